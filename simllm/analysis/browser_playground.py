@@ -1,4 +1,4 @@
-"""The playground: a static web page that scores texts in the browser, in a folder with the model's files."""
+"""Export of a model as a playground: a folder with a static web page that scores texts in the browser."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ def write_playground(metric: SimLLM, folder: Path, int8: bool = False) -> None:
 
 
 def write_model(metric: SimLLM, folder: Path, int8: bool = False) -> None:
-    """Write the model and its settings into the folder `model`, beside the page of the playground.
+    """Write the files of a metric's model that the playground's page loads, and `settings.json` for the page.
 
     Args:
         metric: A metric with mean pooling and cosine similarity.
-        folder: The folder of the page, in which the folder `model` is made.
+        folder: The folder of the page. The files are written into its subfolder `model`.
         int8: Whether to store all large weights as int8. Otherwise, only weights that are already rounded to
             8 bits are stored as int8, and the others as float16.
 
@@ -77,7 +77,7 @@ def write_model(metric: SimLLM, folder: Path, int8: bool = False) -> None:
 
 
 def page_folder() -> Path:
-    """Find the folder of the playground's page, in the installed package or in the source checkout.
+    """Find the folder with the HTML page of the playground, in the installed package or the source checkout.
 
     Raises:
         InputError: Neither the package nor the checkout has the page.
@@ -91,14 +91,14 @@ def page_folder() -> Path:
 
 
 def _unicode_classes() -> dict[str, str]:
-    """List the characters that the package `tokenizers` decomposes, and the accents that it removes.
+    """List the characters that the package `tokenizers` changes by Unicode normalization.
 
     Browsers know newer versions of Unicode than the package. With these lists, the page cleans texts in the
     same way as the package.
 
     Returns:
-        A dict with the keys `decomposed` and `marks` (accents). Each value is a list of characters, written
-        like the inside of `[...]` in a JavaScript regular expression.
+        A dict with two keys. `decomposed` has the characters that NFKD changes, and `marks` has the accents
+        that are removed. Each value is the inside of the brackets `[...]` in a JavaScript regular expression.
     """
     from tokenizers import normalizers
 
@@ -113,7 +113,7 @@ def _unicode_classes() -> dict[str, str]:
 
 
 def _ranges(characters: Iterable[str]) -> str:
-    r"""Format characters, which are sorted by code point, as ranges such as `\u{300}-\u{36f}`."""
+    r"""Write characters as ranges such as `\u{300}-\u{36f}`. They must be sorted by code point."""
     ranges: list[list[int]] = []
     for code in map(ord, characters):
         if ranges and ranges[-1][1] == code - 1:

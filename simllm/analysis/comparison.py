@@ -1,10 +1,11 @@
 """Comparison of systems (summarizers) by their scores, with intervals and significance tests.
 
-Every two systems are compared by the difference between their mean scores on the same items (references).
-Two tests are used. The paired bootstrap counts how often random resamples of the items reverse the sign of
-the difference. The paired permutation test swaps the two systems' scores for random sets of items. It counts
-how often the difference after a swap is at least as large as the observed one. The p-values are two-sided.
-Holm's method corrects them for the number of comparisons.
+Each pair of systems is compared by the difference between their mean scores on the same items. An item has
+a reference, and a candidate from each system. Two tests are used. The paired bootstrap test counts how often
+random resamples of the items reverse the sign of the difference. The paired permutation test swaps the two
+systems' scores for random sets of items. It counts how often the difference after a swap is at least as large
+as the observed difference. The p-values are two-sided. Holm's method corrects them for the number of pairs of
+systems.
 """
 
 from __future__ import annotations
@@ -98,7 +99,7 @@ def compare(
     Args:
         metric: The metric.
         systems: A dict from each system's name to its n texts (candidates).
-        references: One or more lists of n references.
+        references: One or more lists of n references. Each list has a reference for each item.
         over: The function that combines a candidate's scores against several references: `max` or `mean`.
 
     Returns:
@@ -125,7 +126,7 @@ def score_systems(
     Args:
         metric: The metric.
         systems: A dict from each system's name to its n texts (candidates).
-        references: One or more lists of n references.
+        references: One or more lists of n references. Each list has a reference for each item.
         over: The function that combines a candidate's scores against several references: `max` or `mean`.
 
     Returns:
@@ -134,7 +135,8 @@ def score_systems(
         the scores have no calibration (map to percentiles and human ratings).
 
     Raises:
-        InputError: As for `compare`.
+        InputError: `over` is unknown, there are fewer than two systems or no items, or the lists of
+            candidates and references differ in length.
     """
     if over not in OVER_REFERENCES:
         raise InputError(f"over {over!r}: expected one of {', '.join(OVER_REFERENCES)}")
@@ -162,7 +164,7 @@ def score_systems(
 
 
 def compare_scores(scores: dict[str, Values], signature: str = "") -> Comparison:
-    """Compare systems (summarizers) by given scores.
+    """Compare systems (summarizers) by scores that are already computed.
 
     Args:
         scores: A dict from each system's name to its (n,) scores. All systems are scored on the same n items.

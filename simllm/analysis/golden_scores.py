@@ -1,4 +1,7 @@
-"""Golden scores: expected scores of fixed text pairs, stored with a model to detect later changes."""
+"""Golden scores: a model's scores of fixed text pairs, stored with the model.
+
+If the same model later gives other scores, a change of the code or of a library is the cause.
+"""
 
 from __future__ import annotations
 
@@ -50,10 +53,12 @@ class GoldenScores:
 
 
 def write_golden_scores(folder: Path) -> None:
-    """Score the fixed text pairs in `PAIRS` on the CPU, and write the scores into the model folder.
+    """Write the golden (expected) scores of a model: its scores of the fixed text pairs in `PAIRS`.
+
+    The scores are computed on the CPU.
 
     Args:
-        folder: The model folder.
+        folder: The model folder, from which the model is loaded and to which the scores are added.
     """
     metric = SimLLM(folder, mode="plain", device="cpu")
     values = metric.score(*zip(*PAIRS, strict=True)).values
@@ -72,7 +77,7 @@ def largest_difference(metric: SimLLM, folder: Path) -> float:
         The largest absolute difference between a score and its golden score.
 
     Raises:
-        InputError: The golden scores are missing, or belong to another model or to other pairs.
+        InputError: The folder has no golden scores, or they belong to another model or to other pairs.
     """
     if not (folder / GOLDEN_FILE).is_file():
         raise InputError(f"{folder}: no {GOLDEN_FILE}; expected a model folder with golden scores")

@@ -1,4 +1,4 @@
-"""New names for variables and functions in code, made from words whose embeddings are similar."""
+"""New names for variables and functions in code: words of the old name are replaced by similar words."""
 
 from __future__ import annotations
 
@@ -15,20 +15,21 @@ _MOST = 5  # replacements for each word
 def nearest_names(metric: SimLLM) -> Namer:
     """Make a function that proposes new names for a function, parameter or variable.
 
-    In each proposal, one or all words of the old name are replaced by words with similar embeddings. The
-    replacements come from the lists of synonyms in simllm. Embeddings are compared by their cosine.
+    In each proposal, one word or all words of the old name are replaced by words with similar embeddings,
+    compared by cosine. The replacements are chosen among all words in simllm's lists of synonyms.
 
     Args:
         metric: The metric that computes the embeddings.
 
     Returns:
-        A function that takes the old name and its kind, such as "variable", and yields proposals, best first.
+        A function that takes the old name and its kind, such as "variable". It yields the proposals; those
+        with the most similar words come first.
     """
     words = known_words()
     embeddings = _normalized(metric.embed(words))
 
     def nearest(word: str) -> list[str]:
-        """Return up to 5 words whose embeddings are nearest to that of a word, without forms of this word."""
+        """Return up to 5 words with the most similar embeddings, but no forms of the word itself."""
         order = np.argsort(-(embeddings @ _normalized(metric.embed([word]))[0]), kind="stable")
         others = (words[int(number)] for number in order[: 4 * _MOST])
         return [other for other in others if not _is_form(other, word)][:_MOST]
@@ -45,6 +46,6 @@ def _normalized(embeddings: np.ndarray) -> np.ndarray:
 
 
 def _is_form(other: str, word: str) -> bool:
-    """Guess whether two words are forms of one word, such as "item" and "items", by their first letters."""
+    """Guess from the first letters whether two words are forms of one word, such as "item" and "items"."""
     short, long = sorted((other, word), key=len)
     return long.startswith(short[: max(4, len(short) - 1)])

@@ -18,7 +18,8 @@ _CPUS = 1  # processors for each actor; more actors are faster than more threads
 class RayScoring:
     """Callable that scores many files (shards) on a Ray cluster.
 
-    All machines of the cluster must see the same files.
+    It can be the argument `score_all` of `sharded_scoring.score_shards`. All machines of the cluster must
+    find the files under the same paths.
 
     Attributes:
         address: The address of the cluster. "auto" means the cluster that this machine belongs to. None
@@ -80,6 +81,6 @@ class RayScoring:
 
 
 def _absolute(settings: ShardSettings) -> ShardSettings:
-    """Return the settings with absolute paths, because Ray actors have another working folder."""
+    """Make the paths in the settings absolute, because Ray actors have another working folder."""
     paths = {name: getattr(settings, name) for name in ("model", "frequencies")}
     return replace(settings, **{name: str(Path(path).absolute()) for name, path in paths.items() if path})

@@ -12,10 +12,10 @@ from simllm.metric import SimLLM
 def reward(metric: SimLLM, column: str = "reference") -> Callable[..., list[float]]:
     """Make a reward function for the reinforcement learning library TRL.
 
-    TRL calls `reward(completions, **columns)`, where `columns` holds the columns of the data set. A
-    completion is a text, or a list of chat messages, whose last message is scored. The reward is the
-    score of the completion against its reference. The function raises InputError if the data set lacks
-    the column. Several threads may call it at the same time.
+    TRL calls the reward function with a list of completions, and with the columns of the data set as keyword
+    arguments. A completion is a text, or a list of chat messages, whose last message is scored. The reward is
+    the score of the completion against its reference. The reward function raises InputError if the data set
+    lacks the column with the references. Several threads may call it at the same time.
 
     Args:
         metric: The metric.

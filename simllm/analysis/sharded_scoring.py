@@ -1,4 +1,4 @@
-"""Scoring of many files of text pairs. Each input file gets its own table, complete or absent."""
+"""Scoring of many files of text pairs. A table of scores is written for each file once it is complete."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class ShardSettings:
         pooling: The pooling of tokens into an embedding; None for the model's own.
         similarity: The similarity of embeddings or tokens; None for the model's own.
         mode: The precision of the encoder, such as "exact".
-        on_long: The treatment of too long texts, such as "truncate".
+        on_long: The treatment of texts that are too long for the model, such as "truncate".
         frequencies: The path of a file with document frequencies; None for no file.
         candidate_field: The key of the candidate in each JSON line.
         reference_field: The key of the reference in each JSON line.
@@ -90,7 +90,7 @@ class ShardScorer:
         return self.metric.signature
 
     def score(self, shard: Shard) -> dict[str, Any]:
-        """Score an input file, and write its table when it is complete.
+        """Score an input file, and write its table. If scoring fails, no table is written.
 
         Args:
             shard: The input file, and the path of its table.
@@ -158,7 +158,7 @@ def score_shards(
 
     Raises:
         InputError: An input file is wrong or missing, two tables would have the same name, the folder holds
-            other files or a run with other settings, or the Ray cluster is lost. Complete tables stay.
+            other files or a run with other settings, or the Ray cluster is lost. Complete tables are kept.
     """
     folders.check_apart(folder, sources)
     shards = _plan(sources, folder, settings.format)
@@ -203,7 +203,7 @@ def _done(folder: Path, settings: ShardSettings) -> dict[str, Any]:
         A dict from the name of each table to its summary; empty if there was no earlier run.
 
     Raises:
-        InputError: The earlier run had other settings, or its file of summaries is damaged.
+        InputError: The earlier run had other settings, or its `summary.json` is damaged.
     """
     file = folder / SUMMARY
     if not file.exists():

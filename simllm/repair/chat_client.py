@@ -36,11 +36,11 @@ class LostReplyError(Exception):
 
 @dataclass(frozen=True)
 class RawReply:
-    """The body of a server's reply.
+    """A server's reply to a request, before it is parsed.
 
     Attributes:
         status: The HTTP status: 200, or 400 or 413 if the conversation is too long for the model.
-        body: The text of the body.
+        body: The HTTP body, a text.
     """
 
     status: int
@@ -49,10 +49,10 @@ class RawReply:
 
 @dataclass(frozen=True)
 class ChatReply:
-    """A model's reply.
+    """A model's reply, parsed from a server's reply.
 
     Attributes:
-        text: The text; None if the conversation is too long for the model.
+        text: The text that the model wrote; None if the conversation is too long for the model.
         prompt_tokens: The number of tokens of the request; None if it is not reported.
         completion_tokens: The number of tokens of the reply; None if it is not reported.
     """

@@ -1,4 +1,4 @@
-"""A conversation in which a model tries to repair a program, until the judge accepts a reply."""
+"""A conversation in which a model tries to repair a program, in a limited number of rounds (requests)."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ Ask = Callable[[Sequence[Message], str, int, int], ChatReply]
 
 @dataclass(frozen=True)
 class Conversation:
-    """Conversations with a model that repairs items, all with the same rounds, prompts and judge.
+    """The rounds, prompts, model and judge that the conversations about all items have in common.
 
-    An item is an incorrect program with tests, or code whose summary is to be written.
+    An item is an incorrect program with tests, or code whose summary is to be written. Each call of `hold` is
+    a separate conversation.
 
     Attributes:
         rounds: The rounds (requests) of a conversation. The conversation ends early if a reply is accepted.
@@ -44,8 +45,8 @@ class Conversation:
             attempt: The number of the attempt, from 1.
 
         Returns:
-            The result of the attempt. The attempt is open (not finished) if a reply did not arrive, or if the
-            sandbox failed.
+            The result of the attempt. The attempt is open (not finished) if a reply of the model did not
+            arrive, or if the sandbox, in which programs run, failed.
 
         Raises:
             InputError: The endpoint refuses all requests, a template is wrong, or a file cannot be written.
@@ -65,7 +66,8 @@ class Conversation:
             item: The incorrect program, or the code to summarize.
             attempt: The number of the attempt, from 1.
             results: A list to which the result of each round is appended.
-            skipped: A list to which the numbers of rounds without new messages are appended.
+            skipped: A list to which the number of each skipped round is appended. A round is skipped if it
+                has nothing new to tell the model.
         """
         history: list[Message] = []
         last: Judged | None = None
@@ -92,8 +94,14 @@ class Conversation:
     def _feedback(self, item: RepairItem, round_: Round, last: Judged | None) -> Feedback:
         """Return the feedback that the model gets in a round.
 
-        If the round continues a conversation, the feedback is on the last reply. If the round begins a new
-        conversation and adds tests, the feedback is on the item's own code. Otherwise it is empty.
+        If the round continues a conversation, the feedback is on the model's last reply. If the round begins
+        a conversation and shows failed tests, the feedback is on the item's own incorrect program. Otherwise
+        the feedback is empty.
+
+        Args:
+            item: The incorrect program, or the code to summarize.
+            round_: The round.
+            last: The judgement of the model's last reply; None before the first reply.
         """
         if round_.keeps_history and last:
             return self.judge.feedback(item, last)

@@ -24,8 +24,8 @@ class JsonLinesLog:
             it later: a killed process loses nothing, but a power failure may lose the last lines.
 
     Attributes:
-        rows: The objects that the file had when it was opened. Before each object stands its place for error
-            messages, such as "FILE, line 3".
+        rows: A pair for each object that was in the file when it was opened: the object's place for error
+            messages, such as "FILE, line 3"; and the object.
 
     Raises:
         InputError: The file is damaged, or cannot be written.
@@ -48,7 +48,7 @@ class JsonLinesLog:
         self._written = self._synced = 0
 
     def append(self, row: dict[str, Any]) -> None:
-        """Append an object as a line; if the log is synced, wait until the line is on the disk.
+        """Append an object as a line; if `is_synced` was set, wait until the line is on the disk.
 
         Threads that append at the same time share one wait for the disk.
 
@@ -86,7 +86,8 @@ def read_log(file: Path) -> list[tuple[str, dict[str, Any]]]:
     """Read the objects in a file of JSON lines.
 
     Returns:
-        The objects, each after its place for error messages ("FILE, line 3"); empty if there is no file.
+        A pair for each object: its place for error messages, such as "FILE, line 3"; and the object. The list
+        is empty if there is no file.
 
     Raises:
         InputError: The file cannot be read, or a line is not a JSON object.

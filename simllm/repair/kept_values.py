@@ -17,7 +17,8 @@ class KeptValues:
     Args:
         folder: The folder of the file; it must have been made by simllm.
         name: The name of the file.
-        source: A folder with another cache of the same name, whose values are used, too; None for no other.
+        source: A folder with another cache file of the same name, whose values are used, too. That file
+            is not changed. None for no other cache.
 
     Raises:
         InputError: A file is damaged, or cannot be written.
@@ -31,9 +32,9 @@ class KeptValues:
         self._lock = threading.Lock()
 
     def get(self, key: str, compute: Callable[[], Any]) -> Any:
-        """Return the value of a key; if the key is new, call `compute` and store its result.
+        """Return the value of a key; if the key is not in the cache, call `compute` and store its result.
 
-        If several threads ask for the same new key, one computes the value, and the others wait for it.
+        If several threads ask for the same missing key, one computes the value, and the others wait for it.
         """
         with self._lock:
             if key in self._values:

@@ -86,7 +86,8 @@ def load_prompts(folder: Path | None = None) -> Prompts:
             included files of the same name. None loads only the included files.
 
     Raises:
-        InputError: The folder has no such file, or a template is wrong, or a file cannot be read.
+        InputError: The folder has neither a template nor `strategies.json`, a template is wrong, or a file
+            cannot be read.
     """
     texts = _read(_INCLUDED)
     if folder is not None:

@@ -47,8 +47,8 @@ def run(
     """Let a language model repair programs, judge its replies, and write the results into a folder.
 
     The model makes several attempts at each item. An attempt has one or more rounds: the model is asked, its
-    reply is tested, and if a test fails, the next round tells the model what is wrong. The model can write
-    summaries of code in the same way.
+    reply is tested, and if a test fails, the next round tells the model what is wrong. In the same way, the
+    model can write summaries of code, which a metric judges.
 
     The API key comes from the environment variable OPENAI_API_KEY. All replies are recorded. The same call
     resumes a stopped run and reuses the recorded replies.
@@ -67,8 +67,8 @@ def run(
         rounds: The largest number of rounds in an attempt; by default, the number in the strategy.
         prompts: A folder with templates that replace the included ones.
         shows_output: Whether the model is shown the actual output of failed tests.
-        compare: The rule that compares outputs: "lines", which is the default, "tokens", "exact" or
-            "float:1e-6".
+        compare: The rule that compares a program's output with the expected output: "lines" (the default),
+            "tokens", "exact" or "float:1e-6" (numbers may have an error of up to 1e-6).
         judge: The name of a metric that judges summaries; None if the items are programs.
         bar: The lowest score of an accepted summary.
         prices: A JSON file with the prices of a million tokens by model, such as
@@ -88,7 +88,7 @@ def run(
 
     Raises:
         InputError: An option or a file is wrong, the sandbox does not isolate programs, the endpoint refuses
-            all requests, or a replay lacks a reply.
+            all requests, or the run in `replay` has no reply to a request.
     """
     recorded = read_settings(Path(replay)) if replay is not None else None
     given: dict[str, Any] = {
@@ -125,11 +125,13 @@ def _settings(given: dict[str, Any], recorded: RunSettings | None) -> RunSetting
     """Make the settings of a run.
 
     Args:
-        given: The settings that the caller gave, by name; they come first.
-        recorded: The settings of the run that is replayed, for all other settings; None without a replay.
+        given: The settings that the caller gave, by name.
+        recorded: The settings of the earlier run whose replies are used. They apply where `given` has no
+            setting. None if the replies come from an endpoint.
 
     Raises:
-        InputError: There is neither a replay nor the name of a model, or a replay needs `unsafe`.
+        InputError: There is neither an earlier run nor the name of a model. Or the earlier run was made with
+            `unsafe`, and the caller did not set `unsafe`.
     """
     if recorded is None:
         if "model" not in given:

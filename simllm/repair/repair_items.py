@@ -23,8 +23,8 @@ class RepairItem:
         language: The language of the code; programs are in cpp, python or java.
         description: The task that the program should solve.
         tests: The tests of the program; empty for code to summarize.
-        fix: A correct program. The changes that a model makes to `code` are compared in size with the changes
-            that lead to this program.
+        fix: A known correct program; None if there is none. The size of the change from `code` to a model's
+            program is compared with the size of the change from `code` to this program.
         guidance: A hint from a tutor.
         solution: A description of a correct solution.
         time: The time limit in seconds; None for the default limit.
@@ -49,7 +49,7 @@ class RepairItem:
     reference: str | None = None
 
     def __post_init__(self) -> None:
-        """Check the limits.
+        """Check the time limit and the memory limit.
 
         Raises:
             InputError: A limit is not a positive number.
@@ -58,7 +58,7 @@ class RepairItem:
 
     @property
     def limits(self) -> Limits:
-        """The limits for each test: the time and memory of the item, and defaults for all else."""
+        """The limits for each test: the item's limits of time and memory, and defaults for all others."""
         given = {"time": self.time, "memory": self.memory}
         return Limits(**{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]
 

@@ -106,8 +106,8 @@ def write(runs: Sequence[Path], folder: Path, rpsr: str = "mean") -> None:
 def read_runs(runs: Sequence[Path]) -> list[ReportedRun]:
     """Read the runs for a report from their folders.
 
-    A run is named after its model and its strategy. If several runs have the same ones, the names of their
-    folders are added.
+    A run is named after its model and its strategy, such as "M, cref". If several runs have the same name,
+    the name of the folder is added to each.
 
     Raises:
         InputError: A run cannot be read.
@@ -123,7 +123,7 @@ def read_runs(runs: Sequence[Path]) -> list[ReportedRun]:
 
 
 def _check_items(runs: Sequence[ReportedRun]) -> None:
-    """Check that an id stands for the same item in all runs.
+    """Check that items with the same id are equal in all runs.
 
     Raises:
         InputError: An item differs between two runs.
@@ -197,11 +197,11 @@ def _row(
         item: The item.
         page: The relative path of the item's page.
         runs: The runs.
-        attempts: For the name of each run, the attempts by the id of their item.
+        attempts: A dict from the name of each run to another dict, from the id of each item to its attempts.
 
     Returns:
-        The variables for the template: `id`, `page`, `group`, and `marks`, which has a text for each run with
-        the outcomes of its attempts.
+        The variables for the template: `id`, `page`, `group`, and `marks`. `marks` has a text for each run:
+        the outcomes of its attempts, such as "WA AC AC".
     """
     marks = []
     for run in runs:
@@ -211,9 +211,10 @@ def _row(
 
 
 def _mark(attempt: AttemptResult) -> str:
-    """Return a short text for the end of an attempt: the verdict on the last program, such as "AC" or "WA".
+    """Return the outcome of an attempt as a short text.
 
-    For a summary, the text is its score. For an unfinished attempt, it is "open".
+    The text is the verdict on the last program, such as "AC" (accepted) or "WA" (wrong answer), or the score
+    of the last summary. It is "open" for an unfinished attempt, and "none" if the model was never asked.
     """
     if attempt.open is not None:
         return "open"

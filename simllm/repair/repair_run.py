@@ -1,7 +1,7 @@
 """A run, in which a model makes several attempts to repair each of many programs.
 
-All replies of the model are recorded. Therefore a stopped run can be resumed, and a finished run can be
-replayed without a model.
+All replies of the model are recorded. Therefore a stopped run can be resumed. A finished run can be repeated
+from its recorded replies, without asking the model again.
 """
 
 from __future__ import annotations
@@ -46,7 +46,9 @@ VERDICTS, PATCHES = "verdicts.jsonl", "patches.jsonl"
 
 @dataclass(frozen=True)
 class Source:
-    """The source of the model's replies: an endpoint, or the record of another run.
+    """The source of the model's replies, and limits for the requests.
+
+    The source is an endpoint, or an earlier run whose replies were recorded.
 
     Attributes:
         base_url: The address of the endpoint; None means the value of the environment variable
@@ -67,10 +69,10 @@ class Source:
     replay: Path | None = None
 
     def __post_init__(self) -> None:
-        """Check the number of attempts at the same time.
+        """Check `parallel`, the number of attempts at the same time.
 
         Raises:
-            InputError: `parallel` is not positive.
+            InputError: `parallel` is less than 1.
         """
         if self.parallel < 1:
             raise InputError(f"--parallel {self.parallel}: expected a whole number from 1")
@@ -101,7 +103,7 @@ def run_items(
 
     Raises:
         InputError: An option or file is wrong, the sandbox does not isolate programs, the endpoint refuses
-            all requests, or a replay lacks a reply.
+            all requests, or the earlier run that is the source has no reply to a request.
     """
     prompts = Prompts(settings.prompts)
     prompts.check()
@@ -182,14 +184,15 @@ def _make_judge(
 
 
 class _Replies:
-    """Source of the model's replies: the recorded ones, and new ones from the endpoint, which are recorded.
+    """The model's replies: recorded replies, and replies from the endpoint to all other requests.
 
     Args:
         model: The name of the model.
         known: The recorded replies by their place (request, item, attempt and round).
-        budget: The limits for the cost and the number of requests.
-        client: The client of the endpoint; None for a replay.
-        records: The record to which new replies are added; None for a replay.
+        budget: The limits for the total cost, and for the number of requests in a minute.
+        client: The client of the endpoint; None if only recorded replies are used.
+        records: The record to which replies from the endpoint are added; None if only recorded replies are
+            used.
 
     Attributes:
         stopped: An event; after it is set, no more requests are sent.
@@ -208,17 +211,19 @@ class _Replies:
         self.stopped = threading.Event()
 
     def ask(self, messages: Sequence[Message], item: str, attempt: int, round_: int) -> ChatReply:
-        """Return the model's reply to messages; a new reply is written to the disk first.
+        """Return the model's reply to messages.
+
+        If the reply is not recorded, ask the endpoint, and write its reply to the disk.
 
         Args:
-            messages: The conversation so far.
+            messages: The conversation so far, with the messages of this round.
             item: The id of the item.
             attempt: The number of the attempt, from 1.
             round_: The number of the round, from 1.
 
         Raises:
-            LostReplyError: No reply came.
-            InputError: The endpoint refuses all requests, or a replay lacks the reply.
+            LostReplyError: The endpoint sent no reply, or no more requests may be sent.
+            InputError: The endpoint refuses all requests; or there is no endpoint, and no recorded reply.
         """
         request = make_request(self._model, messages)
         place = ReplyPlace(request_key(request), item, attempt, round_)
@@ -251,7 +256,7 @@ def _hold_all(
     """Make all attempts at all items, several at the same time.
 
     Args:
-        conversation: The conversations; each attempt is one.
+        conversation: The object whose method `hold` makes one attempt at an item.
         items: The items.
         attempts: The number of attempts at each item.
         parallel: The number of attempts at the same time.
@@ -289,15 +294,18 @@ def _with_items(
 
 
 def _measured(attempt: AttemptResult, item: RepairItem, patches: KeptValues) -> AttemptResult:
-    """Add the sizes of two changes of the item's program to the result of an attempt.
+    """Add the sizes of two patches to the result of an attempt to repair a program.
 
-    The changes are those that lead to the program in the final reply, and to the item's fix. Nothing is added
-    to an unfinished attempt, or to an attempt at a summary.
+    Both patches begin with the item's incorrect program. The first patch leads to the program in the model's
+    final reply, and the second patch leads to the item's fix (the known correct program).
 
     Args:
         attempt: The result of the attempt.
         item: The item.
-        patches: The cache of sizes.
+        patches: The cache of patch sizes.
+
+    Returns:
+        The result with the sizes. An unfinished attempt, or an attempt at a summary, is returned as it is.
     """
     if item.reference is not None or attempt.open or not attempt.rounds:
         return attempt
@@ -308,7 +316,7 @@ def _measured(attempt: AttemptResult, item: RepairItem, patches: KeptValues) -> 
 
 
 def _patch(item: RepairItem, code: str, patches: KeptValues) -> PatchSize | None:
-    """Measure the size of the change from an item's code to other code, and cache the size.
+    """Measure the size of the change from an item's code to other code, unless the size is in the cache.
 
     Returns:
         The size; None if a syntax tree is too large, or parsing takes too long.

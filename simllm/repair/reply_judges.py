@@ -111,9 +111,10 @@ class ProgramJudge:
         return self._judge(item, item.code)
 
     def feedback(self, item: RepairItem, judged: Judged) -> Feedback:
-        """Return the failed tests, or the messages of the compiler, as feedback for the model.
+        """Return feedback on a judged program for the model.
 
-        A reply without code fails all tests.
+        The feedback has the messages of the compiler if the program does not compile. Otherwise it has the
+        failed tests; a reply without a program fails all tests.
         """
         failed = [
             {
@@ -162,7 +163,7 @@ class ProgramJudge:
 
 
 class SummaryJudge:
-    """Judge that compares summaries of code with their reference summaries by a metric.
+    """Judge that scores summaries of code against their reference summaries with a metric.
 
     Args:
         metric: The metric.
@@ -179,11 +180,11 @@ class SummaryJudge:
         return self._judge(item, reply.strip())
 
     def judge_code(self, item: RepairItem) -> Judged:
-        """Return a judgement that accepts nothing, because an item has no summary before the first reply."""
+        """Return the judgement "not accepted" without a score, because an item has no summary of its own."""
         return Judged(None, False)
 
     def feedback(self, item: RepairItem, judged: Judged) -> Feedback:
-        """Return the score and the lowest accepted score as feedback, but not the reference summary."""
+        """Return the summary's score and the lowest accepted score as feedback for the model."""
         return Feedback(score=judged.score, bar=self._bar)
 
     def _judge(self, item: RepairItem, summary: str) -> Judged:

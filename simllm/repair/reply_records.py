@@ -17,7 +17,7 @@ NAME = "replies.jsonl"
 
 @dataclass(frozen=True)
 class ReplyPlace:
-    """The place of a model's reply in a run, by which the recorded reply is found again.
+    """The place of a model's reply in a run: the key under which the reply is recorded.
 
     Attributes:
         request: The SHA-256 of the request in canonical JSON (see `chat_client.request_key`).
@@ -53,7 +53,7 @@ class ReplyRecords:
         self.known = _by_place(self._log.rows)
 
     def keep(self, place: ReplyPlace, raw: RawReply) -> None:
-        """Add a reply to the record, and wait until it is on the disk."""
+        """Add a reply to the record, and wait until the reply is on the disk."""
         self._log.append({**vars(place), **vars(raw)})
         self.known[place] = raw
 

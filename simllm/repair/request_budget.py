@@ -14,7 +14,7 @@ from simllm.repair.chat_client import ChatReply, LostReplyError
 
 @dataclass(frozen=True)
 class Price:
-    """The prices of the tokens of a language model.
+    """The prices of the tokens of a language model, in any currency.
 
     Attributes:
         input: Price of a million tokens of requests.
@@ -34,7 +34,12 @@ class Price:
             raise InputError("a price cannot be negative")
 
     def of(self, prompt_tokens: int | None, completion_tokens: int | None) -> float | None:
-        """Return the cost of requests and replies with these numbers of tokens; None if a number is None."""
+        """Compute the cost of tokens; return None if a number of tokens is None.
+
+        Args:
+            prompt_tokens: The number of tokens of requests.
+            completion_tokens: The number of tokens of replies.
+        """
         if prompt_tokens is None or completion_tokens is None:
             return None
         return (prompt_tokens * self.input + completion_tokens * self.output) / 1e6
@@ -53,16 +58,18 @@ def read_price(file: Path, model: str) -> Price:
 
 
 class RequestBudget:
-    """Limits for the requests of a run to a model. Several threads may use them at the same time.
+    """Limits for the requests that a run sends to a model: their rate and their total cost.
+
+    Several threads may use the same object at the same time.
 
     Args:
-        price: The price of the model.
+        price: The prices of the model's tokens; None if they are not known.
         most_cost: The cost after which no more requests are sent; None for no limit. Requests that are
             already sent are finished.
         rate: The largest number of requests in a minute; None for no limit.
 
     Raises:
-        InputError: A limit is not positive, or there is a largest cost but no price.
+        InputError: A limit is not positive, or `most_cost` is given without a price.
     """
 
     def __init__(self, price: Price | None, most_cost: float | None, rate: float | None) -> None:
@@ -83,7 +90,7 @@ class RequestBudget:
             stopped: An event that is set when the run stops; it ends the wait.
 
         Raises:
-            LostReplyError: The largest cost is reached, or the run has stopped.
+            LostReplyError: The total cost has reached `most_cost`, or the run has stopped.
         """
         with self._lock:
             if self._most_cost is not None and self._cost >= self._most_cost:

@@ -44,12 +44,12 @@ def round_messages(
         prompts: The templates of the messages.
         round_: The round: which templates it uses, and which help it adds, such as a tutor's hint.
         item: The incorrect program, or the code to summarize.
-        feedback: The feedback on the last reply; in a new conversation, on the item's own code.
+        feedback: The feedback on the model's last reply; in a new conversation, on the item's own code.
         is_first: Whether this is the first round.
 
     Returns:
-        The messages. None for a later round if the item and the feedback have none of the help that the round
-        adds; the round is then skipped.
+        The messages; None if the round must be skipped. A round after the first round is skipped if neither
+        the item nor the feedback has the help that the round adds.
 
     Raises:
         InputError: A template is wrong.

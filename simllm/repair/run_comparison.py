@@ -71,7 +71,7 @@ def _top(each: Attempts, k: int) -> float | None:
 
 
 def _mean_ratio(each: Attempts) -> float | None:
-    """Return the mean RPSR (relative size of the patch) of the accepted attempts at an item.
+    """Return the mean RPSR of the accepted attempts at an item: (size of the patch) / (size of the fix).
 
     Args:
         each: The finished attempts at the item.

@@ -1,4 +1,4 @@
-"""Figures of a run in which a model repaired programs: pass rates, sizes of the patches, and costs."""
+"""Statistics of a run in which a model repaired programs: pass rates, sizes of the patches, and costs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def finished_by_item(attempts: Sequence[AttemptResult]) -> Items:
 def figures(
     attempts: Sequence[AttemptResult], most_attempts: int, most_rounds: int, price: Price | None
 ) -> dict[str, Any]:
-    """Compute the figures of attempts to repair items: pass rates, sizes of the patches, and costs.
+    """Compute statistics of attempts to repair items: pass rates, sizes of the patches, and costs.
 
     Attempts that are open (not finished) count only for requests, tokens and cost.
 
@@ -45,8 +45,8 @@ def figures(
         price: The price of the model; None if it is not known.
 
     Returns:
-        The figures by name, as in `summary.json`, such as "AVG" and "cost". A figure is None if it is not
-        defined or not known.
+        The statistics by name, as in `summary.json`, such as "AVG" (share of accepted attempts) and "cost". A
+        value is None if it is not defined or not known.
     """
     items = finished_by_item(attempts)
     finished = [attempt for each in items.values() for attempt in each]
@@ -80,9 +80,14 @@ def by_round(finished: Sequence[AttemptResult], most_rounds: int) -> list[dict[s
         most_rounds: The largest number of rounds in an attempt.
 
     Returns:
-        A dict for each round. Its "rate" is the share of the attempts in the round that were accepted in it.
-        Its "share by then" is the share of all attempts that were accepted in this round or earlier. A share
-        is None if there are no attempts.
+        A dict for each round, with these keys. A share is None if it would be a share of 0 attempts.
+
+        - "round": The number of the round, from 1.
+        - "reached": The number of attempts that reached the round.
+        - "accepted": The number of attempts that were accepted in the round.
+        - "rate": "accepted" / "reached".
+        - "accepted by then": The number of attempts that were accepted in this round or earlier.
+        - "share by then": "accepted by then" / number of all finished attempts.
     """
     rows, before = [], 0
     for number in range(1, most_rounds + 1):
@@ -103,9 +108,13 @@ def by_round(finished: Sequence[AttemptResult], most_rounds: int) -> list[dict[s
 
 
 def _verdicts(finished: Sequence[AttemptResult]) -> dict[str, dict[str, int]]:
-    """Count how often each verdict, such as "WA", was given to final replies and to all replies.
+    """Count how often each verdict, such as "WA" (wrong answer), was given.
 
     Summaries of code have no verdicts, so they are not counted.
+
+    Returns:
+        For each verdict, a dict with two counts: "all replies", and "final replies" (the last reply of each
+        attempt).
     """
     last = Counter(attempt.rounds[-1].verdict for attempt in finished if attempt.rounds)
     every = Counter(one.verdict for attempt in finished for one in attempt.rounds)
@@ -119,17 +128,19 @@ def _verdicts(finished: Sequence[AttemptResult]) -> dict[str, dict[str, int]]:
 def patch_figures(items: Items) -> dict[str, Any]:
     """Compute the mean relative sizes of patches, which are the changes that a model made to programs.
 
-    A size is a number of edits of the syntax tree. Only accepted attempts count, except in the last figure.
+    A size is a number of edits of the syntax tree. Only accepted attempts count, except in "RPSR published".
 
     Args:
         items: The finished attempts at each item, by the id of the item.
 
     Returns:
-        These figures by name; None if a mean is not defined:
+        These values by name; None if a mean is not defined:
 
         - "RPS": The mean of (edits of the patch) / (nodes of the tree).
         - "RPSR": The mean of (edits of the patch) / (edits of the known fix).
-        - "RPSR, counted" and "RPSR, left out, ...": The numbers of attempts with and without an RPSR.
+        - "RPSR, counted": The number of attempts in the mean "RPSR".
+        - "RPSR, left out, fix at distance 0": The number of attempts whose item has a fix without edits.
+        - "RPSR, left out, no fix": The number of the other attempts without an RPSR.
         - "RPSR published": RPSR by the published definition (see `tree_distances.ratio_of_sizes`), which
           counts all finished attempts.
     """
@@ -172,7 +183,7 @@ def _intervals(
 
     Returns:
         The lower and the upper end of each interval, by name ("AVG", "TOP-1", ..., "RPSR"). An interval is
-        None if the figure is not defined, or if there are fewer than two items.
+        None if the value is not defined, or if there are fewer than two items.
     """
     sums: dict[str, list[tuple[float, int]]] = {  # for each item, a numerator and a denominator
         "AVG": [(average_pass_rate([each]), 1) for each in passed.values()]
@@ -196,11 +207,11 @@ def _intervals(
 
 
 def _interval(numerators: NDArray[np.float64], denominators: NDArray[np.float64]) -> list[float] | None:
-    """Return the 95% interval of a quotient of two sums over resampled items.
+    """Return the 95% bootstrap interval of a quotient, from its values in n resamples.
 
     Args:
-        numerators: (n,) the numerator in each of n resamples.
-        denominators: (n,) the denominator in each resample. Resamples with denominator 0 are left out.
+        numerators: (n,) numerator of the quotient in each resample.
+        denominators: (n,) denominator in each resample. Resamples with denominator 0 are left out.
 
     Returns:
         The lower and the upper end; None if no resample is left.
@@ -212,8 +223,8 @@ def _interval(numerators: NDArray[np.float64], denominators: NDArray[np.float64]
 def _cost(attempts: Sequence[AttemptResult], price: Price | None) -> dict[str, Any]:
     """Count the requests, and sum their tokens and costs.
 
-    A sum of tokens is None if the endpoint did not report the tokens of every request. The cost is then None,
-    too, and also without a price.
+    A sum of tokens is None if the endpoint did not report the tokens of every request. The cost is None if a
+    sum of tokens is None, or if no price is given.
     """
     rounds = [one for attempt in attempts for one in attempt.rounds]
     prompt = _sum([one.prompt_tokens for one in rounds])

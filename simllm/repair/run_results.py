@@ -77,8 +77,9 @@ class AttemptResult:
         patch: The size of the change from the item's program to the program in the final reply. A reply
             without code counts as an empty program. None for a summary, for an unfinished attempt and for
             very large programs.
-        fix_patch: The size of the change from the item's program to the item's fix; None without a fix, and
-            in the cases above.
+        fix_patch: The size of the change from the item's program to the item's fix (the known correct
+            program). None if there is no fix, for a summary, for an unfinished attempt and for very large
+            programs.
     """
 
     item: str
@@ -96,7 +97,7 @@ class AttemptResult:
 
 
 def to_json_lines(attempts: Iterable[AttemptResult]) -> str:
-    """Return the text of `results.jsonl`: one attempt per line."""
+    """Format the results of attempts as the text of `results.jsonl`: a JSON object per line."""
     return "".join(json.dumps(asdict(attempt), ensure_ascii=False) + "\n" for attempt in attempts)
 
 

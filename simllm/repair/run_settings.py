@@ -53,7 +53,8 @@ class RunSettings:
         """Check the settings.
 
         Raises:
-            InputError: A number is not positive or not finite, or the judge and the bar do not go together.
+            InputError: `attempts` is less than 1, `bar` is not finite, only one of `judge` and `bar` is
+                given, or `judge`, which is for summaries, is given with a setting for programs.
         """
         if self.attempts < 1:
             raise InputError(f"--attempts {self.attempts}: expected a whole number from 1")
@@ -75,7 +76,7 @@ def read_settings(run: Path) -> RunSettings:
     """Read the settings of a run.
 
     Raises:
-        InputError: The folder is not that of a run, or the settings are wrong.
+        InputError: The folder is not the folder of a run, or the settings are wrong.
     """
     if not (run / SETTINGS).is_file():
         raise InputError(f"{run}: has no {SETTINGS}; expected the folder of a run")
@@ -93,9 +94,9 @@ def read_run_items(run: Path, settings: RunSettings) -> list[RepairItem]:
 
 
 def own_folder(folder: Path, settings: RunSettings, items: list[RepairItem]) -> None:
-    """Make the folder of a run, or check that an existing folder belongs to the same run.
+    """Make the folder of a run, or check that an existing folder belongs to this run.
 
-    It is the same run if all settings and items are equal.
+    A folder belongs to this run if it has the same settings and items.
 
     Raises:
         InputError: The folder has another run, or files that simllm did not write.
@@ -120,5 +121,5 @@ def own_folder(folder: Path, settings: RunSettings, items: list[RepairItem]) -> 
 
 
 def _given(values: dict[str, object]) -> dict[str, object]:
-    """Return the keys and values of an item without the empty values, None and ()."""
+    """Remove the attributes of an item that have no value (None or an empty tuple)."""
     return {name: value for name, value in values.items() if value not in (None, ())}

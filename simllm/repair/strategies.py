@@ -25,7 +25,8 @@ class Round:
             the first one is skipped if no such help is available for the item.
         keeps_history: Whether the messages follow those of earlier rounds. Otherwise, they begin a new
             conversation.
-        repeats: Whether the round, as the last of its strategy, may be repeated to get more rounds.
+        repeats: Whether the round may be repeated if more rounds are wanted than the strategy has. Only used
+            for the last round of a strategy.
     """
 
     messages: tuple[str, ...]
@@ -74,7 +75,7 @@ def load_strategy(
 
 
 def _repeated(found: list[Round], name: str, rounds: int) -> list[Round]:
-    """Cut a list of rounds to a number of rounds, or repeat its last round up to this number."""
+    """Cut or extend a list of rounds to a given length; it is extended by repeating its last round."""
     if rounds < 1:
         raise InputError(f"--rounds {rounds}: expected a whole number from 1")
     if rounds > len(found) and not found[-1].repeats:
@@ -83,7 +84,12 @@ def _repeated(found: list[Round], name: str, rounds: int) -> list[Round]:
 
 
 def _read(prompts: Prompts) -> dict[str, dict[str, list[Round]]]:
-    """Return the rounds of each strategy: by kind of item ("programs" or "summaries"), then by name."""
+    """Read all strategies from the file `strategies.json` among the prompts.
+
+    Returns:
+        A dict from the kind of item ("programs" or "summaries") to another dict, from the name of each
+        strategy to its rounds.
+    """
     try:
         return {
             kind: {name: [_round(row, prompts) for row in rounds] for name, rounds in strategies.items()}

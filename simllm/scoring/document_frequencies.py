@@ -1,4 +1,7 @@
-"""Document frequencies: for each token, the number of texts that contain it. Rare tokens get more weight."""
+"""Document frequencies: for each token, the number of texts that contain it.
+
+The token-level similarities use them to give rare tokens more weight.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ from simllm.scoring.encode import Tokenized
 class Frequencies:
     """Document frequencies: for each token, the number of texts that contain it.
 
-    The similarities `precision`, `recall` and `f1` use them to give rare tokens more weight.
+    The similarities `precision`, `recall` and `f1` use the frequencies to give rare tokens more weight.
 
     Attributes:
         documents: Number of texts in which tokens were counted.
@@ -43,7 +46,7 @@ class Frequencies:
         """Count, for each token, the texts that contain it; <s> and </s> are not counted.
 
         Args:
-            texts: Tokenized texts in chunks, each with several texts.
+            texts: Chunks of tokenized texts. Each chunk has several texts.
             tokenizer: The tokenizer that made the token ids.
 
         Returns:

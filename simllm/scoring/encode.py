@@ -199,7 +199,7 @@ def run_encoder(
 
 
 def batch_slices(sorted_ids: Sequence[Sequence[int]], batch_tokens: int) -> Iterator[slice]:
-    """Split texts, sorted by length, into batches with a limited number of tokens.
+    """Split texts that are sorted by length into batches with a limited number of tokens.
 
     Args:
         sorted_ids: The token ids of n texts, from the shortest text to the longest.

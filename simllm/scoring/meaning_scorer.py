@@ -23,7 +23,7 @@ class MeaningScorer:
     """Scorer that gives each text pair a similarity, and the probability that both texts mean the same.
 
     The similarity compares text embeddings. The probability comes from the meaning head, a network that
-    compares the tokens of two texts. Both use the same run of the encoder.
+    compares the tokens of two texts. Both are computed from one run of the encoder.
 
     Attributes:
         engine: The encoder.
@@ -31,7 +31,7 @@ class MeaningScorer:
             embeddings: B texts of L tokens, hidden size D.
         similarity: A function that compares two (n, D) arrays of embeddings, and returns (n,) similarities.
         head: The meaning head.
-        info: The calibration that turns the head's logits into probabilities.
+        info: The slope and the intercept that turn the head's logits into calibrated probabilities.
     """
 
     engine: Engine
@@ -113,10 +113,13 @@ def _sigmoid(x: Values) -> Values:
 
 
 def _padded(states: list[Tensor]) -> tuple[Tensor, Tensor]:
-    """Pad the (length, W) states of B texts with zeros to a (B, L, W) tensor; L is the greatest length.
+    """Pad the token states of B texts with zeros to the length L of the longest text.
+
+    Args:
+        states: For each text, its (number of tokens, W) states; W is the width of the meaning head.
 
     Returns:
-        The padded states; and a (B, L) bool mask, true for tokens that are not padding.
+        (B, L, W) padded states; and a (B, L) bool mask, true for tokens that are not padding.
     """
     padded = pad_sequence(states, batch_first=True)
     lengths = torch.tensor([len(text) for text in states], device=padded.device)

@@ -1,4 +1,4 @@
-"""Scorers of tokenized text pairs: one compares text embeddings, the other matches single tokens."""
+"""Scorers of tokenized text pairs: `PooledScorer` compares text embeddings, `TokenScorer` matches tokens."""
 
 from __future__ import annotations
 

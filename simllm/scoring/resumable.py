@@ -1,4 +1,8 @@
-"""Resumable scoring: the scores of finished pairs are stored in a partial file, which a later run reads."""
+"""Resumable scoring of text pairs.
+
+Finished scores are stored in a partial file. If the run is stopped, the next run reads these scores, and
+computes only the scores of the other pairs.
+"""
 
 from __future__ import annotations
 
@@ -30,13 +34,13 @@ def stream(
     to this file. The scores are bit-identical to those of a run without an interruption.
 
     Args:
-        score: A function that takes an iterable of pairs and the number of the first pair. It yields chunks
-            of pairs with their scores, as `SimLLM.stream` does.
+        score: A function that takes an iterable of pairs, and the number of its first pair among all pairs
+            (from 1). It yields chunks of pairs with their scores, as `SimLLM.stream` does.
         pairs: All pairs of the input, including those that are already scored. A pair is a tuple of JSON
             values: candidate, reference, and optionally more.
         partial: The file that stores finished chunks between runs.
-        no_scores: The metric's scores of an empty list. Chunks from the file get their signature and
-            calibration from this object.
+        no_scores: The metric's `Scores` object for zero pairs. Its signature and calibration are copied into
+            the scores of chunks from the file, which stores neither.
 
     Yields:
         Chunks of pairs with their scores, in input order.
@@ -63,8 +67,8 @@ def read_chunks(partial: PartialFile, no_scores: Scores) -> Iterator[Chunk]:
 
     Args:
         partial: The file that stores finished chunks between runs.
-        no_scores: The metric's scores of an empty list. Every chunk gets its signature and calibration from
-            this object.
+        no_scores: The metric's `Scores` object for zero pairs. Its signature and calibration are copied into
+            the scores of every chunk, because the file stores neither.
 
     Yields:
         For each chunk: its pairs (tuples of candidate, reference and optionally more) and their scores.

@@ -23,9 +23,9 @@ class ScoreTable:
         format_: The table's format: "text", "json" or "tsv". Only "text" can have a column with notes, such
             as "meaning may have changed".
         with_ids: Whether the table has a column with the pairs' ids.
-        no_scores: The metric's scores of an empty list. They tell whether the model can estimate the
-            probability that two texts have the same meaning. If so, the table has a column with this
-            probability, unless the scale is "same".
+        no_scores: The metric's `Scores` object for zero pairs. If its attribute `same` is not None, the model
+            can estimate the probability that two texts have the same meaning. The table then has a column
+            with this probability, unless the scale is "same".
     """
 
     def __init__(self, scale: str, format_: str, with_ids: bool, no_scores: Scores) -> None:
@@ -46,8 +46,8 @@ class ScoreTable:
         """Return one table row for each pair.
 
         Args:
-            pairs: n tuples with candidate, reference and, if the pair has one, an id.
-            scores: The n scores.
+            pairs: n tuples: (candidate, reference), or (candidate, reference, id).
+            scores: The scores of the n pairs.
         """
         columns = [scores.on(self.scale)]
         if self.scale == "rating":
@@ -67,10 +67,14 @@ class ScoreTable:
             scores: The scores of all pairs in the table.
 
         Returns:
-            A dict: "pairs" (number of pairs), "mean" (mean score on the table's scale), "scale" (unless
-            "raw"), "changed" (number of pairs whose meaning may have changed; only if the table has a column
-            with probabilities), the counts "empty", "truncated" and "deduplicated" as in `Scores`, and the
-            metric's "signature".
+            A dict with these keys:
+
+            - "pairs": Number of pairs.
+            - "mean": Mean score on the table's scale.
+            - "scale": The table's scale; left out if it is "raw".
+            - "changed": Number of pairs whose texts are similar but probably differ in meaning. Left out if
+              the table has no column with probabilities of the same meaning.
+            - "empty", "truncated", "deduplicated", "signature": As in `Scores`.
         """
         same = {"changed": int(scores.changed.sum())} if self.with_same else {}
         return {

@@ -54,7 +54,7 @@ class Scores:
 
     @property
     def percentiles(self) -> NDArray[np.float64]:
-        """(n,) percentiles: the percentage, 0 to 100, of random pairs that score lower than each pair.
+        """(n,) percentiles: for each pair, the percentage (0 to 100) of random pairs that score lower.
 
         Raises:
             InputError: The model has no calibration (map from scores to percentiles) for these scores.
@@ -72,9 +72,9 @@ class Scores:
 
     @property
     def rating_intervals(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Intervals that hold about 90% of the human ratings of pairs with such scores.
+        """90% prediction intervals of the human ratings: (n,) lower bounds, and (n,) upper bounds.
 
-        The value is a tuple: (n,) lower bounds and (n,) upper bounds.
+        About 90% of the human ratings of pairs with the same score lie within the interval.
 
         Raises:
             InputError: The model has no calibration (map from scores to ratings) for these scores.
@@ -136,8 +136,8 @@ def concatenate(parts: Iterable[Scores], no_scores: Scores) -> Scores:
 
     Args:
         parts: The scores of each chunk, in input order.
-        no_scores: The metric's scores of an empty list. The result gets its signature and calibration from
-            this object.
+        no_scores: The metric's `Scores` object for zero pairs. Its signature and calibration are copied into
+            the result.
 
     Returns:
         The scores of all pairs; counts, such as that of truncated texts, are added up.

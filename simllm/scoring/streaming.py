@@ -31,20 +31,23 @@ def score_in_chunks(
 ) -> Iterator[tuple[list[Pair], Scores]]:
     """Score text pairs in chunks.
 
+    A pair with a text that is empty after cleaning scores 1 if its original texts are equal up to white
+    space, and 0 otherwise.
+
     Args:
         pairs: Tuples that begin with a candidate and its reference. More items may follow, such as an id.
         tokenize: A function that cleans and tokenizes a list of texts.
         scorer: A function that scores tokenized pairs.
         size: Number of pairs in a chunk.
-        no_scores: The metric's scores of an empty list. Every chunk gets its signature and calibration from
-            this object.
-        first: The number that error messages give to the first pair.
+        no_scores: The metric's `Scores` object for zero pairs. Its signature and calibration are copied into
+            the scores of every chunk.
+        first: The number of the first pair in error messages.
 
     Yields:
         For each chunk: its pairs and their scores. The last chunk may be smaller.
 
     Raises:
-        InputError: A text is too long and `tokenize` refuses long texts.
+        InputError: `tokenize` raises an error for a text, because the text is too long.
     """
     numbered = zip(count(first, size), chunks(pairs, size), strict=False)
     for chunk, texts in prefetch_map(lambda item: _tokenize_chunk(*item, tokenize), numbered):
@@ -77,7 +80,7 @@ def _tokenize_chunk(
     """Tokenize the texts in a chunk of n pairs.
 
     Args:
-        first: The number that error messages give to the first pair in the chunk.
+        first: The number of the chunk's first pair in error messages.
         chunk: n tuples that begin with a candidate and its reference.
         tokenize: A function that cleans and tokenizes a list of texts.
 
@@ -85,7 +88,8 @@ def _tokenize_chunk(
         The chunk itself; and its 2n tokenized texts: first the candidates, then the references.
 
     Raises:
-        InputError: `tokenize` refuses a text because it is too long.
+        InputError: `tokenize` raises an error for a text, because the text is too long. The message names the
+            number of the pair.
     """
     try:
         return chunk, tokenize([pair[side] for side in (0, 1) for pair in chunk])
@@ -102,7 +106,10 @@ def chunks(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
 
 
 def prefetch_map(function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
-    """Yield `function(item)` for each item, in order; a background thread computes one result in advance."""
+    """Yield `function(item)` for each item, in order.
+
+    While the caller uses a result, a background thread computes the next one.
+    """
     pending: Future[Result] | None = None
     with ThreadPoolExecutor(1) as thread:
         for item in items:

@@ -1,10 +1,10 @@
 """Token-level precision, recall and F1 with tf-idf weights (SIMLLM paper, section 4.3, eq. 5 to 8).
 
-Every token is matched with the most similar token of the other text. The similarity of two tokens is
-the cosine of their hidden states. The paper's N in eq. (7) is read as normalisation to unit length,
-because the similarity has no upper bound otherwise. Each token has the weight idf (inverse document
-frequency). A token that occurs several times counts several times, which gives the factor tf (term
-frequency). The first and the last token of each text, <s> and </s>, are left out.
+Every token is matched with the most similar token of the other text. The similarity of two tokens is the
+cosine of their hidden states. In eq. 7 of the paper, N is taken to mean scaling to length 1, because the
+similarity would otherwise have no upper bound. Each token has the weight idf (inverse document frequency). A
+token that occurs several times counts several times, which gives the factor tf (term frequency). The first
+and the last token of each text, <s> and </s>, are left out.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class MatchedTokens(NamedTuple):
     def mean(self) -> float:
         """Weighted mean of the cosines in `best`: sum(best * weights) / sum(weights), from -1 to 1.
 
-        Both sums add their terms in the same order, so that rounding cannot push the mean above 1.
+        Both sums add the tokens in the same order, so that rounding cannot push the mean above 1.
         """
         return float((self.best * self.weights).sum() / self.weights.sum())
 
