@@ -31,7 +31,7 @@ class ChatEndpoint:
     key: str = field(default="", repr=False)
 
     def __post_init__(self) -> None:
-        """Check the address.
+        """Check that `url` is a web address.
 
         Raises:
             InputError: The address does not begin with http:// or https://.
@@ -76,4 +76,4 @@ class _NoRedirect(request.HTTPRedirectHandler):
     """Handler that refuses redirections, because they would pass the API key to another server."""
 
     def redirect_request(self, *_: Any) -> None:
-        """Return None instead of a request to the new address; the redirection is then an error."""
+        """Refuse every redirection: return None, so that `urllib` reports an HTTP error."""

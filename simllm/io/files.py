@@ -167,10 +167,10 @@ def printable(name: str | os.PathLike[str]) -> str:
 def check_output(file: Path | None, inputs: Iterable[Path], overwrite: bool) -> None:
     """Check that a command may write its output file, before the command does long work.
 
-    Pipes, devices and empty files are always allowed.
+    A pipe, a device or an empty file may be the output even if `overwrite` is false.
 
     Args:
-        file: The output file; None means standard output.
+        file: The output file; None means standard output, which is always allowed.
         inputs: The input files of the command.
         overwrite: Whether an existing file may be replaced.
 
