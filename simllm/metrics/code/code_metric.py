@@ -92,7 +92,8 @@ class CodeMetric:
             The scores, in the order of the examples.
 
         Raises:
-            InputError: An example lacks its language or source, or the language is not supported.
+            InputError: An example lacks its language, or lacks the source although the metric needs it. Or
+                the language is not supported.
         """
         candidates_and_references(examples)  # for its TypeError
         for index, example in enumerate(examples):
