@@ -18,10 +18,10 @@ _SHOWN = 200  # characters of the server's message in an error
 
 @dataclass(frozen=True)
 class ChatEndpoint:
-    """A server with the OpenAI-compatible interface `/v1/chat/completions`.
+    """A language model on a server with the OpenAI-compatible interface `/v1/chat/completions`.
 
     Attributes:
-        url: The address, such as "http://localhost:8000"; `/v1` and everything after it are cut off.
+        url: The address, such as "http://localhost:8000". It may end in `/v1` or `/v1/chat/completions`.
         model: The name of the model; None leaves the choice to the server.
         key: The API key; empty for servers without keys.
     """

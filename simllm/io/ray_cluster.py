@@ -113,7 +113,8 @@ def _last_words() -> Iterator[None]:
 def _warnings(ray: Any) -> Iterator[None]:
     """Print a warning on standard error if the cluster has no processors during a `with` block.
 
-    It is no error, because Ray then waits for new nodes, which an autoscaler may start.
+    A cluster without processors is not an error, because an autoscaler may start new nodes, for which Ray
+    waits.
     """
     ended = threading.Event()
 

@@ -1,8 +1,8 @@
 """The metric registry: it loads metrics of simllm and of installed packages by name.
 
-A package adds a metric with an entry point in the group `simllm.metrics`. The entry point names a
-function that takes one text and returns a `Metric`. If a user asks for `name=argument`, the text is
-`argument`; if a user asks for `name`, the text is empty.
+A package adds a metric with an entry point in the group `simllm.metrics`. The entry point names a function
+that takes one argument, a text, and returns a `Metric`. The text is what the user wrote after `=`, such as
+"large" in `mymetric=large`; it is empty if the user wrote only the name.
 """
 
 from __future__ import annotations

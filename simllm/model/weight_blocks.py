@@ -1,4 +1,4 @@
-"""Storage of weights in 8 bits: a block of 32 weights is stored as 32 small whole numbers times one scale.
+"""Storage of weights in 8 bits: 32 weights, called a block, are stored as 32 8-bit integers and one scale.
 
 The weights of a released model are rounded in this way, but stored as float16 in the model folder. The export
 for browsers stores them in 8 bits, which takes half the space and loses nothing more. Therefore the scores in

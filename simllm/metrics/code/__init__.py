@@ -1,7 +1,7 @@
-"""Metrics for generated code and code edits: exact match, BLEU, CrystalBLEU, CodeBLEU, LEMOD, tree distances.
+"""Metrics for generated code and code edits, such as CodeBLEU, LEMOD (F1 of edited lines) and tree distances.
 
-This module has only the table of these metrics, `CODE_METRICS`, so that importing it is fast. The class of
-the metrics is in `code_metric.py`.
+This module has only the table of these metrics, `CODE_METRICS`, so that importing the module is fast. The
+class of the metrics is in `code_metric.py`.
 """
 
 from __future__ import annotations

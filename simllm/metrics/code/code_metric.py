@@ -1,8 +1,8 @@
 """The class of all metrics for code, and the functions that make these metrics, called adapters.
 
 The table `CODE_METRICS` names the adapter of each metric. The first parameter of an adapter is the argument
-that a user wrote after the metric's name and `=`, such as "multiset" in `lemod=multiset`. The adapter returns
-a function, which takes all examples and returns another function. The latter scores a single example.
+that a user wrote after the metric's name and `=`, such as "multiset" in `lemod=multiset`. An adapter returns
+the function `prepare` of the metric (see `CodeMetric`).
 """
 
 from __future__ import annotations

@@ -81,9 +81,10 @@ def compare_edits(example: Example, score: TextScore) -> float:
 
 
 def edited_lines(example: Example) -> tuple[list[str], list[str]]:
-    """Return two lists: the lines that the candidate deletes or inserts, and the same of the reference.
+    """Return the list of the candidate's edited lines, and the list of the reference's edited lines.
 
-    The lines have no signs "-" or "+".
+    Edited lines are those that a text deletes from the source or inserts into it. They have no sign "-" or
+    "+" before them.
     """
     found = edits(example)
     return without_signs(found.candidate), without_signs(found.reference)

@@ -57,7 +57,9 @@ def whole_score(example: Example, score: TextScore) -> float:
 
 
 def edit_score(example: Example, score: TextScore) -> float:
-    """Score the lines that the candidate deletes or inserts against those that the reference does.
+    """Score the candidate's edited lines against the reference's edited lines.
+
+    Edited lines are those that the candidate or the reference deletes from the source or inserts into it.
 
     Args:
         example: The candidate and the reference, with their source and language.
@@ -68,9 +70,13 @@ def edit_score(example: Example, score: TextScore) -> float:
 
 
 def lemod(example: Example, part: str) -> float:
-    """Compute LEMOD: precision, recall or F1 (as `part` says) of the candidate's edited lines.
+    """Compute LEMOD: precision, recall or F1 of the candidate's edited lines.
 
     The result is 0 if the edit of the candidate or of the reference is empty.
+
+    Args:
+        example: The candidate and the reference, with their source and language.
+        part: The value to compute: "precision", "recall" or "f1".
     """
 
     def compare(candidate: str, reference: str) -> float:
