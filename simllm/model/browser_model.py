@@ -86,8 +86,8 @@ def write_browser_model(model: SavedModel, folder: Path, int8: bool = False) -> 
     Args:
         model: The loaded model folder.
         folder: An existing folder.
-        int8: Whether to round all other large weights to 8 bits, too, and store them as int8. This halves
-            their size, but makes the scores less exact.
+        int8: Whether to round large weights to 8 bits if they are not yet rounded, and store them as int8
+            instead of float16. This halves their size, but makes the scores less exact.
 
     Returns:
         Whether this function rounded a weight to 8 bits. If so, scores differ a little from those of the
