@@ -100,7 +100,8 @@ def load(name: str, model: str | os.PathLike[str] | None = None) -> Metric:
         The metric. Metrics of simllm for texts cache their scores on disk.
 
     Raises:
-        InputError: No metric has this name.
+        InputError: No metric has this name, a metric for code does not take the argument, or a file cannot
+            be read.
         UnavailableError: A library, a data file or the argument is missing; the message says what to do.
     """
     check_names([name])

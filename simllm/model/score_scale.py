@@ -22,7 +22,7 @@ class ScoreScale:
 
     Attributes:
         random: The quantiles of the scores of random text pairs, at evenly spaced percentiles from 0 to 100.
-        scores: The scores at the knots of the map to ratings, increasing.
+        scores: The scores at the knots of the map to ratings; never decreasing.
         ratings: The expected human rating at each knot; never decreasing.
         low: Lower bound of the interval that holds about 90% of human ratings, at each knot.
         high: Upper bound of this interval, at each knot.
