@@ -18,10 +18,10 @@ _SHOWN = 200  # characters of the server's message in an error
 
 @dataclass(frozen=True)
 class ChatEndpoint:
-    """A server with the OpenAI-compatible interface `/v1/chat/completions`.
+    """A language model on a server with the OpenAI-compatible interface `/v1/chat/completions`.
 
     Attributes:
-        url: The address, such as "http://localhost:8000"; `/v1` and everything after it are cut off.
+        url: The address, such as "http://localhost:8000". It may end in `/v1` or `/v1/chat/completions`.
         model: The name of the model; None leaves the choice to the server.
         key: The API key; empty for servers without keys.
     """
@@ -31,7 +31,7 @@ class ChatEndpoint:
     key: str = field(default="", repr=False)
 
     def __post_init__(self) -> None:
-        """Check the address.
+        """Check that `url` is a web address.
 
         Raises:
             InputError: The address does not begin with http:// or https://.
@@ -76,4 +76,4 @@ class _NoRedirect(request.HTTPRedirectHandler):
     """Handler that refuses redirections, because they would pass the API key to another server."""
 
     def redirect_request(self, *_: Any) -> None:
-        """Return None instead of a request to the new address; the redirection is then an error."""
+        """Refuse every redirection: return None, so that `urllib` reports an HTTP error."""

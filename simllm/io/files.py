@@ -56,7 +56,7 @@ def is_stdin(file: Path) -> bool:
 
 
 def _opened(file: Path) -> contextlib.AbstractContextManager[Iterable[bytes]]:
-    """Open a file to read bytes; `-` stands for standard input, and files `.gz` are decompressed."""
+    """Open a file to read bytes; `-` means standard input, and a file named `*.gz` is decompressed."""
     if is_stdin(file):
         return contextlib.nullcontext(sys.stdin.buffer)
     return gzip.open(file) if file.suffix == ".gz" else file.open("rb")
@@ -66,7 +66,8 @@ def objects(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """Read a JSON-lines file, which has one JSON object per line.
 
     Args:
-        file: The file. Files `.gz` are decompressed, and `-` stands for standard input.
+        file: The file. It is decompressed if its name ends in `.gz`. The name `-` stands for standard
+            input.
 
     Yields:
         The place of a line for error messages ("FILE, line 3"), and its JSON object.
@@ -167,10 +168,10 @@ def printable(name: str | os.PathLike[str]) -> str:
 def check_output(file: Path | None, inputs: Iterable[Path], overwrite: bool) -> None:
     """Check that a command may write its output file, before the command does long work.
 
-    Pipes, devices and empty files are always allowed.
+    A pipe, a device or an empty file may be the output even if `overwrite` is false.
 
     Args:
-        file: The output file; None means standard output.
+        file: The output file; None means standard output, which is always allowed.
         inputs: The input files of the command.
         overwrite: Whether an existing file may be replaced.
 

@@ -28,7 +28,7 @@ _LEFTOVER = re.compile(r"\.(.+?)(?:\.[a-z0-9_]{8}\.(old|partial)|\.lock)")
 
 
 def check_place(folder: Path) -> None:
-    """Check that a folder, and files in it, can be made at this path; the check itself makes nothing.
+    """Check that a folder with files can be created at a path, without creating anything.
 
     Raises:
         InputError: The path leads through a file, a loop of links, or a folder without write permission.
@@ -66,11 +66,11 @@ def check_replaceable(folder: Path, names: Iterable[str] = ()) -> None:
 
     Args:
         folder: The folder; it may be missing.
-        names: The names of the files in the new folder, as far as they are known.
+        names: Names of files that the new folder will have. Unknown names may be left out.
 
     Raises:
-        InputError: `check` rejects the folder. Or the folder is the current folder or a mount point. Or it
-            has a file with one of the `names`, and simllm did not write this file.
+        InputError: `check` rejects the folder. Or the folder is the current folder or a mount point. Or the
+            folder has a file with one of the `names`, and simllm did not write this file.
     """
     check(folder)
     real = files.real(folder)
@@ -84,11 +84,11 @@ def check_replaceable(folder: Path, names: Iterable[str] = ()) -> None:
 
 
 def check_apart(output: Path, sources: Iterable[Path]) -> None:
-    """Check that an output folder and the sources of a command do not contain each other.
+    """Check that the output folder of a command is apart from everything that the command reads.
 
     Args:
         output: The output folder.
-        sources: Files and folders that the command reads.
+        sources: The files and folders that the command reads.
 
     Raises:
         InputError: The output folder is one of the sources, is inside a source, or contains a source.
@@ -117,7 +117,7 @@ def own(folder: Path) -> None:
 
 
 def add(folder: Path, name: str, content: str | bytes) -> None:
-    """Write a file into a folder of simllm, and add its name to the folder's marker, the file `.simllm`.
+    """Write a file into a folder, and list the file in the folder's marker, the file `.simllm`.
 
     Args:
         folder: The folder; it must have a marker.
@@ -147,8 +147,8 @@ def reserve(folder: Path, names: Iterable[str]) -> None:
         names: The paths of the files, relative to the folder.
 
     Raises:
-        InputError: The folder has no marker, or already has a file of these names that simllm did not write;
-            or the marker cannot be written.
+        InputError: The folder has no marker. Or it already has a file with one of the `names`, and simllm did
+            not write this file. Or the marker cannot be written.
     """
     names = list(names)
     written = _check_additions(folder, names)
@@ -157,7 +157,7 @@ def reserve(folder: Path, names: Iterable[str]) -> None:
 
 
 def check_addition(folder: Path, name: str) -> list[str]:
-    """Check that `add` may write a file into a folder of simllm.
+    """Check that the function `add` may write a file into a folder.
 
     Args:
         folder: The folder; it must have a marker (the file `.simllm`).
@@ -274,7 +274,7 @@ def recover_all(parent: Path) -> None:
 
 
 def _temporary_name(folder: Path, suffix: str) -> Path:
-    """Return an unused path beside `folder` for a temporary folder; its name ends in `suffix`."""
+    """Return the unused path `.NAME.RANDOM.suffix` for a temporary folder; NAME is the name of `folder`."""
     return folder.with_name(f".{folder.name}.{uuid.uuid4().hex[:8]}.{suffix}")
 
 
@@ -316,14 +316,14 @@ def _replace(new: Path, folder: Path) -> None:
 
 
 def _keep_others(old: Path, folder: Path) -> None:
-    """Rescue the user's files from a replaced folder, and remove this folder.
+    """Move the user's files from an old folder into the new folder, and remove the old folder.
 
-    The user's files are those that simllm did not write. If `folder` already has a file of the same name, the
-    user's file stays in `old`, and `old` is not removed.
+    The user's files are those that simllm did not write. If the new folder already has a file of the same
+    name, the user's file stays in the old folder, which is then not removed.
 
     Args:
-        old: The replaced folder.
-        folder: The new folder, which gets the files.
+        old: The old folder, which was replaced.
+        folder: The new folder.
     """
     for name in set(_files(old)) - {MARKER, *(_written(old) or ())}:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Rendering of HTML pages from jinja2 templates, which all extend the template `html_page.html`."""
+"""Rendering of HTML pages from jinja2 templates; each template extends `html_page.html` in this folder."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ def render(template: Path, **values: Any) -> str:
 
     Args:
         template: The file of a jinja2 template, which begins with `{% extends "html_page.html" %}`.
-        values: The variables of the template. Their text is escaped for HTML; only the filter `svg` inserts
-            a text, an SVG element, without escaping.
+        values: The variables of the template. Text is escaped for HTML. Only a variable that the template
+            passes through the filter `svg` is inserted without escaping; its text is an SVG element.
 
     Returns:
         The page, as HTML.

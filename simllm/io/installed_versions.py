@@ -11,10 +11,13 @@ import simllm
 
 
 def versions(libraries: Iterable[str]) -> dict[str, str]:
-    """Return the versions of simllm, Python, the operating system and some libraries, by name.
+    """Return the versions of simllm, Python, the operating system and some libraries.
 
     Args:
         libraries: Names of Python packages; packages that are not installed are left out.
+
+    Returns:
+        The versions by name; the key of the operating system is "system".
     """
     found = {"simllm": simllm.__version__, "python": python_version(), "system": platform()}
     for name in libraries:

@@ -15,7 +15,7 @@ _HOST = "127.0.0.1"
 
 
 class _Handler(SimpleHTTPRequestHandler):
-    """Handler that serves files without a log, and lists no folders."""
+    """Handler of HTTP requests that serves files; it logs no requests, and does not list folders."""
 
     # The machine's own table of types may lack these, and browsers refuse modules of another type.
     extensions_map = {  # noqa: RUF012
@@ -29,17 +29,17 @@ class _Handler(SimpleHTTPRequestHandler):
     }
 
     def list_directory(self, path: Any) -> None:
-        """Refuse to list a folder."""
+        """Answer a request for a folder with status 404, instead of a list of its files."""
         self.send_error(404)
 
     def end_headers(self) -> None:
-        """Add headers that make browsers reload changed files, and not guess the types of files."""
+        """Add headers: browsers must reload changed files, and must not guess the types of files."""
         self.send_header("Cache-Control", "no-cache")
         self.send_header("X-Content-Type-Options", "nosniff")
         super().end_headers()
 
     def log_message(self, *_: Any) -> None:
-        """Log nothing."""
+        """Do nothing, so that requests are not logged."""
 
 
 @contextlib.contextmanager
@@ -54,7 +54,8 @@ def serving(folder: Path, port: int) -> Iterator[ThreadingHTTPServer]:
         The server. It answers requests while its method `serve_forever` runs.
 
     Raises:
-        InputError: The port is used by another program, or may not be used.
+        InputError: The port is used by another program, needs more rights than the user has, or is not a
+            number from 0 to 65535.
     """
     try:
         server = ThreadingHTTPServer((_HOST, port), partial(_Handler, directory=str(folder)))

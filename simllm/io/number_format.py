@@ -1,4 +1,4 @@
-"""Numbers in the style of papers, for tables, pages and sentences."""
+"""Formatting of numbers in the style of papers, such as ".123" and "< .001"."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The partial file: it stores the first results of a long command, so that `--resume` can continue it."""
+"""The partial file, which stores results while a long command runs, so that `--resume` can continue it."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from simllm.io import files
 class PartialFile:
     """The file `FILE.partial`, which holds the results of a command until it can write its output FILE.
 
-    Each line has a checksum and a JSON object. The first line has the command's settings; each other line
-    is a record, which has some results. If the process is killed while it writes, the incomplete last line
-    is ignored. The caller must hold the lock of FILE (see `files.locked`).
+    Each line has a checksum and a JSON object. The object in the first line has the command's settings. The
+    objects in all other lines are called records; they have the results. If the process is killed while it
+    writes a line, this incomplete line is ignored. The caller must hold the lock of FILE (see
+    `files.locked`).
     """
 
     def __init__(self, output: Path, settings: Mapping[str, Any], resume: bool) -> None:
@@ -32,8 +33,8 @@ class PartialFile:
             resume: Whether to keep the records of an earlier run, and append new ones.
 
         Raises:
-            InputError: The existing file was not written by simllm, or has other settings. Or the file has
-                records, and `resume` is false.
+            InputError: The existing file was not written by simllm. Or the file has records, and either
+                `resume` is false, or the settings in the file differ from `settings`.
         """
         self.path = path_of(output)
         self.settings = {"written_by": "simllm", **settings}
@@ -79,10 +80,10 @@ class PartialFile:
         self.path.unlink(missing_ok=True)
 
     def _lines(self) -> Iterator[tuple[int, dict[str, Any]]]:
-        """Read the complete lines of the partial file, and stop at the first damaged line.
+        """Read the lines of the partial file, and stop before the first damaged line.
 
         Yields:
-            The position in the file after the line, in bytes, and the line's JSON object.
+            For each line, the position of its end in the file, in bytes, and its JSON object.
         """
         if self.path.is_symlink() or not self.path.is_file():
             return

@@ -1,4 +1,4 @@
-"""Connection to a Ray cluster; problems of the cluster become error messages of one line.
+"""Connection to a Ray cluster, with a one-line error message for each problem of the cluster.
 
     python -m simllm.io.ray_cluster ADDRESS NODES
 
@@ -31,8 +31,9 @@ _SETTINGS = 4
 def connected(address: str | None) -> Iterator[Any]:
     """Connect to a Ray cluster for a `with` block.
 
-    Until then, standard output goes to standard error, because Ray prints warnings there. A line on standard
-    error tells if the cluster has no processors, or if Ray ends this process.
+    During the block, everything printed to standard output goes to standard error, because Ray prints its
+    warnings to standard output. If the cluster has no processors, or if Ray ends this process, a line on
+    standard error says so.
 
     Args:
         address: The address of the cluster, or "auto" for the cluster that runs on this machine; None starts
@@ -93,9 +94,11 @@ def _check_address(address: str | None) -> None:
 
 @contextmanager
 def _last_words() -> Iterator[None]:
-    """Open a context; if this process ends in the context, another process prints a line on standard error.
+    """Print an error message if this process ends during a `with` block.
 
-    If the cluster or the node of this process is lost, Ray's C++ code ends the process without an exception.
+    A second process, which lives until the end of the block, prints the message on standard error. The
+    second process is needed because Ray's C++ code may end this process without an exception: this happens
+    if the cluster or its node on this machine is lost.
     """
     line = f"error: this process was ended, perhaps because the Ray cluster is lost; {RERUN}"
     command = ["sh", "-c", 'read -r line || echo "$0" >&2', line]
@@ -108,9 +111,10 @@ def _last_words() -> Iterator[None]:
 
 @contextmanager
 def _warnings(ray: Any) -> Iterator[None]:
-    """Open a context in which a line on standard error tells if the cluster has no processors.
+    """Print a warning on standard error if the cluster has no processors during a `with` block.
 
-    Ray waits for new nodes, which an autoscaler may start.
+    A cluster without processors is not an error, because an autoscaler may start new nodes, for which Ray
+    waits.
     """
     ended = threading.Event()
 
@@ -139,7 +143,7 @@ def _first_line(error: Exception) -> str:
 
 
 def wait_for_nodes(address: str, count: int, patience: float = 120.0) -> None:
-    """Wait until a starting cluster has enough nodes.
+    """Wait until a cluster, which is still being started, has enough nodes.
 
     Args:
         address: The address of the cluster, HOST:PORT.

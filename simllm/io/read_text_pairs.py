@@ -49,7 +49,7 @@ class PairSource:
 
 
 def from_files(candidates: Path, references: Path) -> Iterator[PairWithId]:
-    """Read text pairs from two files; the pair i consists of line i of both files.
+    """Read text pairs from two files; line i of the first file and line i of the second are a pair.
 
     Args:
         candidates: A text file with one candidate per line.
@@ -117,7 +117,7 @@ def _depth(value: Any) -> int:
 
 
 def shown_id(row: PairWithId, format_: str | None) -> list[Any]:
-    """Return the cells that show a pair's id in a table: a list of one cell, or of none.
+    """Format a pair's id as a table cell.
 
     Args:
         row: The pair.
@@ -125,7 +125,7 @@ def shown_id(row: PairWithId, format_: str | None) -> list[Any]:
             an id that is not a string is written as JSON.
 
     Returns:
-        The cell in a list; an empty list for a table without ids.
+        A list with this one cell; an empty list for a table without ids.
     """
     if format_ is None:
         return []

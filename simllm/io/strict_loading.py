@@ -65,7 +65,7 @@ def _build(cls: type, values: Any, prefix: str, problems: list[str]) -> Any:
     Args:
         cls: The dataclass.
         values: The JSON object.
-        prefix: The keys under which the file has this object, such as "model."; used in messages.
+        prefix: The path of keys from the top of the file to this object, such as "model.", for messages.
         problems: A list to which messages are appended.
 
     Returns:
@@ -113,7 +113,7 @@ def _value(hint: Any, value: Any, name: str, problems: list[str]) -> Any:
         problems: A list to which messages are appended.
 
     Returns:
-        The converted value. If it has a problem, it must not be used.
+        The converted value; if a message was appended to `problems`, the value must not be used.
     """
     if typing.get_origin(hint) in (types.UnionType, typing.Union):
         if value is None:

@@ -26,7 +26,7 @@ _STYLE: Any = {
 
 
 def style(font_size: float = 9) -> contextlib.AbstractContextManager[None]:
-    """Return a context manager; matplotlib uses the style of simllm's HTML pages in its `with` block.
+    """Give matplotlib figures the style of simllm's HTML pages during a `with` block.
 
     Args:
         font_size: The size of all text, in points.
@@ -37,7 +37,8 @@ def style(font_size: float = 9) -> contextlib.AbstractContextManager[None]:
 def svg_element(figure: Figure) -> str:
     """Return a matplotlib figure as an SVG element for an HTML page.
 
-    Ids of groups are removed, because two figures on one page would have the same ids.
+    The ids that matplotlib writes into `<g>` elements are removed, because two figures on one page would
+    have the same ids.
     """
     file = io.StringIO()
     with style(), warnings.catch_warnings():

@@ -27,7 +27,7 @@ class Table:
     Attributes:
         columns: The names of the c columns.
         rows: Rows of c cells.
-        summary: Facts about all rows, such as their mean, by name.
+        summary: Facts about all rows: a dict from a name, such as "mean", to a value.
     """
 
     columns: Sequence[str]
@@ -56,7 +56,8 @@ def write_chunks(
     Args:
         columns: The names of the c columns.
         chunks: The rows in chunks; each chunk is a list of rows with c cells.
-        summary: A function that returns facts about all rows, by name. It is called after the last chunk.
+        summary: A function without arguments, which is called after the last chunk. It returns facts about
+            all rows: a dict from a name, such as "mean", to a value.
         format_: "text", "json" or "tsv".
         output: The file, which is written atomically; None means standard output.
     """
@@ -79,7 +80,7 @@ def show(text: str | Iterable[str], output: Path | None) -> None:
 
 
 def format_for(format_: str | None, output: Path | None) -> str:
-    """Choose a table's format: `format_` if it is given, else "text" on a terminal and "tsv" elsewhere."""
+    """Choose a table's format: `format_` if it is given, else "text" for a terminal, else "tsv"."""
     return format_ or ("text" if output is None and sys.stdout.isatty() else "tsv")
 
 

@@ -1,8 +1,8 @@
 """The metric registry: it loads metrics of simllm and of installed packages by name.
 
-A package adds a metric with an entry point in the group `simllm.metrics`. The entry point names a
-function that takes one text and returns a `Metric`. If a user asks for `name=argument`, the text is
-`argument`; if a user asks for `name`, the text is empty.
+A package adds a metric with an entry point in the group `simllm.metrics`. The entry point names a function
+that takes one argument, a text, and returns a `Metric`. The text is what the user wrote after `=`, such as
+"large" in `mymetric=large`; it is empty if the user wrote only the name.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ _COLUMN = "column"
 class ColumnMetric:
     """Placeholder for a metric whose scores are already stored in a file with human ratings.
 
-    It cannot compute new scores; whoever has the file reads the scores from a column of it.
+    The scores are a column of this file. The placeholder cannot compute scores.
 
     Attributes:
-        name: The name under which the metric was asked for, `column=NAME`.
+        name: The name of the metric, `column=NAME`.
         column: The name of the column that has the scores.
     """
 
@@ -76,7 +76,7 @@ def is_code_metric(name: str) -> bool:
 
 
 def needs_source(name: str) -> bool:
-    """Return whether a metric, given as `name` or `name=argument`, needs the code before the change."""
+    """Return whether a metric, given as `name` or `name=argument`, needs the code before it was edited."""
     return is_code_metric(name) and CODE_METRICS[name.partition("=")[0]].needs_source
 
 
@@ -91,16 +91,17 @@ def load(name: str, model: str | os.PathLike[str] | None = None) -> Metric:
     Args:
         name: `name` or `name=argument`, for example `bleu`. Special names are: `simllm=FOLDER`, the
             learned metric with the model in FOLDER; `simllm-same`, the learned metric's probability
-            that two texts have the same meaning; `column=NAME`, the scores that a file with human ratings
-            already has in a column.
+            that two texts have the same meaning; `column=NAME`, a placeholder for the scores in a column of
+            a file with human ratings.
         model: The model folder for `simllm` and `simllm-same`; by default the model that comes with
             the package.
 
     Returns:
-        The metric. Metrics of simllm cache their scores on disk.
+        The metric. Metrics of simllm for texts cache their scores on disk.
 
     Raises:
-        InputError: No metric has this name.
+        InputError: No metric has this name, a metric for code does not take the argument, or a file cannot
+            be read.
         UnavailableError: A library, a data file or the argument is missing; the message says what to do.
     """
     check_names([name])
@@ -132,8 +133,8 @@ def load_all(
             the package.
 
     Returns:
-        A list of the available metrics; and a dict with the unavailable metrics, from the name of each to a
-        text that says how to make it available.
+        A list of the available metrics; and a dict from the name of each unavailable metric to a text that
+        says how to make the metric available.
 
     Raises:
         InputError: A name belongs to no metric, or no metric is available.
@@ -154,7 +155,7 @@ def load_all(
 
 
 def model_metric(name: str, learned: Metric) -> Metric:
-    """Give a loaded metric another name, and cache its scores on disk.
+    """Return a metric with another name that computes the scores of a loaded metric and caches them on disk.
 
     Args:
         name: The new name.
@@ -211,9 +212,9 @@ def _code_metric(name: str) -> Metric:
 
 
 def _entry_points() -> dict[str, EntryPoint]:
-    """Return the entry points for metrics in installed packages, by the name of the metric.
+    """Return the entry points by which installed packages add metrics: a dict from metric to entry point.
 
-    Entry points with the name of a simllm metric are left out, so that they cannot replace the metric.
+    Entry points with the name of a metric of simllm are left out, so that they cannot replace this metric.
     """
     return {point.name: point for point in entry_points(group=GROUP) if point.name not in (*BUILT_IN, *CODE)}
 

@@ -64,8 +64,8 @@ class CachedMetric:
 def _code_version() -> str:
     """Identify the code of simllm: return a hash of its files, and the versions of three libraries.
 
-    The libraries (numpy, tokenizers, torch) are those that every metric may use. A signature names only
-    the version of simllm, which does not change while the code is being developed.
+    The libraries are numpy, tokenizers and torch, which every metric may use. The hash is needed because
+    the version of simllm, which is in each metric's signature, does not change with every change of the code.
     """
     package = Path(simllm.__file__).parent
     digest = hashlib.sha256()

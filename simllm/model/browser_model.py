@@ -67,11 +67,11 @@ class PairLogits(nn.Module):
         self.head = head
 
     def forward(self, first: Tensor, second: Tensor) -> Tensor:
-        """Compare P pairs of texts without padding.
+        """Compare the texts of P pairs; the texts have no padding.
 
         Args:
-            first: (P, L, W) states of the first texts, mapped to the head's width W.
-            second: (P, M, W) mapped states of the second texts.
+            first: (P, L, W) states of the first texts, which have L tokens, mapped to the head's width W.
+            second: (P, M, W) states of the second texts, which have M tokens, mapped in the same way.
 
         Returns:
             (P,) logits of the probability that the two texts have the same meaning.
@@ -86,8 +86,8 @@ def write_browser_model(model: SavedModel, folder: Path, int8: bool = False) -> 
     Args:
         model: The loaded model folder.
         folder: An existing folder.
-        int8: Whether to store all large weights as int8, including those that are not yet rounded to 8 bits.
-            These take half the space that they take as float16, but the scores are less exact.
+        int8: Whether to round large weights to 8 bits if they are not yet rounded, and store them as int8
+            instead of float16. This halves their size, but makes the scores less exact.
 
     Returns:
         Whether this function rounded a weight to 8 bits. If so, scores differ a little from those of the
@@ -173,7 +173,7 @@ def _as_int8(name: str, values: Floats, columns: int) -> tuple[dict[str, Stored]
     Args:
         name: The name of the weight.
         values: The weight.
-        columns: The distance in memory between neighbours in a block, as in `weight_blocks.to_blocks`.
+        columns: How many positions apart two neighbours in a block are, as in `weight_blocks.to_blocks`.
 
     Returns:
         A dict from names to the arrays that store the weight: whole numbers, scales and shape; and the ONNX

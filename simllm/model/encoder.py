@@ -122,9 +122,9 @@ AttentionFunction = Callable[[Tensor, Tensor, Tensor], Tensor]
 
 
 class Attention(nn.Module):
-    """Multi-head attention, in which all positions attend only to the first positions of the input.
+    """Multi-head attention, in which all R positions of the input attend only to the first C positions.
 
-    Keys and values are computed only for these first positions. Their number is an argument of `forward`.
+    Keys and values are computed only for these C positions. C is the argument `columns` of `forward`.
     """
 
     def __init__(self, config: ModelConfig) -> None:

@@ -1,4 +1,4 @@
-"""The encoder with faster kernels for scoring.
+"""Preparation of the encoder and other networks for fast scoring.
 
 On a CPU, PyTorch multiplies float32 matrices with MKL. MKL is slow on CPUs that are not from Intel, and
 reorders (packs) the weights again for every product. This module packs the weights once, for oneDNN,

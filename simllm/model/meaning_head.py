@@ -2,10 +2,12 @@
 
 The cosine of two text embeddings hardly changes if one text has an additional "not", or if two words are
 swapped. Therefore the head compares the hidden states of single tokens. It aligns each token with similar
-tokens of the other text, and compares the token with them (Parikh et al., "A decomposable attention model",
+tokens of the other text, and compares the aligned tokens (Parikh et al., "A decomposable attention model",
 2016; Chen et al., "Enhanced LSTM for natural language inference", 2017). Then a few transformer layers read
-the results in the order of the text. The large encoder, which computes the hidden states, runs only once for
-each text, even if the text is in many pairs.
+the results of these comparisons in the order of the text.
+
+The large encoder, which computes the hidden states, runs only once for each text, even if the text is in many
+pairs.
 
 Shapes: P pairs, L and M tokens of the two texts, D hidden size of the encoder, W width of the head.
 """

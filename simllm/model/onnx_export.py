@@ -71,8 +71,9 @@ def to_onnx(
 
     Args:
         module: The network.
-        inputs: A dict from the name of each argument of `module.forward`, in order, to a tuple: an example
-            tensor; and names for the tensor's first dimensions, which may have any size.
+        inputs: For each argument of `module.forward`, in order, its name and a tuple of two: an example of
+            the tensor, and names of its first dimensions. The named dimensions may have any size in the ONNX
+            model; the other dimensions are fixed.
         outputs: The names of the network's outputs.
 
     Returns:

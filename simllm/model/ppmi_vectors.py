@@ -55,9 +55,11 @@ def ppmi_matrix(counts: sparse.csr_matrix) -> sparse.csr_matrix:
     """Compute the positive pointwise mutual information (PPMI) of every two tokens a and b.
 
     PPMI is max(0, log p(a, b) - log p(a) - log p(b)). p(a, b) is the share of pairs (a, b) among all pairs of
-    neighbouring tokens. p(a) is the share of pairs whose first token is a. Usually one of p(a) and p(b) is
-    smoothed: replaced by s, which is proportional to the 0.75th power of the token's count. Here log p(a) and
-    log p(b) are both replaced by the mean (log p + log s) / 2, so that the matrix is symmetric.
+    neighbouring tokens. p(a) is the share of pairs whose first token is a.
+
+    The probabilities are smoothed. Let s(a) be proportional to the 0.75th power of the count of a. Usually,
+    only p(b) is replaced by s(b). Here log p(a) is replaced by (log p(a) + log s(a)) / 2, and log p(b) is
+    replaced likewise, so that the matrix is symmetric.
 
     Args:
         counts: (V, V) symmetric counts of neighbouring tokens.

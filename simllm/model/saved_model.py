@@ -122,7 +122,7 @@ _IGNORED_WEIGHTS = ("pooler.", "lm_head.", "embeddings.position_ids")
 
 
 def transformers_name(name: str) -> str:
-    """Translate the name of an `Encoder` parameter to its name in transformers' `MPNetModel`."""
+    """Translate a parameter's name in `Encoder` to its name in `MPNetModel` of the library transformers."""
     if name.startswith("layers.") and name.split(".")[2] == "norm":
         name = name.replace(".norm.", ".output.LayerNorm.")
     for ours, theirs in _TRANSFORMERS_NAMES.items():

@@ -14,14 +14,15 @@ Values = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class ScoreScale:
-    """Maps from scores to percentiles and to expected human ratings, stored in `simllm.json`.
+    """The maps from scores to percentiles and to expected human ratings, as stored in `simllm.json`.
 
-    The maps are valid only for the pooling and the similarity that the model folder names. Each map is
-    given by points (knots). Between two knots the map is linear; beyond the last knots it is constant.
+    The maps are valid only for the pooling and the similarity that `simllm.json` names. Each map is
+    piecewise linear, and is given by points, called knots. Below the first knot and above the last knot, the
+    map is constant.
 
     Attributes:
-        random: Scores of random text pairs at evenly spaced percentiles from 0 to 100.
-        scores: The scores at the knots of the map to ratings, increasing.
+        random: The quantiles of the scores of random text pairs, at evenly spaced percentiles from 0 to 100.
+        scores: The scores at the knots of the map to ratings; never decreasing.
         ratings: The expected human rating at each knot; never decreasing.
         low: Lower bound of the interval that holds about 90% of human ratings, at each knot.
         high: Upper bound of this interval, at each knot.

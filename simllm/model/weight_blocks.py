@@ -1,8 +1,8 @@
-"""Storage of weights in 8 bits: a block of 32 weights is stored as 32 small whole numbers times one scale.
+"""Storage of weights in 8 bits: 32 weights, called a block, are stored as 32 8-bit integers and one scale.
 
-The weights of a released model are rounded in this way once, and stored as float16. Later, they can be stored
-in 8 bits, in half the space, without a further loss. A browser that reads the 8-bit weights therefore
-computes the same scores as Python.
+The weights of a released model are rounded in this way, but stored as float16 in the model folder. The export
+for browsers stores them in 8 bits, which takes half the space and loses nothing more. Therefore the scores in
+a browser are those of Python.
 """
 
 from __future__ import annotations
@@ -21,12 +21,13 @@ def to_blocks(values: Floats, columns: int) -> tuple[NDArray[np.int8], NDArray[n
 
     Args:
         values: The weights, of any shape. Their number must be a multiple of 32 * `columns`.
-        columns: The distance in memory between neighbours in a block. 1 makes blocks along the last axis of
-            the array; the size of the last axis makes blocks along the second-to-last axis.
+        columns: How many positions apart two neighbours in a block are, if the array is flattened. If
+            `columns` is 1, a block lies along the last axis. If it is the size of the last axis, a block lies
+            along the second-to-last axis.
 
     Returns:
-        (n, 32, columns) whole numbers from -127 to 127; and (n, 1, columns) scales. A rounded weight is the
-        product of its number and its scale.
+        (n, 32, columns) whole numbers from -127 to 127; and (n, 1, columns) scales. n is the number of
+        weights divided by 32 * `columns`. A rounded weight is the product of its number and its scale.
     """
     blocks = values.reshape(-1, BLOCK, columns)
     scales = (np.abs(blocks).max(1, keepdims=True) / 127).astype(np.float16)
@@ -41,7 +42,7 @@ def are_blocks(values: Floats, columns: int) -> bool:
 
     Args:
         values: The weights, of any shape.
-        columns: The distance in memory between neighbours in a block, as in `to_blocks`.
+        columns: How many positions apart two neighbours in a block are, as in `to_blocks`.
     """
     if values.size % (BLOCK * columns):
         return False
@@ -55,8 +56,8 @@ def are_blocks(values: Floats, columns: int) -> bool:
 def round_to_blocks(module: nn.Module) -> None:
     """Round the matrices and embedding tables of a network to 8 bits, in place.
 
-    A block has 32 consecutive numbers in a row of the matrix or table. If the length of the rows is not a
-    multiple of 32, the matrix or table stays unchanged.
+    A block has 32 consecutive numbers in a row of a matrix or table. Matrices and tables whose rows have a
+    length that is not a multiple of 32 stay unchanged.
 
     Args:
         module: The network.

@@ -1,7 +1,7 @@
-"""Metrics for generated code and code edits: exact match, BLEU, CrystalBLEU, CodeBLEU, LEMOD, tree distances.
+"""Metrics for generated code and code edits, such as CodeBLEU, LEMOD (F1 of edited lines) and tree distances.
 
-This module has only the table of these metrics, `CODE_METRICS`, so that importing it is fast. The class of
-the metrics is in `code_metric.py`.
+This module has only the table of these metrics, `CODE_METRICS`, so that importing the module is fast. The
+class of the metrics is in `code_metric.py`.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ class CodeMetricKind:
 
     Attributes:
         adapter: The name of the function in `simllm.metrics.code.code_metric` that makes the metric.
-        options: Keyword arguments for the adapter.
-        argument: The argument that a user may write after the name and `=`: "FILE" stands for a path, and
-            "NODES" for a number of syntax nodes; any other word stands for itself, such as "multiset". Empty
-            if the metric takes no argument.
-        needs_source: Whether the examples must have a source, the code before the change.
+        options: Keyword arguments for this function.
+        argument: The argument that a user may write after the metric's name and `=`. "FILE" means that a path
+            is expected, and "NODES" that a number of syntax nodes is expected. Any other value, such as
+            "multiset", is the only word that is accepted. Empty if the metric takes no argument.
+        needs_source: Whether the examples must have a source, which is the code before it was edited.
         lower_is_better: Whether a lower score is better.
     """
 

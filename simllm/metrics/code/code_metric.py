@@ -1,8 +1,8 @@
-"""The class of all metrics for code, and an adapter (a function that makes a metric) for each kind of metric.
+"""The class of all metrics for code, and the functions that make these metrics, called adapters.
 
-The kinds are those in the table `CODE_METRICS`. An adapter takes the argument that a user wrote after the
-metric's name and `=`. It returns a function `prepare`. `prepare` takes all examples, and returns the function
-that scores a single example.
+The table `CODE_METRICS` names the adapter of each metric. The first parameter of an adapter is the argument
+that a user wrote after the metric's name and `=`, such as "multiset" in `lemod=multiset`. An adapter returns
+the function `prepare` of the metric (see `CodeMetric`).
 """
 
 from __future__ import annotations
@@ -67,9 +67,9 @@ class CodeMetric:
     """A metric for code, or for an edit of code.
 
     Attributes:
-        name: The name of the metric, such as "lemod", with its argument if it has one.
+        name: The name of the metric, such as "lemod", or with its argument, such as "lemod=multiset".
         prepare: A function that takes all examples, and returns the function that scores a single example.
-        needs_source: Whether the examples must have a source, the code before the change.
+        needs_source: Whether the examples must have a source, which is the code before it was edited.
     """
 
     name: str
@@ -92,7 +92,8 @@ class CodeMetric:
             The scores, in the order of the examples.
 
         Raises:
-            InputError: An example lacks its language or source, or the language is not supported.
+            InputError: An example lacks its language, or lacks the source although the metric needs it. Or
+                the language is not supported.
         """
         candidates_and_references(examples)  # for its TypeError
         for index, example in enumerate(examples):
@@ -138,7 +139,7 @@ def exact_match(argument: str) -> Prepare:
 
 
 def lemod(argument: str, part: str) -> Prepare:
-    """Make LEMOD, which compares the lines that candidate and reference edit in the source.
+    """Make LEMOD, which compares the candidate's edit of the source with the reference's edit, line by line.
 
     Args:
         argument: "multiset" or empty. With "multiset", an inserted line never matches a deleted line, and a
@@ -149,9 +150,12 @@ def lemod(argument: str, part: str) -> Prepare:
 
 
 def token_bleu(argument: str, of_edits: bool) -> Prepare:
-    """Make BLEU-4 over the tokens of the edited lines if `of_edits` is true, else over all tokens.
+    """Make BLEU-4 over the tokens of the code.
 
-    `argument` is not used.
+    Args:
+        argument: Not used.
+        of_edits: Whether to compare only the lines in which candidate and reference differ from the source,
+            instead of the whole code.
     """
     compare = compare_edits if of_edits else compare_whole
     return lambda _: partial(compare, score=bleu_of_tokens)
@@ -163,7 +167,8 @@ def crystalbleu(argument: str, of_edits: bool) -> Prepare:
     Args:
         argument: The path of a file with the n-grams to ignore. If it is empty, the most frequent n-grams in
             the references of the examples are ignored.
-        of_edits: Whether only the edited lines are compared, instead of the whole code.
+        of_edits: Whether to compare only the lines in which candidate and reference differ from the source,
+            instead of the whole code.
     """
     compare = compare_edits if of_edits else compare_whole
     given = load_shared(Path(argument)) if argument else None
@@ -185,7 +190,9 @@ def crystalbleu(argument: str, of_edits: bool) -> Prepare:
 
 
 def edit_similarity(argument: str) -> Prepare:
-    """Make the similarity by Levenshtein distance in characters.
+    """Make a similarity of candidate and reference that is computed from their Levenshtein distance.
+
+    The distance counts edits of single characters.
 
     Args:
         argument: "indel" or empty. With "indel", the distance counts only insertions and deletions, without
@@ -201,7 +208,7 @@ def code_chrf(argument: str) -> Prepare:
 
 
 def tree_similarity(argument: str) -> Prepare:
-    """Make the similarity of syntax trees.
+    """Make the similarity of the syntax trees of candidate and reference.
 
     Args:
         argument: The largest number of nodes of a tree, as text; empty for the default. Examples with a
@@ -222,10 +229,11 @@ def codebleu(argument: str) -> Prepare:
 
 
 def patch_size(argument: str, ratio: bool) -> Prepare:
-    """Make RPS (relative patch size), or RPSR (relative patch size ratio).
+    """Make the metric RPS (relative patch size) or RPSR (relative patch size ratio).
 
-    RPS divides the size of the candidate's patch by the size of the source. RPSR divides it by the size of
-    the reference's patch.
+    A patch is the edit that turns the source into the candidate or the reference. RPS is the size of the
+    candidate's patch, divided by the size of the source. RPSR is the size of the candidate's patch, divided
+    by the size of the reference's patch.
 
     Args:
         argument: The largest number of nodes of a syntax tree, as text; empty for the default. Examples with

@@ -42,7 +42,7 @@ class CodeBleuParts:
 
     @property
     def mean(self) -> float:
-        """CodeBLEU: the mean of the parts that exist."""
+        """CodeBLEU: the mean of the four parts, or of three if `data_flow` is None."""
         parts = (self.ngram, self.weighted_ngram, self.syntax, self.data_flow)
         return mean(part for part in parts if part is not None)
 
@@ -84,8 +84,8 @@ def weighted_recall(tokens: Sequence[str], expected: Sequence[str], important: C
     Args:
         tokens: The tokens of the candidate.
         expected: The tokens of the reference.
-        important: The keywords of the language. For n = 1, they have the weight 1, and other tokens 0.2. For
-            larger n, all n-grams have the weight 1.
+        important: The keywords of the language. For n = 1, keywords have the weight 1, and all other tokens
+            have the weight 0.2. For larger n, all n-grams have the weight 1.
 
     Returns:
         A value from 0 to 1; 0 if no token of the reference is in the candidate.
@@ -108,7 +108,7 @@ def weighted_recall(tokens: Sequence[str], expected: Sequence[str], important: C
 
 @cache
 def keywords() -> dict[str, frozenset[str]]:
-    """Return the keywords of each language, by the name of the language."""
+    """Return a dict from the name of each programming language to its keywords."""
     lines = (line for _, line in files.lines(Path(__file__).with_name("keywords.txt")))
     rows = (line.split(": ") for line in lines if not line.startswith("#"))
     return {language: frozenset(words.split()) for language, words in rows}
@@ -130,11 +130,14 @@ def syntax_match(candidate: Node, reference: Node) -> float:
 
 
 def _subtrees(root: Node, numbers: dict[object, int]) -> list[int]:
-    """Number the subtrees of the root and of each node with children; equal subtrees get equal numbers.
+    """Return a number for each subtree of a syntax tree; equal subtrees have equal numbers.
+
+    Only the subtrees of the root and of nodes with children are returned.
 
     Args:
-        root: The root of a syntax tree.
-        numbers: The numbers by s-expression, shared by several calls; new ones are added.
+        root: The root of the syntax tree.
+        numbers: A dict from the content of a subtree to its number. Unknown subtrees are added. If several
+            trees are to be compared, all calls must get the same dict.
     """
     found: list[int] = []
     # A node, the name of its field, the parts of its parent, its own parts, and whether these are complete.

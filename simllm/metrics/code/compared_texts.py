@@ -1,6 +1,6 @@
 """The texts that metrics for code compare: whole candidates and references, or only their edited lines.
 
-Both are in normal form: the code in a uniform layout, without comments, docstrings and imports.
+All compared texts are in normal form: code in a uniform layout, without comments, docstrings and imports.
 """
 
 from __future__ import annotations
@@ -65,21 +65,27 @@ def whole_lines(example: Example) -> tuple[list[str], list[str]]:
 
 
 def compare_edits(example: Example, score: TextScore) -> float:
-    """Score the lines that the candidate edits in the source against the lines that the reference edits.
+    """Score the candidate's edited lines against the reference's edited lines.
+
+    Edited lines are those that the candidate or the reference deletes from the source or inserts into it.
 
     Args:
         example: The candidate and the reference, with their source and language.
         score: The function that scores a candidate text against a reference text.
 
     Returns:
-        The score; 1 if both edits are empty. It is 0 if only one is empty, or if the candidate has no code
-        although the reference has.
+        The score. It is 1 if neither text edits a line. It is 0 if only one of them edits a line, or if the
+        candidate has no code although the reference has.
     """
     return 0.0 if edits(example).no_code else _compare(*edited_lines(example), score)
 
 
 def edited_lines(example: Example) -> tuple[list[str], list[str]]:
-    """Return the lines that the candidate edits and those that the reference edits, without "-" and "+"."""
+    """Return the list of the candidate's edited lines, and the list of the reference's edited lines.
+
+    Edited lines are those that a text deletes from the source or inserts into it. They have no sign "-" or
+    "+" before them.
+    """
     found = edits(example)
     return without_signs(found.candidate), without_signs(found.reference)
 

@@ -1,7 +1,7 @@
 """Corpus values of metrics for code.
 
-A corpus value is a metric's value for all items together. It is not the mean of the items' scores: numerators
-and denominators are summed over all items before the division.
+A corpus value is one value of a metric for a whole data set. It is not the mean of the scores. Instead, the
+numerators of the scores are summed over the data set, and so are the denominators, before the division.
 """
 
 from __future__ import annotations
@@ -25,14 +25,15 @@ Lines = Callable[[Example], tuple[list[str], list[str]]]  # returns lines of the
 
 
 def corpus_value(name: str, items: Items) -> float | None:
-    """Compute the value of a metric over all items together.
+    """Compute one value of a metric for a whole data set.
 
     Args:
         name: The name of a loadable metric, such as "lemod" or "crystalbleu-diff=FILE".
-        items: For each item, one or more examples, which differ only in their candidates.
+        items: For each item of the data set, one or more examples, which differ only in their candidates.
 
     Returns:
-        The value; None if the metric has no corpus value, or if the denominator is 0.
+        The value; None if the metric has no corpus value, or if its denominator is 0. Variants of metrics
+        as published (`=as-published`) have no corpus value.
 
     Raises:
         InputError: The file of shared n-grams cannot be read.
@@ -68,13 +69,13 @@ def _crystal_bleu(items: Items, argument: str, lines: Lines) -> float:
 
 
 def _texts(example: Example, lines: Lines) -> tuple[str, str]:
-    """Join the lines of the candidate, and those of the reference, to two texts.
+    """Return two texts: the joined lines of the candidate, and the joined lines of the reference.
 
-    The first text is empty if the candidate has no code.
+    The candidate's text is empty if the candidate has no code, even if it deletes lines of the source.
 
     Args:
         example: The candidate and the reference.
-        lines: The function that returns their lines: all lines, or only the edited lines.
+        lines: The function that returns the lines of both: `whole_lines` or `edited_lines`.
     """
     candidate, reference = lines(example)
     return "\n".join(candidate) if whole_lines(example)[0] else "", "\n".join(reference)

@@ -73,8 +73,9 @@ def _count_matches(tokens: Sequence[str], expected: Sequence[str], shared: Colle
         shared: The n-grams to ignore.
 
     Returns:
-        (4, 2) counts. Row n - 1 has the number of the candidate's n-grams that the reference has, too, and
-        the number of all its n-grams (at least 1, because it becomes a denominator).
+        (4, 2) counts without the n-grams in `shared`; row n - 1 is for n-grams of length n. The first number
+        counts the candidate's n-grams that the reference has, too. The second counts all n-grams of the
+        candidate; 0 is replaced by 1, because the number becomes a denominator.
     """
     rows = []
     for order in _ORDERS:
@@ -126,10 +127,10 @@ def count_shared(texts: Iterable[str], language: str, k: int = SHARED) -> list[t
 
 
 def shared_of_references(examples: Sequence[Example]) -> SharedNGrams:
-    """Find the n-grams that CrystalBLEU ignores: the 500 most frequent in the references of each language.
+    """Find the n-grams that CrystalBLEU ignores: for each language, the 500 most frequent in the references.
 
     Returns:
-        The n-grams by language.
+        A dict from the name of a programming language to its n-grams.
     """
     references: dict[str, list[str]] = {}
     for example in examples:
@@ -145,7 +146,7 @@ def save_shared(file: Path, shared: dict[str, list[tuple[NGram, int]]]) -> None:
 
     Args:
         file: The file to write.
-        shared: For each language, by name, the n-grams with their counts.
+        shared: A dict from the name of a programming language to its n-grams with their counts.
     """
     rows = {language: [[list(ngram), count] for ngram, count in found] for language, found in shared.items()}
     files.write(file, json.dumps({"shared_ngrams": rows}, ensure_ascii=False, indent=0) + "\n")
@@ -155,7 +156,7 @@ def load_shared(file: Path) -> SharedNGrams:
     """Read the n-grams that CrystalBLEU ignores from a JSON file.
 
     Returns:
-        The n-grams by language.
+        A dict from the name of a programming language to its n-grams.
 
     Raises:
         InputError: The file cannot be read, or was not written by `simllm frequencies --ngrams`.

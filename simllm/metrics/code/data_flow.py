@@ -1,10 +1,11 @@
 """The data flow of Python and Java code, as CodeBLEU compares it (Ren et al., 2020, section 3.3).
 
 The data flow is a list of items. An item says that the value of a variable at one place in the code comes
-from, or is computed from, the values at other places. To find them, the syntax tree is visited in the order
-of the code, with a table of the places where each name was last set. All branches of an `if` start with the
-same table, and their tables are united afterwards. Loops are visited twice, because values flow from the end
-of the body back to its start.
+from, or is computed from, the values at other places. For example, `x = y` says that x is computed from y.
+
+To find the items, the syntax tree is visited in the order of the code. A table keeps the places where each
+name was last set. All branches of an `if` start with the same table, and their tables are united afterwards.
+Loops are visited twice, because values flow from the end of the body back to its start.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _DEEPEST_LOOP = 5  # loops around a loop that is walked twice; deeper ones are w
 
 
 def data_flow(root: Node, language: str) -> list[Item]:
-    """Extract the data flow: for each use of a variable, the variables from which its value comes.
+    """Extract the data flow of code: for each use of a variable, the variables from which its value comes.
 
     Args:
         root: The root of the syntax tree.
@@ -31,8 +32,9 @@ def data_flow(root: Node, language: str) -> list[Item]:
             other languages.
 
     Returns:
-        A list of items: a name, the relation "comesFrom" or "computedFrom", and the names of the sources.
-        Names are replaced by var_0, var_1 and so on, in the order in which they appear.
+        A list of items, such as ("var_1", "computedFrom", ("var_0",)): the name of a variable, the relation
+        "comesFrom" or "computedFrom", and the names of the variables from which its value comes. The names
+        in the code are replaced by var_0, var_1 and so on, in the order in which the items mention them.
     """
     if language not in _WALKERS:
         return []
@@ -43,12 +45,12 @@ def data_flow(root: Node, language: str) -> list[Item]:
 
 @dataclass
 class _Links:
-    """The places in the code from which the value of one name at one place comes.
+    """The sources of one occurrence of a name: the places in the code from which its value comes.
 
     Attributes:
         name: The name.
-        sources: For each relation ("comesFrom" or "computedFrom"), a dict from the place of a source (its
-            first byte) to the name there.
+        sources: A dict from a relation ("comesFrom" or "computedFrom") to the sources. These are a dict from
+            a place (the position of its first byte) to the name at this place.
     """
 
     name: str
@@ -56,12 +58,12 @@ class _Links:
 
 
 def _normalize(links: dict[int, _Links]) -> list[Item]:
-    """Convert links between places into items of the data flow, in the order of the code.
+    """Convert the sources of all names into items of the data flow, in the order of the code.
 
-    A link without sources is dropped if its place is not the source of another link.
+    A name gets no item if it has no sources and is not a source of another name.
 
     Args:
-        links: For each place (the first byte of a name), the places from which its value comes.
+        links: A dict from the place of a name (the position of its first byte) to the name's sources.
     """
     used = {place for link in links.values() for sources in link.sources.values() for place in sources}
     names: dict[str, str] = {}
@@ -77,13 +79,13 @@ def _normalize(links: dict[int, _Links]) -> list[Item]:
 
 
 class _Walker:
-    """Visitor of a syntax tree, which collects the links of the data flow between places in the code.
+    """Visitor of a syntax tree, which collects the sources of each name: the places its value comes from.
 
     By default, the children of a node are visited in order. A subclass has a method `on_TYPE` for each type
     of node that needs another treatment, such as loops.
 
     Attributes:
-        links: For each place (the first byte of a name), the places from which its value comes.
+        links: A dict from the place of a name (the position of its first byte) to the name's sources.
     """
 
     def __init__(self) -> None:
@@ -91,7 +93,7 @@ class _Walker:
         self._loops = 0  # around the current node
 
     def walk(self, node: Node, table: _Table, depth: int) -> _Table:
-        """Visit a node and everything below it, and collect the links.
+        """Visit a node and everything below it, and add the sources of its names to `links`.
 
         Args:
             node: The node.
@@ -118,9 +120,10 @@ class _Walker:
         return table
 
     def _use(self, leaf: Node, table: _Table) -> _Table:
-        """Link a leaf's name to the places where the name was last set, and return the updated table.
+        """Handle a leaf that uses a name: its sources are the places where the name was last set.
 
-        An identifier that is not in the table is added to it.
+        Returns:
+            The table. If it lacks the name and the leaf is an identifier, the leaf's place is added.
         """
         name = _name(leaf)
         if not name:
@@ -136,16 +139,16 @@ class _Walker:
         link.sources.setdefault(relation, {}).update(sources)
 
     def _set(self, targets: Sequence[Node], values: Sequence[Node], table: _Table, relation: str) -> _Table:
-        """Handle an assignment: link each name in the targets to all names and literals in the values.
+        """Handle an assignment: the sources of each target are all names and literals in the values.
 
         Args:
-            targets: The syntax nodes that are set.
-            values: The syntax nodes of the new values.
+            targets: The syntax nodes to which values are assigned.
+            values: The syntax nodes of the values.
             table: The places where each name was last set; it is not changed.
             relation: "comesFrom" or "computedFrom".
 
         Returns:
-            The table in which the targets are last set here.
+            A copy of the table, in which the names in the targets were last set by this assignment.
         """
         sources = {leaf.start_byte: _name(leaf) for value in values for leaf in _named_leaves(value)}
         for leaf in (leaf for target in targets for leaf in _named_leaves(target)):
@@ -154,7 +157,7 @@ class _Walker:
         return table
 
     def _passes(self) -> Iterator[None]:
-        """Yield twice, so that a loop is visited twice; yield once if the loop is deep inside other loops."""
+        """Yield None for each visit of a loop: twice, or once if the loop is inside five or more loops."""
         self._loops += 1
         for _ in range(2 if self._loops <= _DEEPEST_LOOP else 1):
             yield
@@ -180,9 +183,13 @@ class _PythonWalker(_Walker):
     on_augmented_assignment = on_assignment
 
     def _assign(self, left: Node, right: Node, table: _Table, depth: int) -> _Table:
-        """Visit the right side of an assignment, set the names on the left side, return the updated table.
+        """Handle a Python assignment: visit the right side, then set the names on the left side.
 
-        If both sides list equally many parts, as in `a, b = c, d`, each part is linked to its counterpart.
+        If both sides have equally many parts, as in `a, b = c, d`, the source of a is only c, and the source
+        of b is only d.
+
+        Returns:
+            A copy of the table, in which the names on the left were last set by this assignment.
         """
         targets, values = ([c for c in side.children if c.type != ","] for side in (left, right))
         if len(targets) != len(values) or not targets:

@@ -19,11 +19,11 @@ def exact_match(example: Example) -> float:
 
 
 def lemod(example: Example, part: str, multiset: bool) -> float:
-    """Compute LEMOD, which compares the lines that candidate and reference edit in the source.
+    """Compute LEMOD, which compares the candidate's edit of the source with the reference's edit.
 
     Let C be the lines that the candidate deletes or inserts, and R the lines that the reference deletes or
-    inserts. Precision is |C & R| / |C|, and recall is |C & R| / |R|; 0 / 0 counts as 0. If both edits are
-    empty, the score is 1. If only the candidate has no code, the score is 0.
+    inserts. Precision is |C & R| / |C|, and recall is |C & R| / |R|; 0 / 0 counts as 0. If C and R are empty,
+    the score is 1. If the candidate has no code although the reference has, the score is 0.
 
     Args:
         example: The candidate and the reference, with their source.
@@ -54,12 +54,12 @@ def agreement(common: int, edited: int, expected: int, part: str) -> float:
 
 
 def distinct_lines(edit: list[str], multiset: bool) -> Counter[str]:
-    """Count the different lines of an edit; indentation is ignored.
+    """Count how often each distinct line occurs in an edit; indentation is ignored.
 
     Args:
         edit: The deleted and inserted lines, each with its sign "-" or "+".
-        multiset: Whether lines with different signs are different, and repeated lines count each time.
-            Otherwise signs are ignored, and each line counts once.
+        multiset: Whether to respect signs and repetitions. Otherwise signs are ignored, and each distinct
+            line counts once.
     """
     if multiset:
         return Counter(line[0] + line[1:].strip() for line in edit)

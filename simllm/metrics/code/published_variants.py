@@ -57,7 +57,9 @@ def whole_score(example: Example, score: TextScore) -> float:
 
 
 def edit_score(example: Example, score: TextScore) -> float:
-    """Compare the lines that differ between source and candidate with those between source and reference.
+    """Score the candidate's edited lines against the reference's edited lines.
+
+    Edited lines are those that the candidate or the reference deletes from the source or inserts into it.
 
     Args:
         example: The candidate and the reference, with their source and language.
@@ -68,9 +70,13 @@ def edit_score(example: Example, score: TextScore) -> float:
 
 
 def lemod(example: Example, part: str) -> float:
-    """Compute LEMOD: precision, recall or F1 (as `part` says) of the candidate's edited lines.
+    """Compute LEMOD: precision, recall or F1 of the candidate's edited lines.
 
     The result is 0 if the edit of the candidate or of the reference is empty.
+
+    Args:
+        example: The candidate and the reference, with their source and language.
+        part: The value to compute: "precision", "recall" or "f1".
     """
 
     def compare(candidate: str, reference: str) -> float:
@@ -131,9 +137,9 @@ def crystal_bleu(candidate: str, reference: str, shared: Collection[NGram]) -> f
 
 
 def _edit(example: Example, text: str) -> str:
-    """Return the lines that differ between an example's source and a text, without "-" and "+".
+    """Return the lines that must be deleted from or inserted into an example's source to get a text.
 
-    The lines are in the order of `difflib.ndiff`.
+    The lines are joined, in the order of `difflib.ndiff`, without its signs "-" and "+".
     """
     changed, source = _stripped(text, example.source or "", example.language)
     lines = ndiff(source.splitlines(), changed.splitlines())
@@ -141,10 +147,10 @@ def _edit(example: Example, text: str) -> str:
 
 
 def _stripped(first: str, second: str, language: str | None) -> tuple[str, str]:
-    """Remove comments, docstrings and imports from two texts, and return both.
+    """Return two pieces of code without comments and imports, and without docstrings in Python.
 
-    If one of two Python texts has a syntax error, both are processed by regular expressions instead of a
-    parser.
+    If one of two Python texts has a syntax error, both texts are processed by regular expressions instead
+    of a parser.
     """
     if language not in ("java", "python"):
         raise InputError(f"language {language!r}: the published code handles java and python only")
@@ -190,7 +196,7 @@ def _without_imports(text: str) -> str:
 
 
 def prepare(kind: str, examples: Sequence[Example]) -> Callable[[Example], float]:
-    """Prepare a metric as published, and return the function that scores an example.
+    """Return the function that scores an example with a metric, as the published code computes it.
 
     Args:
         kind: The name of the metric: a key of `METRICS`, "crystalbleu" or "crystalbleu-diff".

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def edit_similarity(candidate: str, reference: str) -> float:
-    """Compute 1 - (Levenshtein distance) / (length of the longer text), in characters."""
+    """Compute 1 - (Levenshtein distance) / (length of the longer text), both in characters."""
     from rapidfuzz.distance import Levenshtein
 
     return float(Levenshtein.normalized_similarity(candidate, reference))

@@ -92,12 +92,12 @@ def relative_patch_size_ratio(example: Example, largest: int = LARGEST_TREE) -> 
 def corpus_patch_size_ratio(items: Sequence[Sequence[Example]], largest: int = LARGEST_TREE) -> float:
     """Compute RPSR of a corpus, in the form that Yang et al. (CREF) published.
 
-    The distance d of two codes is the tree edit distance divided by the number of nodes of the larger tree.
-    The numerator of RPSR is the sum, over the items, of the mean d from the source to a candidate. The
-    denominator is the sum, over the items, of d from the source to the reference.
+    Let d(a, b) be the edit distance between the syntax trees of a and b, divided by the number of nodes of
+    the larger tree. The numerator of RPSR is the sum over the items of d(source, candidate), averaged over
+    the item's candidates. The denominator is the sum over the items of d(source, reference).
 
     Args:
-        items: For each item, one or more examples, which differ only in their candidates.
+        items: For each item of the corpus, one or more examples, which differ only in their candidates.
         largest: The largest number of nodes of a tree. Items with a larger tree are left out.
 
     Returns:
@@ -117,7 +117,7 @@ def ratio_of_sizes(items: Iterable[tuple[Sequence[PatchSize | None], PatchSize |
 
     Args:
         items: For each item, the sizes of the candidates' patches, and the size of the reference's patch. A
-            size is None if it is unknown; such items are left out.
+            size is None if a syntax tree was too large. An item with such a size is left out.
 
     Returns:
         A value from 0, lower is better; NaN if the sizes of the references' patches add up to 0.
@@ -136,7 +136,10 @@ def _trees(example: Example, *texts: str) -> list[OrderedTree]:
 
 
 def _relative_distance(a: OrderedTree, b: OrderedTree, largest: int) -> float:
-    """Return the tree edit distance, divided by the nodes of the larger tree; NaN for too large a tree."""
+    """Return the tree edit distance divided by the number of nodes of the larger tree.
+
+    The result is NaN if a tree has more than `largest` nodes.
+    """
     return _distance(a, b, largest) / max(len(a), len(b))
 
 

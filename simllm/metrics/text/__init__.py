@@ -1,9 +1,9 @@
-"""Baseline metrics for texts, most of them from well-known libraries; each kind has its own module.
+"""Baseline metrics for texts, such as BLEU and BERTScore; most of them are computed by well-known libraries.
 
-Each module has a function `load`, which imports the library and returns a scoring function. If something is
-missing, `load` raises `UnavailableError`, whose message says what to do. A metric that cannot be loaded is
-left out of results, instead of scoring 0. Some modules also have a function `data`, which returns the files
-that can change scores, such as a model.
+Each module of this package has a function `load`, which imports the library and returns a scoring function.
+If the library or a file is missing, `load` raises `UnavailableError`, whose message says what to do. A metric
+that cannot be loaded is left out of results, instead of scoring 0. Some modules also have a function `data`,
+which returns the files that can change scores, such as a model.
 """
 
 from __future__ import annotations

@@ -49,5 +49,5 @@ def load(model: str) -> ScoreFunction:
 
 
 def data(model: str) -> dict[str, Path]:
-    """Return the model folder, whose files can change BERTScore, under the key "model"."""
+    """Return the data on which BERTScore depends: a dict from "model" to the model folder."""
     return {"model": Path(model)}

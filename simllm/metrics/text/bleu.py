@@ -1,7 +1,7 @@
 """Sentence BLEU (Papineni et al., 2002), from nltk.
 
-Texts are split at white space, and n-gram counts are not smoothed. This agrees with the evaluations to
-which the paper compares its results.
+Texts are split at white space, and n-gram counts are not smoothed. The evaluations to which the SIMLLM paper
+compares its results do the same.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ def load() -> ScoreFunction:
 
 
 def data() -> dict[str, Path]:
-    """Return the folder or zip file with WordNet, which can change METEOR scores, under the key "wordnet"."""
+    """Return the data on which METEOR depends: a dict from "wordnet" to the folder or zip file of WordNet."""
     root = _find_wordnet()
     return {"wordnet": Path(root.zipfile.filename if hasattr(root, "zipfile") else root)}
 
@@ -53,7 +53,10 @@ def wordnet() -> Any:
     from nltk.data import PathPointer, SeekableUnicodeStreamReader
 
     class SystemFile(PathPointer):  # type: ignore[misc]  # nltk is untyped
-        """A file or folder that nltk may read, although it is outside of the folders in `nltk.data.path`."""
+        """Path object of nltk for the operating system's WordNet, or for a file in it.
+
+        nltk's own path objects refuse files outside the folders in `nltk.data.path`.
+        """
 
         def __init__(self, path: Path) -> None:
             self.path = path
@@ -68,9 +71,9 @@ def wordnet() -> Any:
             return self.path.stat().st_size
 
     class PlainReader(WordNetCorpusReader):  # type: ignore[misc]
-        """WordNet reader that does not need the file `lexnames`.
+        """nltk's reader of WordNet, changed so that it does not need the file `lexnames`.
 
-        The WordNet of the operating system lacks this file, and METEOR does not use it.
+        The WordNet of the operating system lacks this file, and METEOR does not use the file.
         """
 
         def map_wn(self, *_: Any) -> None:

@@ -1,7 +1,8 @@
 """ROUGE-W on stemmed words: the longest common subsequence, with more weight on consecutive matches.
 
 The definition is in Lin, "ROUGE: a package for automatic evaluation of summaries", 2004, section 4. A
-run of k consecutive matches counts k^1.2, as in Lin's package. No maintained library has ROUGE-W.
+run of k consecutive matches counts k^1.2, as in Lin's package. This module implements ROUGE-W itself,
+because no maintained library has it.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ def f1(candidate: Sequence[str], reference: Sequence[str], weight: float = _WEIG
 
 
 def _weighted_lcs(a: Sequence[str], b: Sequence[str], weight: float) -> float:
-    """Compute the weighted length of the longest common subsequence of two lists of words.
+    """Compute the length of the longest common subsequence of two lists of words, weighted by its runs.
 
     Args:
         a: The words of one text.

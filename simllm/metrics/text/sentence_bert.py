@@ -42,7 +42,7 @@ def load(model: str) -> ScoreFunction:
 
 
 def data(model: str) -> dict[str, Path]:
-    """Return the model folder, whose files can change SentenceBERT scores, under the key "model"."""
+    """Return the data on which SentenceBERT scores depend: a dict from "model" to the model folder."""
     return {"model": _folder(model)}
 
 

@@ -56,12 +56,12 @@ def load(corpus: str) -> ScoreFunction:
 
 
 def data(corpus: str) -> dict[str, Path]:
-    """Return the files that can change scores, under the keys "corpus" and "tokenizer"."""
+    """Return the files on which the scores depend: a dict with the keys "corpus" and "tokenizer"."""
     return {"corpus": Path(corpus), "tokenizer": default_model() / TOKENIZER}
 
 
 def _weighted_vectors(texts: list[list[int]], vocab_size: int) -> NDArray[np.float64]:
-    """Compute token vectors from a corpus; a vector's length is the token's idf (inverse document frequency).
+    """Compute token vectors from a corpus; a vector's norm is the token's idf (inverse document frequency).
 
     Args:
         texts: The token ids of each text in the corpus.
