@@ -16,6 +16,7 @@ from simllm.metrics import Example, registry
 from simllm.metrics.code import CODE_METRICS, published_variants
 from simllm.metrics.code.bleu4 import bleu_of_tokens
 from simllm.metrics.code.compared_texts import edits
+from simllm.metrics.code.corpus_values import corpus_value
 from simllm.metrics.code.crystalbleu import count_shared, crystal_bleu, load_shared, save_shared
 
 SIMILARITIES = [name for name, kind in CODE_METRICS.items() if not kind.lower_is_better]
@@ -209,6 +210,8 @@ def test_missing_parts_of_an_example_are_errors(tmp_path):
     save_shared(tmp_path / "go.json", {"go": [(("a",), 1)]})
     with pytest.raises(InputError, match=r"go\.json: has no n-grams of java"):
         scores(f"crystalbleu={tmp_path}/go.json", [Example("a", "b", language="java")])
+    with pytest.raises(InputError, match=r"go\.json: has no n-grams of java"):
+        corpus_value(f"crystalbleu={tmp_path}/go.json", [[Example("a", "b", language="java")]])
     (tmp_path / "wrong.json").write_text('{"shared_ngrams": [1]}')
     with pytest.raises(InputError, match=r"wrong\.json: was not written by `simllm frequencies --ngrams`"):
         load_shared(tmp_path / "wrong.json")

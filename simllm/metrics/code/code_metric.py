@@ -32,7 +32,13 @@ from simllm.metrics.code import (
 from simllm.metrics.code.bleu4 import bleu_of_tokens
 from simllm.metrics.code.codebleu import code_bleu
 from simllm.metrics.code.compared_texts import compare_edits, compare_whole
-from simllm.metrics.code.crystalbleu import SHARED, crystal_bleu, load_shared, shared_of_references
+from simllm.metrics.code.crystalbleu import (
+    SHARED,
+    check_languages,
+    crystal_bleu,
+    load_shared,
+    shared_of_references,
+)
 from simllm.metrics.protocol import Example, Floats, candidates_and_references
 
 ExampleScore = Callable[[Example], float]
@@ -175,8 +181,7 @@ def crystalbleu(argument: str, of_edits: bool) -> Prepare:
 
     def prepare(examples: Sequence[Example]) -> ExampleScore:
         shared = shared_of_references(examples) if given is None else given
-        if missing := sorted({example.language or "" for example in examples} - shared.keys()):
-            raise InputError(f"{argument}: has no n-grams of {missing[0]}")
+        check_languages(shared, examples, argument)
         if given is None and min(map(len, shared.values()), default=SHARED) < SHARED:
             warnings.warn(
                 f"CrystalBLEU ignores {SHARED} n-grams; the references have fewer, and all are ignored. "

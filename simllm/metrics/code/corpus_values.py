@@ -15,7 +15,12 @@ from pathlib import Path
 from simllm.metrics.code import AS_PUBLISHED
 from simllm.metrics.code.bleu4 import corpus_bleu_of_tokens
 from simllm.metrics.code.compared_texts import edited_lines, edits, whole_lines
-from simllm.metrics.code.crystalbleu import corpus_crystal_bleu, load_shared, shared_of_references
+from simllm.metrics.code.crystalbleu import (
+    check_languages,
+    corpus_crystal_bleu,
+    load_shared,
+    shared_of_references,
+)
 from simllm.metrics.code.line_edits import agreement, distinct_lines
 from simllm.metrics.code.tree_distances import LARGEST_TREE, corpus_patch_size_ratio
 from simllm.metrics.protocol import Example
@@ -36,7 +41,7 @@ def corpus_value(name: str, items: Items) -> float | None:
         as published (`=as-published`) have no corpus value.
 
     Raises:
-        InputError: The file of shared n-grams cannot be read.
+        InputError: The file of shared n-grams cannot be read, or lacks the language of an example.
     """
     kind, _, argument = name.partition("=")
     if kind not in _CORPUS_VALUES or argument == AS_PUBLISHED:
@@ -65,6 +70,7 @@ def _bleu(items: Items, argument: str, lines: Lines) -> float:
 def _crystal_bleu(items: Items, argument: str, lines: Lines) -> float:
     examples = list(chain.from_iterable(items))
     shared = load_shared(Path(argument)) if argument else shared_of_references(examples)
+    check_languages(shared, examples, argument)
     return corpus_crystal_bleu((*_texts(one, lines), shared[one.language or ""]) for one in examples)
 
 

@@ -141,6 +141,21 @@ def shared_of_references(examples: Sequence[Example]) -> SharedNGrams:
     }
 
 
+def check_languages(shared: SharedNGrams, examples: Sequence[Example], file: str) -> None:
+    """Check that there are n-grams for the language of each example.
+
+    Args:
+        shared: For each language, the n-grams that CrystalBLEU ignores.
+        examples: The examples to score.
+        file: The file of the n-grams, for the error message.
+
+    Raises:
+        InputError: The n-grams of a language are missing.
+    """
+    if missing := sorted({example.language or "" for example in examples} - shared.keys()):
+        raise InputError(f"{file}: has no n-grams of {missing[0]}")
+
+
 def save_shared(file: Path, shared: dict[str, list[tuple[NGram, int]]]) -> None:
     """Write the n-grams that CrystalBLEU ignores to a JSON file.
 
