@@ -118,11 +118,11 @@ def explain_pairs(metric: SimLLM, pairs: Sequence[tuple[str, str]]) -> list[Expl
         metric: A metric with mean pooling and cosine.
         pairs: n pairs of a candidate and a reference.
 
-    Raises:
-        InputError: As for `explain`, for any of the pairs.
-
     Returns:
         The explanation of each pair.
+
+    Raises:
+        InputError: As for `explain`, for any of the pairs.
     """
     if (metric.pooling, metric.similarity) != ("mean", "cosine"):
         raise InputError("explain: only mean pooling with cosine is a sum over words")
