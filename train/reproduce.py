@@ -46,10 +46,10 @@ _MEANING, _MIXED, _ITEMS, _MIXED_2, _HEAD = "meaning", "mixed", "items", "mixed-
 _CONTROL = "-control"
 _HEAD_ONLY = [
     "head_only=true",
-    "updates=250",
-    "warmup_updates=20",
-    "learning_rate=1.5e-4",
-    "evaluate_every=50",
+    "updates=2500",
+    "warmup_updates=50",
+    "learning_rate=3e-4",
+    "evaluate_every=250",
 ]
 
 
