@@ -206,8 +206,8 @@ def can_throw(unit: JavaUnit, node: Node) -> bool:
 def _operator_can_throw(unit: JavaUnit, node: Node) -> bool:
     """Return whether the operator of an expression may throw an exception.
 
-    An operator throws if it divides an integer by zero, or if an operand is a wrapper such as `Integer` that
-    is null.
+    The operator throws if it divides an integer by zero, or if it unboxes an `Integer`, for example, that is
+    null. If the type of an operand is unknown, the result is usually True.
 
     Args:
         unit: The parsed code.
