@@ -38,7 +38,7 @@ class CodeUnit:
     def line_of(self, node: Node) -> int:
         """Return the number of the source line on which a syntax node begins.
 
-        Lines are counted from 1. The frame is not counted.
+        The first line is 1. Lines that the parser put before the source (the frame) are not counted.
         """
         before = self.text[: self.source.start].count(b"\n")
         return node.start_point.row + 1 - before
@@ -116,8 +116,9 @@ class RewriteRules:
 
     Attributes:
         parse: The function that parses the bytes of a source.
-        structural: The rules that change the structure of code. The key is the name of the rule, such as
-            "reverse-if". If one place contains another, the rule yields the inner place first.
+        structural: The rules that change the structure of code. A rule is a function that yields the places
+            to rewrite or to skip. If one place contains another, the inner place comes first. The key is the
+            name of the rule, such as "reverse-if".
         symbols: The function that yields a `Symbol` for each symbol that can be renamed, and a `SkippedSite`
             for each symbol that cannot.
         reserved: Words that must not be used as new names, such as keywords.

@@ -95,7 +95,7 @@ def apply_edits(text: bytes, edits: Iterable[Edit]) -> list[Piece]:
         Args:
             start: The first byte of the range.
             end: The byte after the range.
-            first: The index in `ordered` of the first edit that may lie inside the range.
+            first: The index in `ordered` (all edits by position) of the first edit to consider.
         """
         at = start
         for number in range(max(bisect_left(starts, start), first), len(ordered)):

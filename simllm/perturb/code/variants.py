@@ -98,7 +98,7 @@ def read_items(file: Path, language: str | None = None) -> Iterator[dict[str, An
 
     Args:
         file: If the name ends in `.json`, a JSON object that maps ids to sources. Otherwise JSON lines, each
-            with `id`, `language`, `source`, and optionally the fields in `CARRIED`, such as `label`.
+            with `id`, `language` and `source`. Optional fields are listed in `CARRIED`, such as `label`.
         language: The language of the sources for which the file gives no language.
 
     Yields:
@@ -147,9 +147,10 @@ def vary_items(
             alone. Such a row has the name of the rule under the key `arm`.
 
     Yields:
-        A row with the keys `id`, `language` and `status`, and those fields of `CARRIED` that the item has. If
-        the source could be parsed, the row also has the attributes of `Rewrite`, and the key `proof` with the
-        verdict "parsed". Otherwise it has a `reason`.
+        A row with the keys `id`, `language` and `status`, and the item's optional fields such as `label` (see
+        `CARRIED`). If the source could be parsed, the row also has the attributes of `Rewrite`. Its key
+        `proof` then has the verdict "parsed", because nothing has been run. If the source could not be
+        parsed, the row has a `reason`.
     """
     for item in items:
         kept = {name: item[name] for name in ("id", "language", *CARRIED) if name in item}

@@ -84,8 +84,8 @@ def load(held_out: Collection[tuple[str, str]] = (), folder: Path = FOLDER) -> L
 
     Args:
         held_out: Word pairs that are kept for tests. The lexicon never replaces one word of a pair, in any
-            form, by the other. A pair of opposites or neighbours (verbs, nouns, adjectives or adverbs) is
-            left out even if it contains only one held-out word.
+            form, by the other. A pair of opposites or neighbours is left out even if only one of its words is
+            held out. This stricter rule applies to verbs, nouns, adjectives and adverbs.
         folder: The folder of the word lists.
 
     Returns:
@@ -99,8 +99,8 @@ def load(held_out: Collection[tuple[str, str]] = (), folder: Path = FOLDER) -> L
 
         Args:
             groups: Yields a part of speech, such as "verb", and pairs (word, replacement) in base form.
-            words: Words to exclude. A pair of verbs, nouns, adjectives or adverbs is left out if one of its
-                forms contains such a word.
+            words: Words to exclude. A pair is left out if a form of its words contains an excluded word. This
+                applies to verbs, nouns, adjectives and adverbs.
         """
         replacements: Replacements = defaultdict(list)
         for kind, bases in groups:

@@ -167,8 +167,9 @@ def agents(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator
 def parts(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator[str]:
     """Yield one text for each part of `text` that can be left out: `text` without this part.
 
-    Such a part is one of two things joined by "and", the word "only", or a condition or exception at the end
-    of the text. `lexicon` has the verbs and nouns. `random` is not used; all edits take the same arguments.
+    For example, "sorts keys and values" becomes "sorts keys" or "sorts values". Other such parts are the word
+    "only", and a condition or exception at the end of the text, such as "unless it is empty". `lexicon` has
+    the verbs and nouns. `random` is not used; all edits take the same arguments.
     """
     words = text.split()
     stop = ["."] if words[-1:] == ["."] else []

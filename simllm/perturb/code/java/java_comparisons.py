@@ -31,7 +31,7 @@ def swap_relation(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
     The operators `<=`, `>` and `>=` are treated in the same way.
 
     Yields:
-        A `Site` for each comparison that can be rewritten; a `SkippedSite` for each other one.
+        A `Site` for each comparison that can be rewritten; a `SkippedSite` for each that cannot.
     """
     assert isinstance(unit, JavaUnit)
     for node in find_nodes(unit.root, "binary_expression"):
@@ -46,7 +46,7 @@ def swap_equals(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
     """Find the comparisons `a == b` that can be rewritten as `b == a`, and `a != b` as `b != a`.
 
     Yields:
-        A `Site` for each comparison that can be rewritten; a `SkippedSite` for each other one.
+        A `Site` for each comparison that can be rewritten; a `SkippedSite` for each that cannot.
     """
     assert isinstance(unit, JavaUnit)
     for node in find_nodes(unit.root, "binary_expression"):
@@ -91,7 +91,7 @@ def _order_is_irrelevant(unit: JavaUnit, node: Node, left: Node, right: Node) ->
 
 
 def _keeps_its_value(unit: JavaUnit, side: Node, other: Node) -> bool:
-    """Return whether one side of a comparison has the same value before and after evaluating the other.
+    """Return whether a side of a comparison keeps its value while the other side is evaluated.
 
     This is certain for a literal. It is also certain for a local variable or parameter of a primitive type to
     which the other side does not assign a value. In all other cases, the result is False.
@@ -109,10 +109,13 @@ def _keeps_its_value(unit: JavaUnit, side: Node, other: Node) -> bool:
 
 
 def _may_be_wrapper(type_: str) -> bool:
-    """Return whether a type may be a wrapper class such as `Integer`; unboxing its null value throws.
+    """Return whether a type may be a wrapper class such as `Integer`.
+
+    A comparison such as `a < b` throws an exception if `a` or `b` is a wrapper that is null.
 
     Args:
-        type_: The name of the type. If it is empty, the type is unknown, and the result is True.
+        type_: The name of the type. If it is empty, the type is unknown, and the result is True. A name in
+            upper case, such as `T`, is taken for a type parameter, and the result is True, too.
     """
     is_parameter = type_.isupper()  # a type parameter, such as T
     return type_ not in PRIMITIVES and (not type_ or type_ in _BOXES or is_parameter)

@@ -92,7 +92,7 @@ def reverse_if(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
     """Find the statements `if (c) A else B` that can be rewritten as `if (!c) B else A`.
 
     Yields:
-        A `Site` for each `if` with an `else` that can be rewritten; a `SkippedSite` for each other one.
+        A `Site` for each `if` with an `else` that can be rewritten; a `SkippedSite` for each that cannot.
     """
     assert isinstance(unit, JavaUnit)
     for node in find_nodes(unit.root, "if_statement"):

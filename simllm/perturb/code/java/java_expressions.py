@@ -204,7 +204,15 @@ def can_throw(unit: JavaUnit, node: Node) -> bool:
 
 
 def _operator_can_throw(unit: JavaUnit, node: Node) -> bool:
-    """Return whether an operator may throw an exception, by division by zero or by unboxing null."""
+    """Return whether the operator of an expression may throw an exception.
+
+    The operator throws if it divides an integer by zero, or if it unboxes an `Integer`, for example, that is
+    null. If the type of an operand is unknown, the result is usually True.
+
+    Args:
+        unit: The parsed code.
+        node: The unary or binary expression. Exceptions inside its operands are not examined.
+    """
     if node.type == "unary_expression":
         return type_of(unit, children(node)[0]) not in PRIMITIVES
     operator = required(node, "operator").type

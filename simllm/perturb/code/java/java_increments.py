@@ -18,8 +18,8 @@ def expand_increment(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
     """Find increments `i++` and `++i` to rewrite as `i += 1`, and decrements to rewrite as `i -= 1`.
 
     Yields:
-        A `Site` for each expression that can be rewritten. A `SkippedSite` for each other one, for example if
-        its value is used, as in `a[i++]`.
+        A `Site` for each expression that can be rewritten; a `SkippedSite` for each that cannot. An increment
+        whose value is used, as in `a[i++]`, cannot be rewritten.
     """
     assert isinstance(unit, JavaUnit)
     for node in find_nodes(unit.root, "update_expression"):
@@ -51,6 +51,11 @@ def _is_statement(node: Node) -> bool:
 
 
 def _is_part_of_head(node: Node, parent: Node) -> bool:
-    """Return whether an expression is an initializer or update in the head of a `for` loop."""
+    """Return whether an expression is an initializer or update in the head of a `for` loop.
+
+    Args:
+        node: The expression.
+        parent: The parent of the expression in the syntax tree, which may be a `for` loop.
+    """
     parts = parent.children_by_field_name("init") + parent.children_by_field_name("update")
     return parent.type == "for_statement" and any(part.id == node.id for part in parts)

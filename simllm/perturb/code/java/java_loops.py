@@ -39,7 +39,7 @@ def for_to_while(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
     - The name of a loop variable occurs again after the loop, in the same block.
 
     Yields:
-        A `Site` for each `for` loop that can be rewritten; a `SkippedSite` for each other one.
+        A `Site` for each `for` loop that can be rewritten; a `SkippedSite` for each that cannot.
     """
     assert isinstance(unit, JavaUnit)
     for node in find_nodes(unit.root, "for_statement"):
@@ -107,7 +107,12 @@ def _declared_names(unit: JavaUnit, body: Node) -> Iterator[str]:
 
 
 def _closing_parenthesis(node: Node, body: Node) -> Node:
-    """Return the closing parenthesis in the head of a loop."""
+    """Return the closing parenthesis in the head of a loop.
+
+    Args:
+        node: The loop.
+        body: The body of the loop, which follows the parenthesis.
+    """
     return next(c for c in reversed(node.children) if c.type == ")" and c.start_byte < body.start_byte)
 
 
@@ -166,19 +171,25 @@ def _edits(unit: JavaUnit, node: Node, statement: Node) -> Iterator[Edit]:
 
 
 def _as_statement(expression: Node) -> list[bytes | Span]:
-    """Return the code of the statement made from an initializer of a `for` loop, such as `i = 0`.
+    """Turn an initializer of a `for` loop, such as `i = 0`, into a statement.
 
     A semicolon is added after an expression. A declaration such as `int i = 0;` already has one.
+
+    Returns:
+        The code of the statement in pieces. A piece is a range of the source, or bytes to insert.
     """
     return [span_of(expression), *([] if expression.type == "local_variable_declaration" else [b";"])]
 
 
 def _as_statements(updates: list[Node], separator: bytes) -> list[bytes | Span]:
-    """Return the code of the statements made from the update expressions of a loop, such as `i++;`.
+    """Turn the update expressions of a loop, such as `i++`, into statements, such as `i++;`.
 
     Args:
         updates: The update expressions.
         separator: White space to add after each statement, such as a line end.
+
+    Returns:
+        The code of the statements in pieces. A piece is a range of the source, or bytes to insert.
     """
     return [part for update in updates for part in (span_of(update), b";" + separator)]
 

@@ -62,7 +62,7 @@ def jumps(node: Node, kind: str, *, through: frozenset[str] = frozenset()) -> li
     Args:
         node: The loop or switch.
         kind: "break_statement" or "continue_statement".
-        through: Types of syntax nodes whose inside is not searched. Inner loops, lambdas and classes are
+        through: Further types of syntax nodes that are not searched. Inner loops, lambdas and classes are
             never searched, because the jumps inside them do not refer to `node`. For `break`, inner switches
             are not searched either.
     """

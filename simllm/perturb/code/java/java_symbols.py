@@ -58,9 +58,10 @@ def _kind(variable: Variable) -> str:
 
 
 def _annotation(variable: Variable) -> str:
-    """Return a reason not to rename a parameter with an annotation, such as `@Param String name`.
+    """Return the reason not to rename a parameter with an annotation, such as `@Param String name`.
 
-    The reason is empty if the parameter has no annotation, or only annotations in `_HARMLESS`.
+    The reason is empty if the parameter may be renamed. It then has no annotation, or only harmless ones
+    (listed in `_HARMLESS`) such as `@Nullable`. The reason is also empty for other variables.
     """
     parent = variable.declaration.parent
     if variable.kind != "parameter" or parent is None:
@@ -72,9 +73,10 @@ def _annotation(variable: Variable) -> str:
 
 
 def _annotation_words(unit: JavaUnit) -> set[bytes]:
-    """Return the words in the string arguments of all annotations, except the annotations in `_HARMLESS`.
+    """Return the words in the string arguments of all annotations.
 
-    A framework may match such a word with the name of a parameter, as in `@GetMapping("/users/{id}")`.
+    For example, `@GetMapping("/users/{id}")` gives `users` and `id`. A framework may match such a word with
+    the name of a parameter. Harmless annotations (listed in `_HARMLESS`) are ignored.
     """
     words: set[bytes] = set()
     for annotation in find_nodes(unit.root, "annotation"):
@@ -85,9 +87,9 @@ def _annotation_words(unit: JavaUnit) -> set[bytes]:
 
 
 def _has_annotation(modifiers: Node) -> bool:
-    """Return whether a declaration has an annotation that is not in `_HARMLESS`.
+    """Return whether a declaration has an annotation whose meaning may depend on the declared name.
 
-    The meaning of such an annotation may depend on the declared name.
+    These are all annotations except the harmless ones in `_HARMLESS`, such as `@Nullable`.
 
     Args:
         modifiers: The syntax node of the declaration's modifiers, including its annotations.
@@ -183,13 +185,16 @@ def _calls(unit: JavaUnit, method: Node, body: Node) -> list[Span] | str:
 
 
 def _owner(unit: JavaUnit, node: Node, receiver: Node | None, body: Node, name: bytes) -> bool | None:
-    """Return whether a call of a method with a given name calls the method that a given class declares.
+    """Return whether a call refers to the method of a given class, and not to another method of that name.
+
+    For example, `run()` refers to the method `run` of the class in which the call stands, and `other.run()`
+    may refer to a method of another class.
 
     Args:
         unit: The parsed code.
         node: The call, or a method reference such as `this::run`.
         receiver: The expression before the method's name; None if there is none.
-        body: The body of the class.
+        body: The body of the class that declares the method.
         name: The name of the method.
 
     Returns:

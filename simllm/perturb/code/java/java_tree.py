@@ -87,7 +87,7 @@ def _check_characters(source: bytes, root: Node) -> None:
 
 
 def _first_error(root: Node) -> Node:
-    """Return the node of the first syntax error in a syntax tree; if there is none, the last node."""
+    """Return the node of the first syntax error in a syntax tree; if there is no error, the last leaf."""
     node = root
     while not (node.is_error or node.is_missing) and node.children:
         node = next((child for child in node.children if child.has_error), node.children[-1])

@@ -1,4 +1,4 @@
-"""Check of a variant (rewritten code) by a command of the user, such as a test suite."""
+"""Check of a variant (rewritten code) by running a command of the user, such as a test suite."""
 
 from __future__ import annotations
 

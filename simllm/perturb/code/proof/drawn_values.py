@@ -76,7 +76,7 @@ class DrawnValues:
         return float(self.integer(-1000, 1000)) if kind == 1 else self.choice(_pool("floats", self._seed))
 
     def text(self) -> str:
-        """Return a random short text; it often contains string literals of the function."""
+        """Return a random short text, often with string literals from the source of the tested function."""
         kind = self._random.randrange(3)
         if kind == 0:
             return self.choice((*_TEXTS, *self._texts))
@@ -85,7 +85,7 @@ class DrawnValues:
         return self.choice(_pool("texts", self._seed))
 
     def character(self) -> str:
-        """Return a random character, often one from the string literals of the function."""
+        """Return a random character, often from a string literal in the source of the tested function."""
         near = "".join(self._texts)
         return self.choice(near if near and self.chance(0.5) else _CHARACTERS)
 

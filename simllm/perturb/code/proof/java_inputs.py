@@ -45,7 +45,7 @@ class JavaType:
 
     @property
     def erased(self) -> str:
-        """The name without type arguments, as `Class.getSimpleName` returns it, such as `List` or `int[]`."""
+        """The name of the type without type arguments: `List` for `List<String>`, and `int[]` for `int[]`."""
         return f"{self.arguments[0].erased}[]" if self.name == "[]" else self.name
 
 
@@ -175,23 +175,25 @@ def draw_inputs(types: tuple[JavaType, ...], source: str, number: int, seed: int
 
 
 def _is_large(text: str) -> bool:
-    """Return whether an argument is an integer above 10,000 or below -10,000, for which a loop may take long.
+    """Return whether at least one of some arguments is an integer above 10,000 or below -10,000.
+
+    With such an argument, a loop in the function may take very long.
 
     Args:
-        text: The arguments, in the notation of `draw_inputs`.
+        text: The arguments of one call, in the notation of `draw_inputs`.
     """
     scalars = (word.partition(":") for word in text.split(" "))
     return any(kind in ("int", "long") and abs(int(value)) > LARGE for kind, _, value in scalars)
 
 
 class _JavaValues:
-    """Generator of random values of Java types, as text that `ProofValues.java` can read."""
+    """Generator of random values of Java types, as text that the harness (`ProofValues.java`) can read."""
 
     def __init__(self, drawn: DrawnValues) -> None:
         self.drawn = drawn
 
     def of(self, kind: JavaType, nullable: bool = True) -> str:
-        """Return a random value of a type.
+        """Return a random value of a Java type, as text that `ProofValues.java` can read.
 
         Args:
             kind: The type.

@@ -41,8 +41,8 @@ class _JavaTask:
     Attributes:
         task: The function and its variant, with the inputs and wrong twins.
         signature: The signature of the original function.
-        inputs: For each input, a text with the arguments, which the harness can read, and whether an argument
-            is a large integer.
+        inputs: A list of pairs, one for each input. The first item is a text with the arguments, which the
+            harness can read. The second item is True if an argument is a large integer.
     """
 
     task: Task

@@ -236,7 +236,7 @@ def run_original(case: dict[str, Any]) -> None:
     """Call the original function on one input after the other, until enough inputs are usable.
 
     An input is usable if variants can be compared on it. The results file gets a line `called` for each
-    usable input, and a line `left` for each other input.
+    usable input, and a line `left` for each input that is not usable.
 
     Args:
         case: The case, as described at the top of this module.

@@ -53,7 +53,7 @@ class Calls:
             yield from self._keywords(call, parameter) if call else []
 
     def why_open(self, function: Variable, parameter: str) -> str | None:
-        """Return a reason why some call may pass a parameter by its name without being found in this code.
+        """Return the reason if a parameter may be passed by its name in a call that cannot be found.
 
         For example, a function that is stored in a list may be called from anywhere.
 

@@ -26,7 +26,7 @@ def swap_relation(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
     The operators `<=`, `>` and `>=` are treated in the same way.
 
     Yields:
-        A `Site` for each comparison that can be rewritten; a `SkippedSite` for each other one.
+        A `Site` for each comparison that can be rewritten; a `SkippedSite` for each that cannot.
     """
     return _swap(unit, _MIRRORED)
 
@@ -37,7 +37,7 @@ def swap_equals(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
     The operators `!=`, `is` and `is not` are treated in the same way.
 
     Yields:
-        A `Site` for each comparison that can be rewritten; a `SkippedSite` for each other one.
+        A `Site` for each comparison that can be rewritten; a `SkippedSite` for each that cannot.
     """
     return _swap(unit, _EQUALS)
 
@@ -107,8 +107,8 @@ def _swapped(unit: CodeUnit, node: Node, sides: list[Node], token: Node, operato
 def _is_literal(unit: CodeUnit, node: Node, operator: str) -> bool:
     """Return whether one side of a comparison is a literal that makes swapping safe, such as 3 in `x < 3`.
 
-    The class of `x` may define its own comparison methods. Swapping is safe because both `x < 3` and `3 > x`
-    call the method of `x`. With some literals, such as floats, `3.0 > x` might not call the method of `x`.
+    The class of `x` may define its own comparison methods. The swap of `x < 3` is safe, because `3 > x` calls
+    the method of `x`, too. A float is not safe, because `3.0 > x` might not call the method of `x`.
 
     Args:
         unit: The parsed code.

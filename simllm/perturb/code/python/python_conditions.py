@@ -35,7 +35,7 @@ def nest_else_if(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
     """Find the `if` statements whose `elif` clauses can be rewritten as `else:` with a nested `if`.
 
     Yields:
-        A `Site` for each `if` with an `elif` that can be rewritten; a `SkippedSite` for each other one.
+        A `Site` for each `if` with an `elif` that can be rewritten; a `SkippedSite` for each that cannot.
     """
     chains = captures(unit, "(if_statement alternative: (elif_clause)) @if").get("if", [])
     if not chains:
@@ -121,8 +121,8 @@ def reverse_if(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
     """Find the statements `if c: A else: B` that can be rewritten as `if not c: B else: A`.
 
     Yields:
-        A `Site` for each `if` with `else` or `elif` that can be rewritten; a `SkippedSite` for each other
-        one.
+        A `Site` for each `if` with `else` or `elif` that can be rewritten; a `SkippedSite` for each that
+        cannot.
     """
     found = captures(unit, "(if_statement) @if [(global_statement) (nonlocal_statement)] @declaration")
     declared = [node.start_byte for node in found.get("declaration", [])]

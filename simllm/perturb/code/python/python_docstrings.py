@@ -50,15 +50,30 @@ def parameter_mentions(unit: CodeUnit, function: Node, name: str) -> Iterator[Sp
 
 
 def _fields(text: bytes, word: bytes) -> Iterator[tuple[int, int]]:
-    """Yield the ranges of a parameter's name in fields of a docstring such as `:param x:` (Sphinx style)."""
+    """Find the name of a parameter in the fields of a docstring in Sphinx style, such as `:param x:`.
+
+    Args:
+        text: The docstring.
+        word: The name of the parameter, as a regular expression.
+
+    Yields:
+        The start and the end of each occurrence, in bytes of `text`.
+    """
     for match in re.finditer(rb":(?:param|type)[ \t]+(?:[\w.]+[ \t]+)?(" + word + rb"):", text):
         yield match.span(1)
 
 
 def _underlined(text: bytes, word: bytes) -> Iterator[tuple[int, int]]:
-    """Yield the ranges of a parameter's name under underlined headings of a docstring (NumPy style).
+    """Find the name of a parameter under the underlined headings of a docstring in NumPy style.
 
     An example of a line under such a heading is `x : int`.
+
+    Args:
+        text: The docstring.
+        word: The name of the parameter, as a regular expression.
+
+    Yields:
+        The start and the end of each occurrence, in bytes of `text`.
     """
     for heading in _UNDERLINED.finditer(text):
         indent = heading[1]
@@ -70,7 +85,15 @@ def _underlined(text: bytes, word: bytes) -> Iterator[tuple[int, int]]:
 
 
 def _entries(text: bytes, word: bytes) -> Iterator[tuple[int, int]]:
-    """Yield the ranges of a parameter's name under docstring headings such as `Args:` (Google style)."""
+    """Find the name of a parameter under the headings of a docstring in Google style, such as `Args:`.
+
+    Args:
+        text: The docstring.
+        word: The name of the parameter, as a regular expression.
+
+    Yields:
+        The start and the end of each occurrence, in bytes of `text`.
+    """
     entry = re.compile(rb"[ \t]*\*{0,2}(" + word + rb")(?:[ \t]*\([^()]*\))?:")
     at, heading, entries = 0, -1, -1  # widths of the indentation, or -1 outside a list
     for line in text.splitlines(keepends=True):

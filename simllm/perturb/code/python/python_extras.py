@@ -26,7 +26,7 @@ def remove_comments(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
     """Find the comments that can be removed. A line that contains only a comment is removed as a whole.
 
     Yields:
-        A `Site` for each comment that can be removed; a `SkippedSite` for each other one, such as
+        A `Site` for each comment that can be removed; a `SkippedSite` for each that cannot, such as
         `#!/bin/python`.
     """
     found = captures(unit, "(comment) @comment (interpolation) @inside")
@@ -52,7 +52,7 @@ def add_dead_code(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
     """Find the functions at whose beginning, after the docstring, `if False: pass` can be inserted.
 
     Yields:
-        A `Site` for each such function; a `SkippedSite` for each other one.
+        A `Site` for each such function; a `SkippedSite` for each other function.
     """
     for function in reversed(captures(unit, "(function_definition) @function").get("function", [])):
         body = field(function, "body")

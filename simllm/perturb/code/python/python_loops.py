@@ -37,7 +37,7 @@ def for_to_while(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
     once and stored in an additional variable. The arguments of `range` are assumed to be integers.
 
     Yields:
-        A `Site` for each loop over `range` that can be rewritten; a `SkippedSite` for each other one.
+        A `Site` for each loop over `range` that can be rewritten; a `SkippedSite` for each that cannot.
     """
     loops = [
         node for node in captures(unit, "(for_statement) @for").get("for", []) if _is_over_range(unit, node)

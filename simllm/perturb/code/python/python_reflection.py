@@ -17,9 +17,10 @@ _ALL |= {"builtins", "__builtins__"}
 
 
 def mark_frames(module: Scope) -> None:
-    """Set `reflects` to True for scopes whose variables may be accessed through frames or code objects.
+    """Mark the scopes whose variables may be accessed through frames or code objects.
 
-    Examples of such access are `sys._getframe` and `f.__code__`.
+    Examples of such access are `sys._getframe` and `f.__code__`. A scope is marked by setting its attribute
+    `reflects` to True.
 
     Args:
         module: The outermost scope.
@@ -32,7 +33,9 @@ def mark_frames(module: Scope) -> None:
 
 
 def mark_reader(node: Node, name: str, scope: Scope, module: Scope) -> None:
-    """Set `reflects` to True for all scopes whose variables a builtin such as `eval` may access by name.
+    """Mark the scopes whose variables a builtin such as `eval` may access by name.
+
+    A scope is marked by setting its attribute `reflects` to True.
 
     Args:
         node: The identifier of the builtin, where the code uses it.

@@ -58,9 +58,9 @@ class Scope:
             scopes += scope.children
 
     def reflect(self) -> None:
-        """Set `reflects` to True for this scope and all enclosing scopes.
+        """Record that code may access the variables of this scope by name at run time, as with `locals()`.
 
-        It records that code may access their variables by name at run time.
+        The attribute `reflects` is set to True for this scope and for all enclosing scopes.
         """
         at: Scope | None = self
         while at is not None and not at.reflects:

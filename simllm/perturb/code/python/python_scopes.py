@@ -111,7 +111,8 @@ class Scopes:
     def _resolve(self) -> None:
         """Determine the variable to which each identifier refers.
 
-        Also, set `reflects` to True for the scopes whose variables may be accessed by name at run time.
+        Also, set the attribute `reflects` of a scope to True if code may access the scope's variables by name
+        at run time.
         """
         mark_frames(self.module)
         owned: dict[tuple[Scope, str], Variable] = {}

@@ -19,10 +19,10 @@ _TABLE_NAMES = {  # as `symtable` calls scopes without a name
 def match_tables(module: Scope, table: symtable.SymbolTable) -> None:
     """Find the symbol table of each scope, and store it in the attribute `table` of the scope.
 
-    A table belongs to a scope if both have the same name and begin on the same line. For scopes without a
-    name, such as lambdas, the kind must be the same. If a line has several such scopes, the table must also
-    have the same names as the scope, unless all these tables have the same content. Scopes whose table cannot
-    be determined keep None.
+    A table belongs to a scope if both have the same name and begin on the same line. Scopes without a name,
+    such as lambdas, are matched by their kind. If several scopes of one name or kind begin on a line, their
+    tables are told apart by the identifiers inside. Tables with the same content need not be told apart.
+    Scopes whose table cannot be determined keep None.
 
     Args:
         module: The outermost scope. The attribute is set for this scope and all scopes inside.

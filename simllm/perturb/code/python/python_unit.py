@@ -148,8 +148,8 @@ def captures(unit: CodeUnit, patterns: str) -> dict[str, list[Node]]:
         patterns: The query, with captures such as `@name`.
 
     Returns:
-        For the name of each capture, without `@`, the matching nodes in the order of the source. Outer nodes
-        come before inner ones. A capture without matches is missing.
+        A dict from the name of each capture (without `@`) to its nodes, in the order of the source. Outer
+        nodes come before inner ones. A capture without matches is missing.
     """
     found = QueryCursor(_query(patterns)).captures(unit.root)
     return {
