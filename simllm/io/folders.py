@@ -234,9 +234,9 @@ def remove(folder: Path) -> None:
 
 
 def recover(folder: Path) -> None:
-    """Finish or undo a replacement of `folder` that was interrupted because a process was killed.
+    """Finish or undo a call of `replacing` for `folder` that was interrupted because its process was killed.
 
-    The temporary folders that the killed call of `replacing` left beside `folder` are removed.
+    The temporary folders that this call left beside `folder` are removed.
     """
     for left in _leftovers(folder, "old"):
         if _written(left) is None:

@@ -49,7 +49,7 @@ def are_blocks(values: Floats, columns: int) -> bool:
         return False
     numbers, scales = to_blocks(values, columns)
     rounded = (numbers * scales.astype(np.float32)).reshape(values.shape)
-    # A weight and its scale are each rounded to float16, whose numbers are 2**-11 apart at most, relatively.
+    # A weight and its scale are each rounded to float16, with a relative error of at most 2**-11.
     return bool((np.abs(rounded - values) <= 2**-9 * np.abs(values)).all())
 
 
