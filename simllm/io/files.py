@@ -156,7 +156,7 @@ def text_under(row: dict[str, Any], field: str, where: str) -> str:
 
 
 def real(path: Path) -> Path:
-    """Return the absolute path of a file, with all symbolic links resolved except loops."""
+    """Return the absolute path of a file after following symbolic links; links that form a loop are kept."""
     return Path(os.path.realpath(path))
 
 
@@ -287,7 +287,14 @@ def locked(path: Path) -> Iterator[None]:
 
 
 def _is_open(file: Path, descriptor: int) -> bool:
-    """Return whether an open file descriptor belongs to the file that now has the path `file`."""
+    """Return whether an open file is still the file at a path.
+
+    The file at the path may have been removed or replaced after it was opened.
+
+    Args:
+        file: The path.
+        descriptor: The file descriptor of the open file.
+    """
     try:
         return os.path.samestat(file.stat(), os.fstat(descriptor))
     except FileNotFoundError:

@@ -48,7 +48,7 @@ def check_place(folder: Path) -> None:
 
 
 def check(folder: Path) -> None:
-    """Check that simllm may write into a folder: it is missing, empty, or written by simllm.
+    """Check that simllm may write into a folder, which must be missing, empty, or written by simllm.
 
     Raises:
         InputError: The folder holds other files but no marker (the file `.simllm`), or cannot be written.
@@ -66,7 +66,7 @@ def check_replaceable(folder: Path, names: Iterable[str] = ()) -> None:
 
     Args:
         folder: The folder; it may be missing.
-        names: Names of files that the new folder will have. Unknown names may be left out.
+        names: Names of files that the new folder will have. Names that are not yet known may be left out.
 
     Raises:
         InputError: `check` rejects the folder. Or the folder is the current folder or a mount point. Or the
@@ -84,7 +84,7 @@ def check_replaceable(folder: Path, names: Iterable[str] = ()) -> None:
 
 
 def check_apart(output: Path, sources: Iterable[Path]) -> None:
-    """Check that the output folder of a command is apart from everything that the command reads.
+    """Check that the output folder of a command overlaps with nothing that the command reads.
 
     Args:
         output: The output folder.
@@ -186,9 +186,9 @@ def _check_additions(folder: Path, names: Iterable[str]) -> list[str]:
 def replacing(folder: Path) -> Iterator[Path]:
     """Replace a folder atomically by the files that a `with` block writes.
 
-    The block writes into a new temporary folder. After the block, this folder gets the name `folder`. Files
-    in the old folder that simllm did not write are kept. If the block raises an exception, the old folder
-    stays unchanged.
+    The block writes into a new temporary folder. After the block, the temporary folder replaces `folder`.
+    Files in the old folder that simllm did not write are kept. If the block raises an exception, the old
+    folder stays unchanged.
 
     Args:
         folder: The folder to replace; it may be missing.
@@ -234,9 +234,9 @@ def remove(folder: Path) -> None:
 
 
 def recover(folder: Path) -> None:
-    """Clean up after a call of `replacing` that was killed: finish or undo the replacement of `folder`.
+    """Finish or undo a call of `replacing` for `folder` that was interrupted because its process was killed.
 
-    Temporary folders beside `folder` are removed.
+    The temporary folders that this call left beside `folder` are removed.
     """
     for left in _leftovers(folder, "old"):
         if _written(left) is None:
@@ -274,12 +274,22 @@ def recover_all(parent: Path) -> None:
 
 
 def _temporary_name(folder: Path, suffix: str) -> Path:
-    """Return the unused path `.NAME.RANDOM.suffix` for a temporary folder; NAME is the name of `folder`."""
+    """Return an unused path for a temporary folder beside `folder`: `.NAME.RANDOM.suffix`.
+
+    Args:
+        folder: The folder, which is called NAME.
+        suffix: "partial" for a new folder that is being written, "old" for the folder that it replaces.
+    """
     return folder.with_name(f".{folder.name}.{uuid.uuid4().hex[:8]}.{suffix}")
 
 
 def _leftovers(folder: Path, suffix: str) -> list[Path]:
-    """Return the temporary folders with this suffix that killed calls of `replacing` left beside `folder`."""
+    """Return the temporary folders that killed calls of `replacing` left beside `folder`.
+
+    Args:
+        folder: The folder that was to be replaced.
+        suffix: "partial" for new folders that were being written, "old" for the folders that they replace.
+    """
     matches = (_LEFTOVER.fullmatch(name) for name in _names(folder.parent))
     return [folder.parent / m[0] for m in matches if m and (m[1], m[2]) == (folder.name, suffix)]
 

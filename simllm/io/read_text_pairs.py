@@ -119,13 +119,14 @@ def _depth(value: Any) -> int:
 def shown_id(row: PairWithId, format_: str | None) -> list[Any]:
     """Format a pair's id as a table cell.
 
+    In text and TSV, an id that is not a string is written as JSON.
+
     Args:
         row: The pair.
-        format_: The table's format ("text", "tsv" or "json"); None for a table without ids. In text and TSV,
-            an id that is not a string is written as JSON.
+        format_: The table's format ("text", "tsv" or "json"); None if the table has no column of ids.
 
     Returns:
-        A list with this one cell; an empty list for a table without ids.
+        A list with this one cell; an empty list if `format_` is None.
     """
     if format_ is None:
         return []

@@ -47,11 +47,11 @@ class ColumnMetric:
 
     @property
     def signature(self) -> str:
-        """The name of the metric; nothing else is known about the stored scores."""
+        """The name of the metric, `column=NAME`; nothing else is known about scores in a file."""
         return self.name
 
     def score(self, examples: Sequence[Example]) -> PlainScores:
-        """Raise UnavailableError, because stored scores exist only for the pairs in their file."""
+        """Raise UnavailableError, because this placeholder cannot compute scores."""
         raise UnavailableError("a column holds the scores of rated pairs, and no others")
 
 
@@ -155,7 +155,7 @@ def load_all(
 
 
 def model_metric(name: str, learned: Metric) -> Metric:
-    """Return a metric with another name that computes the scores of a loaded metric and caches them on disk.
+    """Wrap a loaded metric in a metric with another name, which caches the scores on disk.
 
     Args:
         name: The new name.
@@ -212,7 +212,7 @@ def _code_metric(name: str) -> Metric:
 
 
 def _entry_points() -> dict[str, EntryPoint]:
-    """Return the entry points by which installed packages add metrics: a dict from metric to entry point.
+    """Return the entry points by which installed packages add metrics, keyed by the name of the metric.
 
     Entry points with the name of a metric of simllm are left out, so that they cannot replace this metric.
     """

@@ -36,12 +36,12 @@ class CachedMetric:
 
     @property
     def name(self) -> str:
-        """The name of the metric that computes the scores."""
+        """The name of the metric whose scores are cached."""
         return self.metric.name
 
     @property
     def signature(self) -> str:
-        """The signature of the metric that computes the scores: everything that can change a score."""
+        """The signature of the metric whose scores are cached: everything that can change a score."""
         return self.metric.signature
 
     def score(self, examples: Sequence[Example]) -> PlainScores:

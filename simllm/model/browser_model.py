@@ -48,8 +48,8 @@ class TokenStates(nn.Module):
             input_ids: (B, L) int64 token ids, without padding.
 
         Returns:
-            (B, L, D) hidden states; D is the hidden size. If the model has a meaning head, also its input:
-            (B, L, W) states, mapped to the head's width W.
+            (B, L, D) hidden states; D is the hidden size. If the model has a meaning head, also the
+            input of this head: (B, L, W) states, mapped to the head's width W.
         """
         states = self.encoder(input_ids, None, matmul_attention)
         return (states, self.head.project(states)) if self.head else (states,)
@@ -86,8 +86,8 @@ def write_browser_model(model: SavedModel, folder: Path, int8: bool = False) -> 
     Args:
         model: The loaded model folder.
         folder: An existing folder.
-        int8: Whether to round large weights to 8 bits if they are not yet rounded, and store them as int8
-            instead of float16. This halves their size, but makes the scores less exact.
+        int8: Whether to store large weights as int8 even if this rounds them. Otherwise, such weights are
+            stored as float16, which takes twice the space, but keeps the scores more exact.
 
     Returns:
         Whether this function rounded a weight to 8 bits. If so, scores differ a little from those of the
@@ -173,7 +173,9 @@ def _as_int8(name: str, values: Floats, columns: int) -> tuple[dict[str, Stored]
     Args:
         name: The name of the weight.
         values: The weight.
-        columns: How many positions apart two neighbours in a block are, as in `weight_blocks.to_blocks`.
+        columns: The distance between neighbouring weights of a block in the flattened array. It is 1 for
+            blocks along the last axis. For blocks along the second-to-last axis, it is the size of the last
+            axis.
 
     Returns:
         A dict from names to the arrays that store the weight: whole numbers, scales and shape; and the ONNX

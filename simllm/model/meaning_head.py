@@ -97,19 +97,21 @@ class MeaningHead(nn.Module):
         scores: Tensor,
         attention: Callable[..., Tensor],
     ) -> Tensor:
-        """Compare each token of one text with the tokens of the other text that it is aligned with.
+        """Compute features of one text in each pair by comparing its tokens with those of the other text.
+
+        Each token is compared with the mean of the other text's tokens, weighted by the alignment.
 
         Args:
-            own: (P, L, W) states of the first text in P pairs: L tokens, mapped to the head's width W.
+            own: (P, L, W) states of the one text in P pairs: L tokens, mapped to the head's width W.
             mask: (P, L) bool, true for tokens of `own` that are not padding.
-            other: (P, M, W) mapped states of the second text in each pair.
+            other: (P, M, W) mapped states of the other text in each pair, with M tokens.
             other_mask: (P, M) bool, true for tokens of `other` that are not padding.
             scores: (P, L, M) alignment scores between the tokens of the two texts.
             attention: The function that computes the attention of the head's layers.
 
         Returns:
-            (P, 2 W) features of each pair. The first W are the mean over the tokens of the first text, the
-            last W the maximum.
+            (P, 2 W) features of each pair. The first W are the mean over the tokens of `own`, the last W the
+            maximum.
         """
         scores = scores.masked_fill(~other_mask[:, None, :], torch.finfo(scores.dtype).min)
         # In float32: bfloat16 cannot tell position 300 from 301, and its softmax is slow.

@@ -1,4 +1,4 @@
-"""Export of the encoder and its pooling (from hidden states to one embedding) as one ONNX model."""
+"""Export of the encoder and its pooling (one embedding per text) as one ONNX model."""
 
 from __future__ import annotations
 
@@ -71,9 +71,9 @@ def to_onnx(
 
     Args:
         module: The network.
-        inputs: For each argument of `module.forward`, in order, its name and a tuple of two: an example of
-            the tensor, and names of its first dimensions. The named dimensions may have any size in the ONNX
-            model; the other dimensions are fixed.
+        inputs: A dict from the name of each argument of `module.forward`, in order, to a tuple of two. The
+            first item is a tensor as an example. The second has names of its first dimensions, such as
+            ("batch", "length"). These dimensions may have any size in the ONNX model; all others are fixed.
         outputs: The names of the network's outputs.
 
     Returns:

@@ -24,8 +24,9 @@ class ScoreScale:
         random: The quantiles of the scores of random text pairs, at evenly spaced percentiles from 0 to 100.
         scores: The scores at the knots of the map to ratings; never decreasing.
         ratings: The expected human rating at each knot; never decreasing.
-        low: Lower bound of the interval that holds about 90% of human ratings, at each knot.
-        high: Upper bound of this interval, at each knot.
+        low: For each knot, the lower bound of the interval that holds about 90% of the human ratings of pairs
+            with this score.
+        high: For each knot, the upper bound of this interval.
         fitted_on: Description of the text pairs and ratings to which the maps were fitted.
     """
 

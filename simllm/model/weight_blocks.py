@@ -21,9 +21,9 @@ def to_blocks(values: Floats, columns: int) -> tuple[NDArray[np.int8], NDArray[n
 
     Args:
         values: The weights, of any shape. Their number must be a multiple of 32 * `columns`.
-        columns: How many positions apart two neighbours in a block are, if the array is flattened. If
-            `columns` is 1, a block lies along the last axis. If it is the size of the last axis, a block lies
-            along the second-to-last axis.
+        columns: The distance between neighbouring weights of a block in the flattened array. It is 1 for
+            blocks along the last axis. For blocks along the second-to-last axis, it is the size of the last
+            axis.
 
     Returns:
         (n, 32, columns) whole numbers from -127 to 127; and (n, 1, columns) scales. n is the number of
@@ -42,13 +42,14 @@ def are_blocks(values: Floats, columns: int) -> bool:
 
     Args:
         values: The weights, of any shape.
-        columns: How many positions apart two neighbours in a block are, as in `to_blocks`.
+        columns: The distance between neighbouring weights of a block in the flattened array (see
+            `to_blocks`).
     """
     if values.size % (BLOCK * columns):
         return False
     numbers, scales = to_blocks(values, columns)
     rounded = (numbers * scales.astype(np.float32)).reshape(values.shape)
-    # A weight and its scale are each rounded to float16, whose numbers are 2**-11 apart at most, relatively.
+    # A weight and its scale are each rounded to float16, with a relative error of at most 2**-11.
     return bool((np.abs(rounded - values) <= 2**-9 * np.abs(values)).all())
 
 

@@ -136,7 +136,7 @@ def load(name: str) -> CodeMetric:
 
 
 def exact_match(argument: str) -> Prepare:
-    """Make the metric exact match: 1 if candidate and reference have equal normal forms, otherwise 0.
+    """Make the metric "exact match": 1 if candidate and reference have equal normal forms, otherwise 0.
 
     A normal form is the code in a uniform layout, without comments, docstrings and imports. `argument` is
     not used.

@@ -117,8 +117,8 @@ def keywords() -> dict[str, frozenset[str]]:
 def syntax_match(candidate: Node, reference: Node) -> float:
     """Compute the share of the reference's subtrees that also occur in the candidate.
 
-    A subtree is the root or a node with children, with everything below it. Two subtrees are equal if
-    tree-sitter prints the same s-expression for them. Comments are ignored.
+    A subtree is a node with everything below it. Only subtrees of the root and of nodes with children count.
+    Two subtrees are equal if tree-sitter prints the same s-expression for them. Comments are ignored.
 
     Args:
         candidate: The root of the candidate's syntax tree.

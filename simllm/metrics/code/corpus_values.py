@@ -37,8 +37,8 @@ def corpus_value(name: str, items: Items) -> float | None:
         items: For each item of the data set, one or more examples, which differ only in their candidates.
 
     Returns:
-        The value; None if the metric has no corpus value, or if its denominator is 0. Variants of metrics
-        as published (`=as-published`) have no corpus value.
+        The value; None if the metric has no corpus value, or if its denominator is 0. Metrics with the
+        argument "as-published", such as "lemod=as-published", have no corpus value.
 
     Raises:
         InputError: The file of shared n-grams cannot be read, or lacks the language of an example.

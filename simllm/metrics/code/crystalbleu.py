@@ -48,7 +48,7 @@ def crystal_bleu(candidate: str, reference: str, shared: Collection[NGram]) -> f
 
 
 def corpus_crystal_bleu(pairs: Iterable[tuple[str, str, Collection[NGram]]]) -> float:
-    """Compute CrystalBLEU of a corpus; counts of n-grams and lengths are first summed over all pairs.
+    """Compute CrystalBLEU of a corpus, after summing n-gram counts and text lengths over all pairs.
 
     Args:
         pairs: For each pair, the candidate, the reference, and the n-grams to ignore.

@@ -49,8 +49,8 @@ class _Links:
 
     Attributes:
         name: The name.
-        sources: A dict from a relation ("comesFrom" or "computedFrom") to the sources. These are a dict from
-            a place (the position of its first byte) to the name at this place.
+        sources: A dict from a relation ("comesFrom" or "computedFrom") to a second dict. The second dict
+            maps the place of each source (the position of its first byte) to the name at this place.
     """
 
     name: str
@@ -97,11 +97,11 @@ class _Walker:
 
         Args:
             node: The node.
-            table: The places where each name was last set before the node; it is not changed.
+            table: For the code before the node, the places where each name was last set; it is not changed.
             depth: The depth of the node in the syntax tree.
 
         Returns:
-            The places where each name was last set after the node.
+            The table for the code after the node.
         """
         if "comment" in node.type or depth > _DEEPEST:
             return table

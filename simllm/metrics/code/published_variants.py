@@ -102,8 +102,9 @@ def token_bleu(candidate: str, reference: str) -> float:
 def shared_characters(references: Sequence[str], k: int = SHARED) -> frozenset[NGram]:
     """Find the n-grams that the published CrystalBLEU ignores.
 
-    The published code counts n-grams of words, but compares n-grams of characters. Therefore, of the k most
-    frequent n-grams, only those whose words are single characters have an effect. Only these are returned.
+    The published code finds the k most frequent n-grams of words, but compares n-grams of characters.
+    Therefore an n-gram has an effect only if each of its words is a single character. The other n-grams are
+    not returned.
 
     Args:
         references: All references of one language. They are joined, and split at white space.

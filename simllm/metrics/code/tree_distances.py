@@ -1,4 +1,4 @@
-"""Tree similarity, RPS and RPSR: metrics from the edit distance between syntax trees."""
+"""Tree similarity and relative patch sizes (RPS, RPSR), computed from edit distances of syntax trees."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def relative_patch_size(example: Example, largest: int = LARGEST_TREE) -> float:
     RPS is the tree edit distance from source to candidate, divided by the number of nodes of the source.
 
     Returns:
-        A value from 0, lower is better; NaN if a tree has more than `largest` nodes.
+        A value of at least 0, where lower is better; NaN if a tree has more than `largest` nodes.
     """
     size = patch_size(example.source or "", example.candidate, example.language or "", largest)
     return size.edits / size.nodes if size else math.nan
@@ -81,8 +81,8 @@ def relative_patch_size_ratio(example: Example, largest: int = LARGEST_TREE) -> 
     RPSR is the tree edit distance from source to candidate, divided by the distance from source to reference.
 
     Returns:
-        A value from 0, lower is better; NaN if source and reference have equal trees, or if a tree has more
-        than `largest` nodes.
+        A value of at least 0, where lower is better; NaN if source and reference have equal trees, or if a
+        tree has more than `largest` nodes.
     """
     source, candidate, reference = _trees(example, example.source or "", example.candidate, example.reference)
     expected = _distance(source, reference, largest)
@@ -90,19 +90,20 @@ def relative_patch_size_ratio(example: Example, largest: int = LARGEST_TREE) -> 
 
 
 def corpus_patch_size_ratio(items: Sequence[Sequence[Example]], largest: int = LARGEST_TREE) -> float:
-    """Compute RPSR of a corpus, in the form that Yang et al. (CREF) published.
+    """Compute RPSR (relative patch size ratio) of a corpus, in the form that Yang et al. (CREF) published.
 
     Let d(a, b) be the edit distance between the syntax trees of a and b, divided by the number of nodes of
-    the larger tree. The numerator of RPSR is the sum over the items of d(source, candidate), averaged over
-    the item's candidates. The denominator is the sum over the items of d(source, reference).
+    the larger tree. For the numerator of RPSR, d(source, candidate) is averaged over each item's candidates,
+    and these means are summed over the items. The denominator is the sum of d(source, reference) over the
+    items.
 
     Args:
         items: For each item of the corpus, one or more examples, which differ only in their candidates.
         largest: The largest number of nodes of a tree. Items with a larger tree are left out.
 
     Returns:
-        A value from 0, lower is better; NaN if no item is left, or if all sources and references have equal
-        trees.
+        A value of at least 0, where lower is better; NaN if no item is left, or if in each item source and
+        reference have equal trees.
     """
     sizes = []
     for examples in items:
@@ -120,7 +121,7 @@ def ratio_of_sizes(items: Iterable[tuple[Sequence[PatchSize | None], PatchSize |
             size is None if a syntax tree was too large. An item with such a size is left out.
 
     Returns:
-        A value from 0, lower is better; NaN if the sizes of the references' patches add up to 0.
+        A value of at least 0, where lower is better; NaN if the sizes of the references' patches add up to 0.
     """
     reached = expected = 0.0
     for made, wanted in items:

@@ -1,7 +1,7 @@
 """Sentence BLEU (Papineni et al., 2002), from nltk.
 
-Texts are split at white space, and n-gram counts are not smoothed. The evaluations to which the SIMLLM paper
-compares its results do the same.
+Texts are split at white space, and n-gram counts are not smoothed. This is also how BLEU is computed in the
+evaluations to which the SIMLLM paper compares its results.
 """
 
 from __future__ import annotations

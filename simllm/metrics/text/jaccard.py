@@ -1,4 +1,4 @@
-"""Jaccard similarity: the number of words in both texts, divided by the number of words in either text."""
+"""Jaccard similarity: intersection over union of the sets of words in two texts."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def load() -> ScoreFunction:
 def score(candidates: Sequence[str], references: Sequence[str]) -> NDArray[np.float64]:
     """Compute the Jaccard similarity of each candidate and its reference.
 
-    The similarity is the number of words in both texts, divided by the number of words in either text.
-    Two empty texts have similarity 1.
+    The similarity is the number of distinct words that the two texts share, divided by the number of
+    distinct words in the two texts together. Two empty texts have similarity 1.
 
     Args:
         candidates: n texts.
