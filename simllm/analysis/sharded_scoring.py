@@ -224,10 +224,11 @@ def _done(folder: Path, settings: ShardSettings) -> dict[str, Any]:
 
 
 def _check_signature(signature: str, done: dict[str, Any], folder: Path) -> None:
-    """Check that a new table was scored by the same model as the tables before it.
+    """Check that a new table was scored by the same model and settings as the earlier tables.
 
     Args:
-        signature: The signature of the new table's scores, which changes with the model.
+        signature: The signature of the new table's scores: text that names everything that can change a
+            score.
         done: A dict from the name of each earlier table to its summary.
         folder: The output folder, for the error message.
 

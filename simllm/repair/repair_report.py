@@ -215,7 +215,8 @@ def _mark(attempt: AttemptResult) -> str:
     """Return the outcome of an attempt as a short text.
 
     The text is the verdict on the last program, such as "AC" (accepted) or "WA" (wrong answer), or the score
-    of the last summary. It is "open" for an unfinished attempt, and "none" if the model was never asked.
+    of the last summary ("no score" if it has none). It is "open" for an unfinished attempt, and "none" if
+    the model was never asked.
     """
     if attempt.open is not None:
         return "open"
@@ -226,7 +227,7 @@ def _mark(attempt: AttemptResult) -> str:
 
 
 def _cell(value: float | str | None) -> str:
-    """Format the value of a table cell with up to three decimals; None, an undefined value, becomes "n/a"."""
+    """Format the value of a table cell: numbers with up to three decimals, None (undefined) as "n/a"."""
     if value is None:
         return "n/a"
     return value if isinstance(value, str) else f"{value:,.3f}".rstrip("0").rstrip(".")
