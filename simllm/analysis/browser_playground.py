@@ -40,7 +40,9 @@ def write_playground(metric: SimLLM, folder: Path, int8: bool = False) -> None:
 
 
 def write_model(metric: SimLLM, folder: Path, int8: bool = False) -> None:
-    """Write the files of a metric's model that the playground's page loads, and `settings.json` for the page.
+    """Write the files that the playground (a web page that scores texts in the browser) loads.
+
+    The files hold the model's weights and tokenizer, and the page's settings (`settings.json`).
 
     Args:
         metric: A metric with mean pooling and cosine similarity.
@@ -77,7 +79,9 @@ def write_model(metric: SimLLM, folder: Path, int8: bool = False) -> None:
 
 
 def page_folder() -> Path:
-    """Find the folder with the HTML page of the playground, in the installed package or the source checkout.
+    """Find the folder of the playground's HTML page, in the installed package or in the source checkout.
+
+    The playground is a web page that scores texts in the browser.
 
     Raises:
         InputError: Neither the package nor the checkout has the page.
@@ -91,14 +95,15 @@ def page_folder() -> Path:
 
 
 def _unicode_classes() -> dict[str, str]:
-    """List the characters that the package `tokenizers` changes by Unicode normalization.
+    """List the characters that Unicode normalization by the package `tokenizers` changes or removes.
 
-    Browsers know newer versions of Unicode than the package. With these lists, the page cleans texts in the
-    same way as the package.
+    The playground's web page uses these lists to clean texts in the same way as the package. A browser's own
+    normalization would follow a newer version of Unicode.
 
     Returns:
-        A dict with two keys. `decomposed` has the characters that NFKD changes, and `marks` has the accents
-        that are removed. Each value is the inside of the brackets `[...]` in a JavaScript regular expression.
+        A dict with two keys: "decomposed" for the characters that NFKD changes, and "marks" for the accents
+        that are removed. Each value lists the characters as ranges, to be put between the brackets `[...]`
+        of a JavaScript regular expression.
     """
     from tokenizers import normalizers
 
@@ -113,7 +118,7 @@ def _unicode_classes() -> dict[str, str]:
 
 
 def _ranges(characters: Iterable[str]) -> str:
-    r"""Write characters as ranges such as `\u{300}-\u{36f}`. They must be sorted by code point."""
+    r"""Format characters, sorted by code point, as JavaScript regex ranges, such as `\u{300}-\u{36f}`."""
     ranges: list[list[int]] = []
     for code in map(ord, characters):
         if ranges and ranges[-1][1] == code - 1:

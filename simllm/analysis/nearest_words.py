@@ -29,7 +29,10 @@ def nearest_names(metric: SimLLM) -> Namer:
     embeddings = _normalized(metric.embed(words))
 
     def nearest(word: str) -> list[str]:
-        """Return up to 5 words with the most similar embeddings, but no forms of the word itself."""
+        """Return up to 5 words whose embeddings are most similar to that of a word.
+
+        Other forms of the word, such as its plural, are left out.
+        """
         order = np.argsort(-(embeddings @ _normalized(metric.embed([word]))[0]), kind="stable")
         others = (words[int(number)] for number in order[: 4 * _MOST])
         return [other for other in others if not _is_form(other, word)][:_MOST]

@@ -33,12 +33,13 @@ class RayScoring:
     def __call__(
         self, settings: ShardSettings, shards: Sequence[Shard]
     ) -> Iterator[tuple[Shard, dict[str, Any]]]:
-        """Score shards: input files, each with the path of its table of scores.
+        """Score shards: input files of text pairs, each with the path of its table of scores.
 
-        If a machine of the cluster is lost, the actors (worker processes) on other machines score its files.
+        If the cluster loses a machine, actors (worker processes) on other machines score that machine's
+        files.
 
         Args:
-            settings: The settings for reading, scoring and writing the pairs.
+            settings: The settings for reading, scoring and writing the text pairs.
             shards: The input files, and the paths of their tables.
 
         Yields:

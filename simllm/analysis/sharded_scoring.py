@@ -31,11 +31,13 @@ class ShardSettings:
         similarity: The similarity of embeddings or tokens; None for the model's own.
         mode: The precision of the encoder, such as "exact".
         on_long: The treatment of texts that are too long for the model, such as "truncate".
-        frequencies: The path of a file with document frequencies; None for no file.
+        frequencies: The path of a file with document frequencies, which similarities of tokens need; None
+            for no file.
         candidate_field: The key of the candidate in each JSON line.
         reference_field: The key of the reference in each JSON line.
         id_field: The key of the pair's id in each JSON line; None for pairs without ids.
-        scale: The scale on which scores are shown: "raw", "percentile", "rating" or "same".
+        scale: The scale on which scores are shown: "raw" (the scores themselves), "percentile" (among random
+            pairs), "rating" (expected human rating) or "same" (probability that both texts mean the same).
         format: The format of the tables: "tsv" or "json".
     """
 
@@ -63,11 +65,11 @@ class ShardScorer:
     """Scorer of many files, which loads the model only once.
 
     Args:
-        settings: The settings for reading, scoring and writing the pairs.
+        settings: The settings for reading, scoring and writing the text pairs.
 
     Raises:
-        InputError: A setting is wrong. Or `similarity` compares tokens (`precision`, `recall` or `f1`), but
-            `frequencies` names no file.
+        InputError: A setting is wrong; or the similarity compares tokens ("precision", "recall" or "f1"),
+            but the settings name no file with document frequencies.
     """
 
     def __init__(self, settings: ShardSettings) -> None:
@@ -183,7 +185,7 @@ def _plan(sources: Sequence[Path], folder: Path, format_: str) -> list[Shard]:
     """Assign a table in the output folder to each input file.
 
     Raises:
-        InputError: Two tables would have the same name, or a table would replace the summary.
+        InputError: Two tables would have the same name, or a table would be named `summary.json`.
     """
     shards: dict[str, Shard] = {}
     for source in sources:
@@ -222,10 +224,11 @@ def _done(folder: Path, settings: ShardSettings) -> dict[str, Any]:
 
 
 def _check_signature(signature: str, done: dict[str, Any], folder: Path) -> None:
-    """Check that a new table was scored by the same model as the tables before it.
+    """Check that a new table was scored by the same model and settings as the earlier tables.
 
     Args:
-        signature: The signature of the new table's scores, which changes with the model.
+        signature: The signature of the new table's scores: text that names everything that can change a
+            score.
         done: A dict from the name of each earlier table to its summary.
         folder: The output folder, for the error message.
 

@@ -63,7 +63,7 @@ class ChatReply:
 
 
 def make_request(model: str, messages: Sequence[Message]) -> dict[str, Any]:
-    """Make a request to a chat model with temperature 1 and top_p 1, as a JSON object."""
+    """Build the JSON object of a request: messages to a chat model, with temperature 1 and top_p 1."""
     return {"model": model, "messages": list(messages), "temperature": 1, "top_p": 1}
 
 
@@ -147,7 +147,7 @@ class ChatClient:
         self._closing, self._closed = threading.Lock(), False
 
     def ask(self, request: dict[str, Any]) -> RawReply:
-        """Send a request, and return the body of the reply.
+        """Send a request, and return the server's reply.
 
         Raises:
             InputError: The endpoint refuses all requests (HTTP status 401, 403 or 404).

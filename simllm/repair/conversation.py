@@ -20,10 +20,10 @@ Ask = Callable[[Sequence[Message], str, int, int], ChatReply]
 
 @dataclass(frozen=True)
 class Conversation:
-    """The rounds, prompts, model and judge that the conversations about all items have in common.
+    """Setup of conversations in which a model repairs items: the rounds, prompts, model and judge.
 
     An item is an incorrect program with tests, or code whose summary is to be written. Each call of `hold` is
-    a separate conversation.
+    a separate conversation about one item.
 
     Attributes:
         rounds: The rounds (requests) of a conversation. The conversation ends early if a reply is accepted.

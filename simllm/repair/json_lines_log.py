@@ -74,7 +74,7 @@ class JsonLinesLog:
         """Close the file.
 
         Raises:
-            InputError: A part of a line is still in memory and cannot be written.
+            InputError: A line that an earlier `append` failed to write still cannot be written.
         """
         try:
             self._file.close()

@@ -64,7 +64,7 @@ def run(
         parts: The help that the strategy "single" gives the model: any of "guidance" (a tutor's hint),
             "solution" (a description of a solution) and "tests" (the failed tests).
         attempts: The number of attempts at each item; default: 5.
-        rounds: The largest number of rounds in an attempt; by default, the number in the strategy.
+        rounds: The largest number of rounds in an attempt; by default, as many as the strategy has.
         prompts: A folder with templates that replace the included ones.
         shows_output: Whether the model is shown the actual output of failed tests.
         compare: The rule that compares a program's output with the expected output: "lines" (the default),
@@ -73,7 +73,8 @@ def run(
         bar: The lowest score of an accepted summary.
         prices: A JSON file with the prices of a million tokens by model, such as
             `{"M": {"input": 3, "output": 15}}`.
-        max_cost: The total cost after which no more requests are sent; None for no limit.
+        max_cost: The total cost, in the currency of `prices`, after which no more requests are sent; None
+            for no limit.
         parallel: The number of attempts at the same time.
         rate: The largest number of requests in a minute; None for no limit.
         retries: The largest number of times that a failed request is repeated.

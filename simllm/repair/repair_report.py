@@ -63,8 +63,9 @@ def write(runs: Sequence[Path], folder: Path, rpsr: str = "mean") -> None:
     Args:
         runs: The folders of the runs, all with the same items.
         folder: The folder of the report.
-        rpsr: The definition of RPSR (size of the model's patches relative to that of the known fixes) that is
-            shown: "mean" (of the accepted replies) or "published" (by the authors of the method CREF).
+        rpsr: The definition of RPSR, the size of a model's patch divided by the size of the known fix. "mean"
+            is the mean over accepted replies. "published" is the definition in the code of the method CREF,
+            which counts all final replies.
 
     Raises:
         InputError: A run cannot be read, the runs have different items, or the report cannot be written.
@@ -106,8 +107,8 @@ def write(runs: Sequence[Path], folder: Path, rpsr: str = "mean") -> None:
 def read_runs(runs: Sequence[Path]) -> list[ReportedRun]:
     """Read the runs for a report from their folders.
 
-    A run is named after its model and its strategy, such as "M, cref". If several runs have the same name,
-    the name of the folder is added to each.
+    A run is named after its model and its strategy, such as "M, cref". Runs that would have the same name
+    also get the name of their folder, such as "M, cref (run2)".
 
     Raises:
         InputError: A run cannot be read.
@@ -214,7 +215,8 @@ def _mark(attempt: AttemptResult) -> str:
     """Return the outcome of an attempt as a short text.
 
     The text is the verdict on the last program, such as "AC" (accepted) or "WA" (wrong answer), or the score
-    of the last summary. It is "open" for an unfinished attempt, and "none" if the model was never asked.
+    of the last summary ("no score" if it has none). It is "open" for an unfinished attempt, and "none" if
+    the model was never asked.
     """
     if attempt.open is not None:
         return "open"
@@ -225,7 +227,7 @@ def _mark(attempt: AttemptResult) -> str:
 
 
 def _cell(value: float | str | None) -> str:
-    """Format the value of a table cell with up to three decimals; None, an undefined value, becomes "n/a"."""
+    """Format the value of a table cell: numbers with up to three decimals, None (undefined) as "n/a"."""
     if value is None:
         return "n/a"
     return value if isinstance(value, str) else f"{value:,.3f}".rstrip("0").rstrip(".")

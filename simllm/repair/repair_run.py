@@ -1,4 +1,4 @@
-"""A run, in which a model makes several attempts to repair each of many programs.
+"""A run: a model repairs many programs, with several attempts at each program.
 
 All replies of the model are recorded. Therefore a stopped run can be resumed. A finished run can be repeated
 from its recorded replies, without asking the model again.
@@ -184,14 +184,14 @@ def _make_judge(
 
 
 class _Replies:
-    """The model's replies: recorded replies, and replies from the endpoint to all other requests.
+    """Provider of the model's replies: the recorded reply to a request, or else a reply from the endpoint.
 
     Args:
         model: The name of the model.
         known: The recorded replies by their place (request, item, attempt and round).
         budget: The limits for the total cost, and for the number of requests in a minute.
         client: The client of the endpoint; None if only recorded replies are used.
-        records: The record to which replies from the endpoint are added; None if only recorded replies are
+        records: The file to which replies from the endpoint are added; None if only recorded replies are
             used.
 
     Attributes:
@@ -316,7 +316,14 @@ def _measured(attempt: AttemptResult, item: RepairItem, patches: KeptValues) -> 
 
 
 def _patch(item: RepairItem, code: str, patches: KeptValues) -> PatchSize | None:
-    """Measure the size of the change from an item's code to other code, unless the size is in the cache.
+    """Return the size of the change from an item's code to other code.
+
+    The size is read from the cache. If it is not there, it is measured on the syntax trees and cached.
+
+    Args:
+        item: The item.
+        code: The other code.
+        patches: The cache of patch sizes.
 
     Returns:
         The size; None if a syntax tree is too large, or parsing takes too long.

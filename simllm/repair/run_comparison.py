@@ -23,7 +23,8 @@ def compare_runs(runs: Mapping[str, Attempts]) -> dict[str, Comparison]:
     is accepted) and RPSR (size of the model's patches relative to that of the known fixes). The k of TOP-k is
     the number of attempts at each item, or the smallest such number if the runs differ.
 
-    An item takes part in the comparison by a measure if the measure is defined for this item in every run.
+    For each measure, only the items for which it is defined in every run are compared. For example, RPSR is
+    not defined for an item without an accepted attempt.
 
     Args:
         runs: The attempts of each run, by the name of the run.

@@ -128,7 +128,8 @@ def _verdicts(finished: Sequence[AttemptResult]) -> dict[str, dict[str, int]]:
 def patch_figures(items: Items) -> dict[str, Any]:
     """Compute the mean relative sizes of patches, which are the changes that a model made to programs.
 
-    A size is a number of edits of the syntax tree. Only accepted attempts count, except in "RPSR published".
+    Sizes are measured on syntax trees: "edits" is the number of edits that turn the tree of the incorrect
+    program into the tree of another program. Only accepted attempts count, except in "RPSR published".
 
     Args:
         items: The finished attempts at each item, by the id of the item.
@@ -136,13 +137,14 @@ def patch_figures(items: Items) -> dict[str, Any]:
     Returns:
         These values by name; None if a mean is not defined:
 
-        - "RPS": The mean of (edits of the patch) / (nodes of the tree).
+        - "RPS": The mean of (edits of the patch) / (nodes of the incorrect program's tree).
         - "RPSR": The mean of (edits of the patch) / (edits of the known fix).
         - "RPSR, counted": The number of attempts in the mean "RPSR".
         - "RPSR, left out, fix at distance 0": The number of attempts whose item has a fix without edits.
-        - "RPSR, left out, no fix": The number of the other attempts without an RPSR.
-        - "RPSR published": RPSR by the published definition (see `tree_distances.ratio_of_sizes`), which
-          counts all finished attempts.
+        - "RPSR, left out, no fix": The number of all other attempts that are left out of the mean "RPSR",
+          because there is no fix or a program is too large.
+        - "RPSR published": RPSR as the authors of the method CREF define it: a quotient of two sums, over all
+          finished attempts (see `tree_distances.ratio_of_sizes`).
     """
     accepted = [attempt for each in items.values() for attempt in each if attempt.accepted]
     sizes = [attempt.patch.edits / attempt.patch.nodes for attempt in accepted if attempt.patch]
@@ -162,10 +164,10 @@ def patch_figures(items: Items) -> dict[str, Any]:
 
 
 def patch_ratio(attempt: AttemptResult) -> float | None:
-    """Return the RPSR of an attempt: (edits of its patch) / (edits of the item's fix).
+    """Return the RPSR of an attempt: (edits of the model's patch) / (edits of the item's known fix).
 
-    Edits are those of the syntax tree. None is returned if there is no fix, if the fix has no edits, or if a
-    program is too large to be measured.
+    Both numbers count edits of the incorrect program's syntax tree. None is returned if there is no fix, if
+    the fix has no edits, or if a program is too large to be measured.
     """
     made, wanted = attempt.patch, attempt.fix_patch
     return made.edits / wanted.edits if made and wanted and wanted.edits else None
@@ -176,10 +178,13 @@ def _intervals(
 ) -> dict[str, list[float] | None]:
     """Compute the 95% bootstrap intervals of AVG, TOP-k and RPSR, by resampling of the items.
 
+    AVG is the share of accepted attempts, TOP-k is pass@k, and RPSR is the mean size of the accepted patches
+    relative to that of the known fixes.
+
     Args:
         items: The finished attempts at each item, by the id of the item.
         passed: For each item, whether each of its finished attempts was accepted.
-        most_attempts: The largest k of TOP-k.
+        most_attempts: The largest k for which TOP-k is computed.
 
     Returns:
         The lower and the upper end of each interval, by name ("AVG", "TOP-1", ..., "RPSR"). An interval is

@@ -26,7 +26,7 @@ class RunSettings:
             "multi-regenerate" or "cref".
         parts: The help that the strategy "single" gives the model: any of "guidance", "solution" and "tests".
         attempts: The number of attempts at each item.
-        rounds: The largest number of rounds in an attempt; None for the number in the strategy.
+        rounds: The largest number of rounds in an attempt; None for as many as the strategy has.
         shows_output: Whether the model is shown the actual output of failed tests.
         compare: The rule that compares outputs, such as "lines".
         judge: The name of the metric that judges summaries; None for programs.
@@ -73,7 +73,7 @@ class RunSettings:
 
 
 def read_settings(run: Path) -> RunSettings:
-    """Read the settings of a run.
+    """Read the settings of a run from its folder.
 
     Raises:
         InputError: The folder is not the folder of a run, or the settings are wrong.
@@ -94,9 +94,7 @@ def read_run_items(run: Path, settings: RunSettings) -> list[RepairItem]:
 
 
 def own_folder(folder: Path, settings: RunSettings, items: list[RepairItem]) -> None:
-    """Make the folder of a run, or check that an existing folder belongs to this run.
-
-    A folder belongs to this run if it has the same settings and items.
+    """Create a run's folder with its settings and items, or check that an existing folder has the same ones.
 
     Raises:
         InputError: The folder has another run, or files that simllm did not write.

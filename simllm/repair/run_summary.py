@@ -1,4 +1,4 @@
-"""The summary of a run in which a model repaired programs: settings and figures, as in `summary.json`."""
+"""The summary of a run in which a model repaired programs: settings and statistics (`summary.json`)."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def summarize(
         about: A dict with the one key "judge", whose value describes the judge of the replies.
 
     Returns:
-        The content of `summary.json`. "figures" has the figures of all attempts, and "groups" has the figures
-        of each group of items.
+        The content of `summary.json`. Its value of "figures" holds the statistics of all attempts, such as
+        pass rates and cost. Its value of "groups" holds the same statistics for each group of items.
     """
 
     def of(chosen: Sequence[AttemptResult]) -> dict[str, Any]:

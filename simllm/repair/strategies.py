@@ -21,8 +21,9 @@ class Round:
 
     Attributes:
         messages: The names of the templates from which the messages are made.
-        adds: The help that the round adds: any of "guidance", "solution", "tests" and "score". A round after
-            the first one is skipped if no such help is available for the item.
+        adds: The help that the round gives the model: any of "guidance" (a tutor's hint), "solution" (a
+            description of a solution), "tests" (the failed tests) and "score" (of the last summary). A round
+            after the first one is skipped if no such help is available for the item.
         keeps_history: Whether the messages follow those of earlier rounds. Otherwise, they begin a new
             conversation.
         repeats: Whether the round may be repeated if more rounds are wanted than the strategy has. Only used
@@ -47,8 +48,9 @@ def load_strategy(
     Args:
         prompts: The texts of the prompts, which include the file `strategies.json`.
         name: The name of the strategy, such as "cref".
-        parts: The help that the strategy "single" adds: any of `PARTS`. Empty for other strategies.
-        rounds: The number of rounds; None for the number in the file.
+        parts: The help that the strategy "single" gives the model: any of "guidance", "solution" and "tests".
+            Empty for other strategies.
+        rounds: The number of rounds; None for as many as the strategy has in the file.
         is_summary: Whether the model writes summaries of code. Otherwise it repairs programs.
 
     Returns:

@@ -1,6 +1,6 @@
 """Document frequencies: for each token, the number of texts that contain it.
 
-The token-level similarities use them to give rare tokens more weight.
+The similarities that match tokens (`precision`, `recall` and `f1`) use them to give rare tokens more weight.
 """
 
 from __future__ import annotations

@@ -176,8 +176,8 @@ def run_encoder(
 ) -> dict[Ids, Reduced]:
     """Run the encoder on the windows of tokenized texts.
 
-    A window is a whole text or a piece of a long text. Equal windows are encoded only once. The order of the
-    texts does not change the batches.
+    A window is a whole text or a piece of a long text. Equal windows are encoded only once. The batches do
+    not depend on the order of the texts.
 
     Args:
         engine: The encoder.

@@ -74,7 +74,7 @@ class ScoreTable:
             - "scale": The table's scale; left out if it is "raw".
             - "changed": Number of pairs whose texts are similar but probably differ in meaning. Left out if
               the table has no column with probabilities of the same meaning.
-            - "empty", "truncated", "deduplicated", "signature": As in `Scores`.
+            - "empty", "truncated", "deduplicated", "signature": The attributes of `scores` with these names.
         """
         same = {"changed": int(scores.changed.sum())} if self.with_same else {}
         return {

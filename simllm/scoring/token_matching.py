@@ -1,7 +1,7 @@
 """Token-level precision, recall and F1 with tf-idf weights (SIMLLM paper, section 4.3, eq. 5 to 8).
 
 Every token is matched with the most similar token of the other text. The similarity of two tokens is the
-cosine of their hidden states. In eq. 7 of the paper, N is taken to mean scaling to length 1, because the
+cosine of their hidden states. The function N in the paper's eq. 7 is read as scaling to length 1, because the
 similarity would otherwise have no upper bound. Each token has the weight idf (inverse document frequency). A
 token that occurs several times counts several times, which gives the factor tf (term frequency). The first
 and the last token of each text, <s> and </s>, are left out.
@@ -79,7 +79,9 @@ def token_ids(windows: list[Ids]) -> NDArray[np.int64]:
 
 
 def cosines(a: Floats, b: Floats) -> Values:
-    """Compute the cosine between each token of one text and each token of another text (eq. 7).
+    """Compute the cosine between each token of one text and each token of another text.
+
+    This is eq. 7 of the SIMLLM paper.
 
     Args:
         a: (n, D) hidden states of the first text's tokens.
@@ -130,7 +132,9 @@ def best_cosines(a: Floats, b: Floats) -> tuple[Values, Values]:
 
 
 def precision(candidate: MatchedTokens, reference: MatchedTokens) -> float:
-    """Compute precision (eq. 5): the weighted mean cosine of the candidate's tokens and their matches.
+    """Compute precision: the weighted mean cosine between the candidate's tokens and their matches.
+
+    This is eq. 5 of the SIMLLM paper.
 
     Args:
         candidate: The candidate's tokens, matched with tokens of the reference.
@@ -140,7 +144,9 @@ def precision(candidate: MatchedTokens, reference: MatchedTokens) -> float:
 
 
 def recall(candidate: MatchedTokens, reference: MatchedTokens) -> float:
-    """Compute recall (eq. 6): the weighted mean cosine of the reference's tokens and their matches.
+    """Compute recall: the weighted mean cosine between the reference's tokens and their matches.
+
+    This is eq. 6 of the SIMLLM paper.
 
     Args:
         candidate: The candidate's matched tokens; not used, but all similarities take the same arguments.
@@ -150,7 +156,9 @@ def recall(candidate: MatchedTokens, reference: MatchedTokens) -> float:
 
 
 def f1(candidate: MatchedTokens, reference: MatchedTokens) -> float:
-    """Compute the harmonic mean of precision and recall (eq. 8); it is 0 unless both are positive.
+    """Compute F1, the harmonic mean of precision and recall; it is 0 unless both are positive.
+
+    This is eq. 8 of the SIMLLM paper.
 
     Args:
         candidate: The candidate's tokens, matched with tokens of the reference.
