@@ -91,10 +91,12 @@ class Targets:
         return torch.nn.functional.normalize(teacher_embeddings @ self.axes, dim=1)
 
     def rotate_towards(self, embeddings: Tensor, numbers: np.ndarray) -> None:
-        """Rotate all targets so that, for n texts, they are as near as possible to the given embeddings.
+        """Rotate all targets so that the targets of n texts are near the given embeddings of these texts.
+
+        The rotation is the best possible one in the sense of least squares.
 
         Args:
-            embeddings: (n, student's width) embeddings of the n texts.
+            embeddings: (n, student's width) embeddings of the n texts; each is first scaled to length 1.
             numbers: (n,) numbers of the n texts, from 0.
         """
         unit = torch.nn.functional.normalize(embeddings, dim=1)

@@ -6,8 +6,9 @@
 
 A text is written as its tokens and `</s>`, like `fairseq-preprocess` does. The `<s>` at the start of each
 text in the shards is left out, because MPNet's training code for fairseq adds `<s>` before every sample.
-A sample is one text, or several texts with `--sample-break-mode complete`. The format is `MMapIndexedDataset` of fairseq 0.12.2
-(fairseq/data/indexed_dataset.py), which is the same in fairseq 0.8, the basis of MPNet's code.
+A sample is one text, or several texts with `--sample-break-mode complete`. The format is
+`MMapIndexedDataset` of fairseq 0.12.2 (fairseq/data/indexed_dataset.py), which is the same in fairseq 0.8,
+the basis of MPNet's code.
 """
 
 from __future__ import annotations

@@ -19,7 +19,8 @@ def from_sentencepiece(file: Path, symbols: Iterable[str] = ()) -> Tokenizer:
     """Convert a SentencePiece BPE model to a tokenizer of simllm.
 
     In the new tokenizer, the special tokens come first. The pieces (tokens) of the SentencePiece model follow
-    in the same order as in that model, because the order decides how words are split. Texts are cleaned by the rules of simllm, not by the rules in the model.
+    in the same order as in that model, because the order decides how words are split. Texts are cleaned by
+    the rules of simllm, not by the rules in the model.
 
     Args:
         file: The SentencePiece model.
