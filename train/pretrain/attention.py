@@ -83,7 +83,7 @@ def grouped_attention(batch: PermutedBatch, relative_bias: RelativeBias, dropout
 def flex_attention_over_texts(
     batch: PermutedBatch, relative_bias: RelativeBias, dropout: float = 0.0
 ) -> AttentionFunction:
-    """Make an attention function for one batch, which skips blocks of the attention matrix (for GPUs).
+    """Make an attention function (for GPUs) that skips blocks of the attention matrix of one batch.
 
     A block has `BLOCK_SIZE` rows and columns. A block is skipped if its rows and its columns have no text in
     common. The returned function is slow unless it is compiled.

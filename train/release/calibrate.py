@@ -137,8 +137,8 @@ def meaning_test_pairs(comments: Path, labelled: Path, items: str | None) -> lis
     Pairs with the more frequent label are then left out at random, until both labels are equally frequent.
 
     Pairs with the label "entailment" in `labelled` are left out, because the second text may say less than
-    the first. Only those of the data set `breaking_nli` count as pairs with the same meaning, because their
-    texts differ only by a synonym.
+    the first. Such pairs are kept only if they are from the data set `breaking_nli`. They then count as
+    pairs with the same meaning, because their texts differ only by a synonym.
 
     Args:
         comments: A file of held-out comments, one per line.

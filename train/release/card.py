@@ -18,7 +18,7 @@ def figure_sections(figures: dict[str, Any]) -> list[str]:
     """Write the sections of the model card that report measurements.
 
     One section is about the contrast set. The contrast set consists of triples: a reference, a rewording and
-    a text with another meaning. In each triple, a pair of words makes the difference in meaning, such as
+    a text with another meaning. In many triples, a pair of words makes the difference in meaning, such as
     "attaches" and "detaches". A control model is a model that was trained without these pairs of words.
 
     Args:
