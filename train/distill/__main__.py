@@ -43,7 +43,8 @@ def distil(config: DistillConfig, world: World, stop: StopRequest) -> Path:
         stop: Handles signals. After a signal, training saves its state and stops.
 
     Returns:
-        The folder with the model of the evaluation that was best on the dev data.
+        The folder of the trained student. Of all evaluated states of the student, the folder has the state
+        that was best on the dev data.
     """
     out, revision = Path(config.out), git_revision()
     log = world.first_then_others(lambda: open_log(config, world))
@@ -150,7 +151,8 @@ def load_or_make_student(config: DistillConfig, tokenizer: Tokenizer, world: Wor
 def _short_hash(*parts: object) -> str:
     """Return the first 12 hex digits of a SHA-256 over JSON values.
 
-    The values are all inputs of a stored result, and the hash names its folder.
+    The hash is the name of a folder with a stored result. The values are everything that the result was
+    computed from.
     """
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:12]
 

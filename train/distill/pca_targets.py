@@ -17,7 +17,8 @@ _SAMPLE = 50_000  # texts for computing the principal axes
 def compute_principal_axes(vectors: np.ndarray, count: int) -> np.ndarray:
     """Compute the first `count` principal axes of n vectors.
 
-    The mean is not subtracted. Therefore, projection on the axes changes cosines and lengths little.
+    The mean of the vectors is not subtracted first. Therefore, the projection on the axes nearly keeps the
+    lengths of the vectors and the cosines between them.
 
     Args:
         vectors: (n, D) vectors.
@@ -90,11 +91,13 @@ class Targets:
         return torch.nn.functional.normalize(teacher_embeddings @ self.axes, dim=1)
 
     def rotate_towards(self, embeddings: Tensor, numbers: np.ndarray) -> None:
-        """Rotate all targets, so that the targets of n texts are as near as possible to given embeddings.
+        """Rotate all targets so that the targets of n texts are near the given embeddings of these texts.
+
+        The rotation is the best possible one in the sense of least squares.
 
         Args:
-            embeddings: (n, student's width) embeddings of these texts.
-            numbers: (n,) numbers of these texts, from 0.
+            embeddings: (n, student's width) embeddings of the n texts; each is first scaled to length 1.
+            numbers: (n,) numbers of the n texts, from 0.
         """
         unit = torch.nn.functional.normalize(embeddings, dim=1)
         u, _, v = torch.linalg.svd(self.reduce(self.teacher_embeddings(numbers)).T @ unit)

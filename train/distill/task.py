@@ -90,7 +90,7 @@ class DistillationTask:
         return f"loss {loss:.3f}"
 
     def describe_texts(self, update: int) -> str:
-        """Describe the texts of one update (optimizer step) in words: number of groups, an example."""
+        """Describe the texts of one update (optimizer step): the number of groups, and the first text."""
         groups = self._choose_groups(update)
         return f"{len(groups)} groups of texts ({self.first_texts[groups[0]]!r}, …)"
 

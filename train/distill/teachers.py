@@ -90,9 +90,10 @@ def _scale_to_unit_length(embeddings: np.ndarray) -> np.ndarray:
 
 
 def _has_mean_pooling(folder: Path) -> bool:
-    """Return whether a teacher's embedding of a text is the mean over all tokens, without further layers.
+    """Return whether a teacher's embedding of a text is the mean of the last hidden states of all tokens.
 
-    A folder without pooling configuration counts as mean pooling.
+    The result is False if the teacher has further layers after the pooling, such as a dense layer. A folder
+    without a configuration of the pooling counts as mean pooling.
 
     Args:
         folder: The model folder, in the format of sentence-transformers or transformers.

@@ -18,8 +18,9 @@ _PROBE = 50  # pieces in one text that tests the conversion
 def from_sentencepiece(file: Path, symbols: Iterable[str] = ()) -> Tokenizer:
     """Convert a SentencePiece BPE model to a tokenizer of simllm.
 
-    The special tokens come first. The pieces (tokens) of the model follow in their old order, which decides
-    how words are split. Texts are cleaned by the rules of simllm, not by the rules in the model.
+    In the new tokenizer, the special tokens come first. The pieces (tokens) of the SentencePiece model follow
+    in the same order as in that model, because the order decides how words are split. Texts are cleaned by
+    the rules of simllm, not by the rules in the model.
 
     Args:
         file: The SentencePiece model.

@@ -44,7 +44,10 @@ _IGNORED_WEIGHTS = re.compile(
 
 
 def fairseq_name(name: str) -> str:
-    """Translate a parameter name of `PermutedLanguageModel` to fairseq's canonical name.
+    """Translate a parameter name of simllm's pretraining model to the canonical name in fairseq.
+
+    simllm's pretraining model is `PermutedLanguageModel`. Canonical names are the same for all versions of
+    fairseq.
 
     For example, `encoder.embeddings.token.weight` becomes `sentence_encoder.embed_tokens.weight`.
     """

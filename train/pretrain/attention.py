@@ -43,11 +43,12 @@ def grouped_attention(batch: PermutedBatch, relative_bias: RelativeBias, dropout
         A group is a run of consecutive texts with equal numbers of tokens and of predicted tokens.
 
         Args:
-            x: The tensor. The rows of all texts lie one after the other in dimension `dim`.
+            x: The tensor. Dimension `dim` has the content streams of all texts, then their query streams.
             dim: The dimension to split.
 
         Returns:
-            For each group, a tensor with two dimensions in place of `dim`: the texts, and the rows of a text.
+            For each group, a tensor with two dimensions in place of `dim`: the texts of the group, and the
+            rows of a text (its content stream, then its query stream).
         """
         content, queries = x.tensor_split([len(batch.prediction_turns)], dim)
         streams = [(content, [t * (n + m) for t, n, m in groups])]
@@ -82,10 +83,10 @@ def grouped_attention(batch: PermutedBatch, relative_bias: RelativeBias, dropout
 def flex_attention_over_texts(
     batch: PermutedBatch, relative_bias: RelativeBias, dropout: float = 0.0
 ) -> AttentionFunction:
-    """Make an attention function for one batch that skips unneeded blocks of the attention matrix (for GPUs).
+    """Make an attention function (for GPUs) that skips blocks of the attention matrix of one batch.
 
-    A block has `BLOCK_SIZE` rows and columns. It is skipped if none of its rows belongs to the same text as
-    one of its columns. The function is slow unless it is compiled.
+    A block has `BLOCK_SIZE` rows and columns. A block is skipped if its rows and its columns have no text in
+    common. The returned function is slow unless it is compiled.
 
     Args:
         batch: The batch, padded to whole blocks (`train.pretrain.permutation.pad_streams`).

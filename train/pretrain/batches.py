@@ -32,9 +32,9 @@ class PretrainingBatches:
     The texts of all epochs, shuffled anew in each epoch, form one endless sequence of tokens. With
     U = `update_tokens`, update u has the texts that begin at tokens u·U to (u + 1)·U - 1 of the sequence.
     This range is cut into equal parts. The texts that begin in one part are one batch. Therefore each text
-    occurs once in an epoch, for any number of processes, and any update can be computed directly. A text's
-    permutation depends on the text, the epoch and the seed. Texts that are too short to predict a token are
-    left out.
+    occurs once in an epoch, for any number of processes. Any update can be computed without the earlier
+    updates. A text's permutation depends on the text, the epoch and the seed. Texts that are too short to
+    predict a token are left out.
 
     Args:
         shards: The tokenized texts.
@@ -124,10 +124,12 @@ class PretrainingBatches:
         return batch.masked() if self.masked else batch
 
     def evaluation_texts(self, texts: int, batch_tokens: int) -> list[Ints]:
-        """Batch the texts for evaluation: the first texts, without those too short to predict a token.
+        """Choose the texts for evaluation, and cut them into batches.
+
+        The first `texts` texts of the shards are chosen, except those that are too short to predict a token.
 
         Args:
-            texts: Number of the first texts to choose from.
+            texts: How many texts to take from the start of the shards, including those that are too short.
             batch_tokens: Approximate number of tokens in a batch.
 
         Returns:

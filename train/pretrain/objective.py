@@ -28,7 +28,10 @@ class LanguageModelHead(nn.Module):
         nn.init.zeros_(self.dense.bias)
 
     def forward(self, hidden: Tensor) -> Tensor:
-        """Map (…, D) hidden states to (…, D) vectors; their products with token embeddings are logits."""
+        """Map (…, D) hidden states to (…, D) vectors, without the last step to logits.
+
+        The logits are the products of these vectors with the token embeddings, plus `self.bias`.
+        """
         return self.norm(F.gelu(self.dense(hidden)))
 
 

@@ -2,11 +2,12 @@
 
     python -m train.release.calibrate my/model --comments held-out.txt --ratings rated.jsonl
 
-The percentile of a score is the share of random pairs of comments that score lower. The file of comments
-has one per line, and the model must not have been trained on them. Do not report results on the ratings
-that the scale is fitted to. The scale is written into the model folder's `simllm.json`. The meaning head of a
-model predicts the probability that two texts have the same meaning. With `--labelled`, these probabilities
-are calibrated as well.
+The percentile of a score is the share of random pairs of comments that score lower. The file `held-out.txt`
+has one comment per line, and the model must not have been trained on these comments. Do not report results on
+the ratings that the scale is fitted to. The scale is written into the model folder's `simllm.json`.
+
+A model may have a meaning head, which predicts the probability that two texts have the same meaning. With
+`--labelled`, these probabilities are calibrated as well.
 """
 
 from __future__ import annotations
@@ -100,7 +101,7 @@ def calibrate_meaning(folder: Path, comments: Path, labelled: Path, items: str |
         comments: A file of held-out comments, one per line, from which pairs are made by rule.
         labelled: A file of held-out labelled pairs, the output of `train.data.hold_out_pairs`.
         items: A file or glob pattern of meaning items (texts with rewordings and changes of meaning). Only
-            those that are not for training are used. None: no items.
+            the items of the splits "dev" and "test" are used. None: no items.
 
     Raises:
         InputError: simllm did not write the folder, it has no meaning head, or a file is wrong.
@@ -127,12 +128,17 @@ def calibrate_meaning(folder: Path, comments: Path, labelled: Path, items: str |
 def meaning_test_pairs(comments: Path, labelled: Path, items: str | None) -> list[MeaningPair]:
     """Collect held-out pairs of texts, half with the same meaning and half with different meanings.
 
-    Pairs come from three sources: the file `labelled`, just as many pairs made from comments by rules, and
-    four pairs per meaning item (a text with rewordings and changes of meaning). Then pairs of the more
-    frequent label are left out at random.
+    The pairs come from three sources:
 
-    Pairs with the label "entailment" are left out, because the second text may say less than the first. In
-    the data set `breaking_nli`, however, they differ only by a synonym and count as the same meaning.
+    - the file `labelled`;
+    - the comments, from which rules make as many pairs as there are from `labelled`;
+    - the meaning items (texts with rewordings and changes of meaning), with four pairs per item.
+
+    Pairs with the more frequent label are then left out at random, until both labels are equally frequent.
+
+    Pairs with the label "entailment" in `labelled` are left out, because the second text may say less than
+    the first. Such pairs are kept only if they are from the data set `breaking_nli`. They then count as
+    pairs with the same meaning, because their texts differ only by a synonym.
 
     Args:
         comments: A file of held-out comments, one per line.

@@ -17,11 +17,13 @@ def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def figure_sections(figures: dict[str, Any]) -> list[str]:
     """Write the sections of the model card that report measurements.
 
+    One section is about the contrast set. The contrast set consists of triples: a reference, a rewording and
+    a text with another meaning. In many triples, a pair of words makes the difference in meaning, such as
+    "attaches" and "detaches". A control model is a model that was trained without these pairs of words.
+
     Args:
-        figures: The figures from `train.release.measure`. The optional key "held_out" has the figures of a
-            control model. A triple of the contrast set is a reference, a rewording and a change of meaning. A
-            pair of words decides it, such as "attaches" and "detaches". The control model was trained
-            without these pairs of words.
+        figures: The figures from `train.release.measure`. The key "held_out" has the figures of the control
+            model; without this key, no control model is reported.
 
     Returns:
         Headings, paragraphs and tables in Markdown.
@@ -62,12 +64,14 @@ def _agreement(sets: dict[str, Any]) -> str:
 
 
 def _contrast(figures: dict[str, Any]) -> list[str]:
-    """Return the table of each metric's accuracy on the contrast set, by kind of meaning change.
+    """Return a table with the accuracy of each metric on the contrast set, as a list of paragraphs.
 
-    A triple of the contrast set is a reference, a rewording and a change of meaning. A metric is right if the
-    rewording scores higher. The result is a list of paragraphs. If the figures include a control model, the
-    list has two paragraphs: an explanation of this model, and the table with columns for it. Otherwise the
-    list has only the table.
+    A triple of the contrast set is a reference, a rewording and a text with another meaning. A metric is
+    right if the rewording scores higher than the text with another meaning. The table has one row for each
+    kind of meaning change, such as "negation".
+
+    If the figures include a control model (see `figure_sections`), the table has columns for the control
+    model, and a paragraph before the table explains this model. Otherwise the list has only the table.
     """
     metrics, intro = figures["contrast"], []
     if "held_out" in figures:
@@ -125,7 +129,10 @@ def _reliability(figures: dict[str, Any] | None) -> list[str]:
 
 
 def _languages(figures: dict[str, Any]) -> str:
-    """Return a table of how well a comment's summary finds its description, for each programming language."""
+    """Return a table of the model's results in retrieval, for each programming language.
+
+    The first sentence of a comment is the query. The rest of the same comment must be found.
+    """
     rows = [[name, f"{x['pairs']}", f"{x['first']:.0%}", f"{x['mrr']:.3f}"] for name, x in figures.items()]
     return markdown_table(["language", "pairs", "nearest", "MRR"], rows)
 
@@ -133,8 +140,11 @@ def _languages(figures: dict[str, Any]) -> str:
 def _main_figures(figures: dict[str, Any]) -> dict[str, float]:
     """Return the model's main figures, by name.
 
-    The figures are Spearman's rho on each rated data set, and the accuracies on the "balanced" and on the
-    "adversarial" triples of the contrast set.
+    The main figures are Spearman's rho on each data set with human ratings, and the accuracies on the two
+    forms of triples in the contrast set, "balanced" and "adversarial" (see `simllm.evaluation.contrast`).
+
+    Args:
+        figures: The figures from `train.release.measure`.
     """
     correlations = {name: metrics["simllm"]["rho"] for name, metrics in figures["spearman"].items()}
     return correlations | {form: kinds["all"] for form, kinds in figures["contrast"]["simllm"].items()}
@@ -147,8 +157,8 @@ def seeds_section(runs: dict[str, dict[str, Any]]) -> list[str]:
         runs: The figures of each run, from `train.release.measure`, by the run's name.
 
     Returns:
-        A heading, a paragraph and a table in Markdown. The table has a row for each main figure: its value in
-        each run, and the standard deviation over the runs.
+        A heading, a paragraph and a table in Markdown. The table has a row for each main figure, such as
+        Spearman's rho on a data set: its value in each run, and the standard deviation over the runs.
     """
     columns = {name: _main_figures(figures) for name, figures in runs.items()}
     rows = list(columns.values())

@@ -101,7 +101,8 @@ def measure(model: Path, config: MeasureConfig) -> dict[str, Any]:
         - "signature": a text with everything that can change the model's scores, such as the model's hash;
         - "spearman": for each rated data set, the result of `correlate_metrics`;
         - "contrast": for each metric, the result of `contrast_accuracies`;
-        - the keys of `measure_items`, `measure_reliability` and `measure_comments`.
+        - the entries of the dictionaries that `measure_items`, `measure_reliability` and `measure_comments`
+          return: accuracies on meaning items, reliability of the meaning head, and results on code comments.
 
     Raises:
         InputError: A data set cannot be read, or a baseline is unavailable.
@@ -189,10 +190,11 @@ def contrast_accuracies(metric: Metric, triples: contrast.Triples) -> dict[str, 
 
 
 def measure_items(metrics: Sequence[Metric], items: str | None) -> dict[str, Any]:
-    """Measure on meaning items how often metrics score a rewording higher than a text with another meaning.
+    """Measure the accuracy of metrics on meaning items.
 
     A meaning item is a text with rewordings and with changes (texts that have another meaning). Items are
-    converted to triples of a text, a rewording and a change.
+    converted to triples of a text, a rewording and a change. A metric is right if it scores the rewording
+    higher than the change.
 
     Args:
         metrics: The metrics.
@@ -247,8 +249,9 @@ def measure_reliability(learned: SimLLM, config: MeasureConfig) -> dict[str, Any
 def measure_comments(metric: SimLLM, config: MeasureConfig) -> dict[str, Any]:
     """Measure a model on held-out code comments: retrieval of descriptions, and scores of random pairs.
 
-    A comment's first sentence is its summary, and the rest is its description. Each summary is compared
-    with the descriptions of all chosen comments in the same programming language.
+    A comment's first sentence is its summary, and the rest is its description. For each programming language,
+    `config.comments_per_language` comments are chosen at random, or all if there are fewer. Each summary is
+    compared with the descriptions of all chosen comments in the same language.
 
     Args:
         metric: The model.

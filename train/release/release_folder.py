@@ -40,11 +40,11 @@ class Release:
         calibrate_meaning: A file of held-out text pairs, labelled as having the same meaning or not. They
             calibrate the probabilities of the meaning head. The file is used only if `calibrate` is given.
             None: the probabilities are not calibrated.
-        held_out: The folder of a control run. The contrast set tests whether a model notices a change of
-            meaning, such as from "attaches" to "detaches". The control run is like the last of `runs`, but
-            was trained without these pairs of words. None: no control run.
-        seeds: Folders of runs like the last of `runs`, with other seeds. The run with the best dev criterion
-            among these and the last of `runs` is released.
+        held_out: The folder of a control run. The contrast set has pairs of words that change the meaning of
+            a text, such as "attaches" and "detaches". The control run is like the last of `runs`, but was
+            trained without the pairs of words from the contrast set. None: no control run.
+        seeds: Folders of runs like the last of `runs`, with other seeds. They are compared with the last of
+            `runs`, and the run with the best dev criterion (the mean of figures on dev data) is released.
         ablations: The JSON file that `train.release.ablations` wrote; None: no section about ablations.
     """
 
@@ -183,7 +183,7 @@ def describe_training(runs: Sequence[Path]) -> list[str]:
     """Write the section of the model card about the training.
 
     Args:
-        runs: The folders of the training runs, in order.
+        runs: The folders of the training runs, in the order in which they trained.
 
     Returns:
         The paragraphs of the section, in Markdown.

@@ -52,8 +52,8 @@ def check_output(file: Path, overwrite: bool, inputs: Iterable[Path]) -> None:
         inputs: The tool's input files, which must not be replaced.
 
     Raises:
-        InputError: `file` is one of `inputs`, or exists although `overwrite` is false. Or its folder does not
-            exist.
+        InputError: `file` is one of `inputs`, `file` exists although `overwrite` is false, or the folder of
+            `file` does not exist.
     """
     files.check_output(file, inputs, overwrite)
     folders.check_place(file.parent)

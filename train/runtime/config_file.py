@@ -64,7 +64,7 @@ def data_root() -> str:
 
 
 def hide_data_root(values: Any) -> Any:
-    """Replace the data folder at the start of paths by `${data}`, as configuration files write it.
+    """Replace the data folder at the start of paths by the placeholder `${data}`.
 
     Args:
         values: Nested dictionaries, lists and tuples of configuration values.

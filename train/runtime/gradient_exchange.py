@@ -1,4 +1,7 @@
-"""The exchange of gradients between processes, during the last backward pass of an update."""
+"""The exchange of gradients between the processes of a training run.
+
+An update (optimizer step) may have several backward passes. The gradients are exchanged during the last one.
+"""
 
 # Without `from __future__ import annotations`, because DDP inspects the types of `_sum_bucket`.
 from collections.abc import Callable

@@ -108,17 +108,17 @@ def identity(config: TrainingConfig, *inputs: str) -> str:
 
     Args:
         config: The configuration; its keys in `_MAY_CHANGE` do not affect the hash.
-        inputs: Hashes of the input files.
+        inputs: Texts that identify the inputs, such as hashes of files.
     """
     values = {key: value for key, value in _config_values(config).items() if key not in _MAY_CHANGE}
     return hashlib.sha256(json.dumps([values, *inputs]).encode()).hexdigest()[:12]
 
 
 def _config_values(config: TrainingConfig) -> dict[str, Any]:
-    """Convert a configuration to a dictionary that can be compared with those of older runs.
+    """Convert a configuration to a dictionary that can be compared with the `config.json` of an older run.
 
-    Configurations from version 0.1 lack the keys that were added later. Therefore, these keys are left out if
-    they have their default values.
+    The `config.json` of a run with version 0.1 lacks the keys that were added later. Therefore, keys that
+    were added later are left out if they have their default values.
     """
     values = config_file.decode_paths(asdict(config))
     late = {key.name: key.default for key in fields(config) if "added" in key.metadata}

@@ -11,7 +11,7 @@ Values = Mapping[str, tuple[str, ...]]  # values by field name, such as {"label"
 
 
 def select_rows(source: str, only: Values, leave_out: Values) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the rows of a source whose fields have certain values.
+    """Yield the rows (JSON objects) that have certain values in their fields.
 
     Args:
         source: A path or glob pattern of JSON-lines files, or `hf:FOLDER` for a data set.

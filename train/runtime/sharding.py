@@ -24,8 +24,8 @@ def shard(model: nn.Module, layers: Iterable[nn.Module], world: World) -> None:
 
     Args:
         model: The model.
-        layers: Parts of the model. Shortly before a part computes, its weights are collected from all
-            processes.
+        layers: The layers of the model. The weights of a layer are collected from all processes shortly
+            before the layer is computed.
         world: The processes of the run.
     """
     from torch.distributed.device_mesh import init_device_mesh

@@ -112,7 +112,8 @@ class TrainingState:
 
         Raises:
             InputError: A state cannot be read or belongs to another run, or all states are damaged. Or a
-                damaged state lacks simllm's marker file, so training could not replace it.
+                damaged state lacks `.simllm`, the file by which simllm recognizes the folders that it
+                wrote. Training could not replace such a state.
         """
         saved = _saved_states(folder)
         for state in saved:
@@ -159,7 +160,7 @@ class TrainingState:
 
 
 def _compute_checksum(state: Path) -> str:
-    """Compute a SHA-256 over both files in a saved state's folder."""
+    """Compute a SHA-256 over `state.json` and `tensors.safetensors` in a saved state's folder."""
     digest = hashlib.sha256((state / _FACTS).read_bytes())
     with (state / _TENSORS).open("rb") as tensors:
         digest.update(hashlib.file_digest(tensors, "sha256").digest())

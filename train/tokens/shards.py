@@ -1,6 +1,8 @@
 """Token shards: the token ids of a corpus on disk, in memory-mapped files with checksums.
 
-shards.json         hashes of corpus and tokenizer; for each part, its texts, tokens and SHA-256
+A corpus is split into parts of about 8 MiB of text. A folder of token shards has these files:
+
+shards.json         hashes of corpus and tokenizer; for each part, its number of texts and tokens, and SHA-256
 ids-00000.npy       token ids of the texts in the first part, one text after the other
 lengths-00000.npy   number of tokens of each text in the first part
 """
@@ -52,7 +54,7 @@ class Shards:
         return int(self.lengths.sum())
 
     def blocks(self, length: int) -> Shards:
-        """Cut the tokens into blocks of `length` tokens, and return shards that have the blocks as texts.
+        """Cut the tokens into blocks of `length` tokens, and return shards in which each block is a text.
 
         A block may begin or end in the middle of a text. The last tokens of each array in `parts` are left
         out if they do not fill a block.
@@ -238,7 +240,7 @@ def _write_part(
 
 
 def _files(folder: Path, number: int) -> tuple[Path, Path]:
-    """Return the two files of a part: token ids, and number of tokens of each text."""
+    """Return the two files of part `number`, from 0: token ids, and number of tokens of each text."""
     return folder / f"ids-{number:05d}.npy", folder / f"lengths-{number:05d}.npy"
 
 
