@@ -270,8 +270,8 @@ class Samples(NamedTuple):
 
     Attributes:
         outcome: The outcome of the test.
-        shapiro_p: The p-value of Shapiro and Wilk's test of normality for each sample, by which the test was
-            chosen; None if a sample has fewer than 3 values.
+        shapiro_p: The p-values of Shapiro and Wilk's test of normality, one for each sample. The choice of
+            the test depends on them. None if a sample has fewer than 3 values.
     """
 
     outcome: Outcome

@@ -37,8 +37,8 @@ class Attempt:
     Attributes:
         example: The candidate with its source and reference.
         has_code: False if the candidate is empty because the system's reply had no code.
-        passed: Whether the candidate passed its software tests. If the file does not say so, whether the
-            candidate equals the reference.
+        passed: Whether the candidate passed its software tests. If the file has no test result, the value
+            tells whether the candidate equals the reference.
     """
 
     example: Example
@@ -205,7 +205,7 @@ def _unchanged(system: System) -> System:
 
 
 def _score(systems: Sequence[System], metric: Any, ids: Sequence[str]) -> None:
-    """Score all candidates of all systems by one metric, and store the mean score of each system and item."""
+    """Score all candidates of all systems by one metric, and store the means in `System.scores`."""
     flat = [
         (system, id_, attempt.example)
         for system in systems
