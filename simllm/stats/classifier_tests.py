@@ -150,7 +150,7 @@ def paired_permutation(differences: Floats) -> Outcome:
 
 
 def wilcoxon(a: Floats, b: Floats) -> Outcome:
-    """Compare two classifiers over data sets by Wilcoxon's signed-rank test (1945) of a metric.
+    """Compare a metric of two classifiers over data sets by Wilcoxon's signed-rank test (1945).
 
     Data sets with a difference of 0 are dropped. The test is exact for up to 20 remaining data sets, even
     if some differences are equally large.

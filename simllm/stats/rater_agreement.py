@@ -96,7 +96,7 @@ def ceiling(split_half: float) -> float:
     reliability.
 
     Args:
-        split_half: The correlation r.
+        split_half: The correlation r of the two halves.
 
     Returns:
         The estimated correlation; NaN if r is not positive.

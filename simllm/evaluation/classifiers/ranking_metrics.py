@@ -110,7 +110,7 @@ def rank_two_classes(
 def rank_classes(
     rows: DataFrame, gold: Ints, labels: Sequence[str]
 ) -> tuple[dict[str, Estimate], dict[str, float | None]]:
-    """Compute the metrics of three or more classes that need a probability for each class.
+    """Compute the metrics that need a probability for each class, for three or more classes.
 
     Args:
         rows: n rows of `Predictions`, without outputs that could not be parsed. Rows without probabilities

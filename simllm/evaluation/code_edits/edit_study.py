@@ -74,8 +74,8 @@ class EditStudy:
         systems: The systems. The last one is a baseline, which returns each source unchanged.
         comparisons: A dict from the name of each metric to the comparison of the systems: means with
             intervals and paired tests, over the items for which every system has a score.
-        summaries: A dict from the name of each system to a dict of further numbers. Its keys are names
-            such as "lines inserted".
+        summaries: A dict from the name of each system to a dict of further numbers. The inner dict has
+            keys such as "lines inserted".
         coverage: The number of all items, and the numbers of items that are solved "by all" systems, "by at
             least one", and "by exactly one".
         best: For each system with several variants, a dict from the name of each metric to the mean score
