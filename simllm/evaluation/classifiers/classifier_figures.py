@@ -61,8 +61,9 @@ def draw_calibration(study: ClassifierStudy) -> str | None:
 def draw_curves(study: ClassifierStudy) -> str | None:
     """Draw ROC and precision-recall curves, and return the SVG; None if there are more than two classes.
 
-    A classifier without scores has no curves. Each classifier has a dot in both plots. The dot shows the
-    recall of the predicted labels, and their false positive rate or their precision.
+    At most eight classifiers are drawn. Each has a dot in both plots. The dot shows the recall of the
+    predicted labels, and their false positive rate or their precision. A classifier without scores has no
+    curves.
     """
     if len(study.labels) != 2:
         return None
