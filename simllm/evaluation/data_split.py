@@ -132,8 +132,8 @@ def _choose_folds(
 ) -> NDArray[np.int_]:
     """Choose a share of the items at random; the choice is stratified, and keeps groups whole.
 
-    The items are divided into up to 20 folds, and some of the folds are chosen. The reason is that the only
-    stratified splitter of scikit-learn that keeps groups whole makes folds.
+    The items are divided into up to 20 folds, and some of the folds are chosen. Folds are used because
+    `StratifiedGroupKFold` is the only stratified splitter of scikit-learn that keeps groups whole.
 
     Args:
         rows: n items.

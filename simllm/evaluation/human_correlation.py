@@ -48,7 +48,7 @@ class MetricCorrelation:
 
 @dataclass(frozen=True)
 class SystemCorrelation:
-    """The correlation over k systems between a system's mean score by a metric and its mean human rating.
+    """The correlation of k systems' mean scores, by one metric, with the systems' mean human ratings.
 
     A system writes texts, such as summaries, which are scored and rated.
 

@@ -53,8 +53,8 @@ class TrainedModel:
 def load_variants(model: str | os.PathLike[str] | None) -> list[Metric]:
     """Load a model as several metrics: one for each combination of pooling and similarity of embeddings.
 
-    More metrics, as in Table 1 of the SIMLLM paper, compare tokens instead of pooled embeddings. The model is
-    loaded once. For each set of pairs, the encoder runs once for all metrics.
+    Further metrics compare tokens instead of pooled embeddings, as in Table 1 of the SIMLLM paper. The model
+    is loaded once. For each set of pairs, the encoder runs once, and all metrics use its output.
 
     Args:
         model: The model folder; None means the included model.

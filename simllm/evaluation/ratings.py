@@ -7,7 +7,7 @@ reference, candidate   the two texts
 candidate_clean        if given, a text that is used in place of `candidate`
 ratings                numbers, higher is more similar: a list with one per rater, or {"rater": number, …}
 raters                 names of the raters, if `ratings` is a list (default: their positions)
-rating                 the only rating, or the mean of `ratings` (with one or more decimals)
+rating                 the only rating, or the mean of `ratings` (may be rounded to one decimal)
 passed                 in place of a rating: true or 1 if the candidate (code) passed its tests
 source                 the code before the change, for metrics of code edits
 language, system       the language of the code, and the system that wrote the candidate

@@ -82,8 +82,8 @@ class Robustness:
 
     Attributes:
         drop: For each kind of edit, by name, the mean decrease of the score. 0 means that the score stays the
-            same; 1 means that the edited summary scores like an unrelated summary. NaN if unrelated summaries
-            score at least as high as equal summaries.
+            same; 1 means that the edited summary scores like an unrelated summary. NaN if summaries do not
+            score higher against themselves than against unrelated summaries, on average.
         auc: Probability that a random meaning-preserving edit scores higher than a random meaning-changing
             edit.
         auc_of: The same probability for each kind of edit, by name. A kind that keeps the meaning is compared

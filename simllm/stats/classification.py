@@ -158,6 +158,9 @@ def multiclass_metrics(counts: Counts) -> dict[str, Floats]:
     A weighted mean weights each class by the number of items with this true class. Balanced accuracy is the
     mean recall of the classes that occur as a true class.
 
+    Args:
+        counts: (..., k, k + 1) confusion matrices.
+
     Returns:
         For each metric, by name, an array (...) with one value for each matrix. Kappa and balanced accuracy
         are NaN if all items of a matrix have the same true class.

@@ -150,7 +150,7 @@ def paired_permutation(differences: Floats) -> Outcome:
 
 
 def wilcoxon(a: Floats, b: Floats) -> Outcome:
-    """Compare two classifiers over data sets by Wilcoxon's signed-rank test (1945) of a metric.
+    """Compare a metric of two classifiers over data sets by Wilcoxon's signed-rank test (1945).
 
     Data sets with a difference of 0 are dropped. The test is exact for up to 20 remaining data sets, even
     if some differences are equally large.
@@ -270,8 +270,8 @@ class Samples(NamedTuple):
 
     Attributes:
         outcome: The outcome of the test.
-        shapiro_p: The p-value of Shapiro and Wilk's test of normality for each sample, by which the test was
-            chosen; None if a sample has fewer than 3 values.
+        shapiro_p: The p-values of Shapiro and Wilk's test of normality, one for each sample. The choice of
+            the test depends on them. None if a sample has fewer than 3 values.
     """
 
     outcome: Outcome

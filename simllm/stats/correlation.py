@@ -89,7 +89,7 @@ def interval_by_rater(scores: Floats, raters: Floats) -> tuple[float, float]:
     """Compute a 95% interval of Spearman's rho that covers both new items and new raters.
 
     The interval shows how much rho could change if the study were repeated with as many
-    other raters, and as many other items of the same kind. It adds two variances on Fisher's z scale. The
+    other raters, and as many other items of the same kind. Two variances are added on Fisher's z scale. The
     variance between items comes from a bootstrap. The variance between raters comes from a jackknife, which
     leaves out each rater once (Tukey, "Bias and confidence in not-quite large samples", 1958). The jackknife
     tends to overestimate the variance (Efron and Stein, "The jackknife estimate of variance", 1981). With few
@@ -242,7 +242,7 @@ def _interval(resampled: Floats) -> tuple[float, float]:
 
 
 def _resamples(n: int, count: int, random: np.random.Generator) -> Iterator[NDArray[np.int64]]:
-    """Make bootstrap resamples: each chooses n of n items at random, with replacement.
+    """Make bootstrap resamples; each has n items, chosen at random from n items with replacement.
 
     Args:
         n: Number of items.

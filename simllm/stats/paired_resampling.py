@@ -70,10 +70,13 @@ def permutation_p(extreme: Values, n: int) -> Values:
 
 
 def _batches(n: int) -> Iterator[range]:
-    """Split the numbers of the 10,000 resamples, from 0 to 9,999, into ranges.
+    """Divide 10,000 resamples of n items into batches that fit into memory.
 
     Args:
-        n: Number of items. The ranges are short enough that an array (length of a range, n) fits into memory.
+        n: Number of items. A batch of k resamples needs arrays of shape (k, n).
+
+    Returns:
+        The numbers of the resamples in each batch, such as 0 to 499.
     """
     size = max(1, min(500, _AT_ONCE // n))
     return (range(start, min(start + size, _RESAMPLES)) for start in range(0, _RESAMPLES, size))

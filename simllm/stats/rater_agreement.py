@@ -91,11 +91,12 @@ def alpha(raters: Floats, ordinal: bool) -> float:
 def ceiling(split_half: float) -> float:
     """Estimate the correlation that a perfect metric would have with the mean rating.
 
-    The mean rating has the reliability 2 r / (1 + r) (Spearman and Brown, 1910). The result is the square
-    root of this reliability.
+    If the mean ratings of two halves of the raters have the correlation r, the mean rating of all raters has
+    the reliability 2 r / (1 + r) (Spearman and Brown, 1910). The result is the square root of the
+    reliability.
 
     Args:
-        split_half: The correlation r between the mean ratings of two halves of the raters.
+        split_half: The correlation r of the two halves.
 
     Returns:
         The estimated correlation; NaN if r is not positive.

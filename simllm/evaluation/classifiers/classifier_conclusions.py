@@ -30,8 +30,8 @@ def format_estimate(found: Estimate | None) -> str:
 def write_conclusions(study: ClassifierStudy) -> list[str]:
     """Write the main results of a study of classifiers as sentences.
 
-    The sentences are warnings about the data, the classifier that is best on validation data, the quality of
-    each classifier, and the significance of differences.
+    First come warnings about the data. The next sentences name the classifier that is best on validation
+    data, and describe the quality of each classifier. The last sentences are about significant differences.
     """
     sentences = [*_warn(study)]
     if study.selected:

@@ -61,8 +61,9 @@ def draw_calibration(study: ClassifierStudy) -> str | None:
 def draw_curves(study: ClassifierStudy) -> str | None:
     """Draw ROC and precision-recall curves, and return the SVG; None if there are more than two classes.
 
-    A classifier without scores has no curves. For each classifier, a point in each plot shows the rates of
-    its predicted labels.
+    At most eight classifiers are drawn. Each has a dot in both plots. The dot shows the recall of the
+    predicted labels, and their false positive rate or their precision. A classifier without scores has no
+    curves.
     """
     if len(study.labels) != 2:
         return None
@@ -117,6 +118,6 @@ def _scores(study: ClassifierStudy, name: str) -> tuple[NDArray[np.bool_], NDArr
 
 
 def _thin(x: Floats, y: Floats) -> tuple[Floats, Floats]:
-    """Select at most 400 points of a curve, so that the page stays small; return their x and y values."""
+    """Select at most 400 points of a curve, so that the report stays small; return their x and y values."""
     chosen = np.unique(np.linspace(0, len(x) - 1, min(len(x), _MOST_POINTS)).astype(int))
     return x[chosen], y[chosen]

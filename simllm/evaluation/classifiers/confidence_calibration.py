@@ -28,10 +28,10 @@ class Calibration:
         ece_equal_mass: The expected calibration error in bins of about equally many predictions.
         mce_equal_mass: The largest gap in the bins of equally many predictions.
         bins: The bins of equal width.
-        brier: The mean squared error of the probabilities. None for probabilities of the
-            predicted class.
-        log_loss: The mean negative log-likelihood of the true classes, in nats. None for
-            probabilities of the predicted class.
+        brier: The mean squared error of P(positive). None if the probabilities are the confidence in the
+            predicted labels.
+        log_loss: The mean negative log-likelihood of the true classes, in nats. None if the probabilities
+            are the confidence in the predicted labels.
         expected_if_calibrated: The ECE that a calibrated classifier would have by chance: the mean ECE over
             many sets of random labels, which have the given probabilities. None if it was not computed.
         p: The share of these sets of random labels whose ECE is at least as large as `ece`; None if it was

@@ -107,7 +107,8 @@ def evaluate(
         positive: The positive class. It is required if there are two classes, unless these are 0 and 1. If
             it is given for more than two classes, all other classes are merged to one.
         groups: The names of the columns that give each item's group, such as its language.
-        select_by: The metric that selects the best classifier, and that is compared over data sets.
+        select_by: The metric that selects the best classifier. With enough data sets, classifiers are also
+            compared by this metric.
         alpha: The significance level.
         bins: The number of bins for calibration.
         matrices: Further classifiers, of which only the confusion matrix is known: a dict from the name to

@@ -134,7 +134,7 @@ def measure_robustness(rows: DataFrame, labels: Sequence[str]) -> Robustness:
     """Compare the predictions for variants of items with those for the original items.
 
     Args:
-        rows: The rows of one classifier and split, with originals and variants.
+        rows: The rows of one classifier on one split, with originals and variants.
         labels: The classes; with two, the positive one is the first.
 
     Returns:
@@ -188,7 +188,7 @@ def mean_metrics(rows: DataFrame, labels: Sequence[str]) -> dict[str, float]:
     """Compute the mean of each metric over all folds and data sets.
 
     Args:
-        rows: The rows of one classifier and split.
+        rows: The rows of one classifier on one split.
         labels: The classes; with two, the positive one is the first.
 
     Returns:

@@ -102,8 +102,9 @@ def _predict(
 
     Args:
         metric: The metric.
-        variants: For each kind of variant: its name (empty for the original pairs), the indices of its pairs
-            among the n original pairs, and its pairs.
+        variants: One tuple for the n original pairs, and one for each kind of variant. A tuple has the name
+            of the kind (empty for the originals), the indices of the original pairs that have this variant,
+            and these pairs after the edit.
         gold: (n,) whether each original pair is acceptable.
         parts: For each fold, the indices of its pairs. They are predicted with a threshold that is learned on
             the other folds.

@@ -199,9 +199,9 @@ def _names(rows: DataFrame) -> str:
 def _read_csv(path: Path, known: set[str]) -> DataFrame:
     """Read a CSV file, and recognize its separator: a comma, tab, semicolon or space.
 
-    Each separator splits the header into names. The separator that gives the most known names is chosen, and
-    among several of these the one that gives the most names. A space is chosen only if it gives more known
-    names than the other separators.
+    The separator that splits the header into the most known column names is chosen. If several separators
+    are tied, the one that gives the most names is chosen. A space is chosen only if it gives more known names
+    than the other separators.
 
     Args:
         path: The file.

@@ -59,7 +59,7 @@ def ask_guessing(name: str, rows: DataFrame, classes: int) -> Finding:
 
 
 def ask_largest_class(name: str, rows: DataFrame) -> Finding:
-    """Test whether a classifier is right more often than always answering the most frequent true class.
+    """Test whether a classifier is more accurate than always predicting the most frequent true class.
 
     Args:
         name: The name of the classifier.
@@ -213,8 +213,8 @@ def ask_degradation(
 ) -> Finding:
     """Test whether a classifier is worse on test data than on validation data.
 
-    The metric is computed for each validation fold and for each test set (each combination of fold and data
-    set). The two groups of values are compared.
+    A metric is computed for each combination of fold and data set. The test compares its values on validation
+    data with its values on test data.
 
     Args:
         name: The name of the classifier.
@@ -253,10 +253,11 @@ def ask_degradation(
 
 
 def describe_discordant(count: int) -> str:
-    """Compare the number of discordant items with the limit for an exact test, in words.
+    """Write whether the number of discordant items is below the limit for an exact test.
 
-    An example is "7 discordant items are below 25". A discordant item counts in favour of only one of two
-    sides, such as an item on which only one of two classifiers is right.
+    The result is a text such as "7 discordant items are below 25". When two classifiers are compared, an item
+    is discordant if only one of them is right. For the bias of one classifier, an item is discordant if it is
+    a false positive or a false negative.
 
     Args:
         count: The number of discordant items.

@@ -19,7 +19,7 @@ LEAST_PROBABILITY = 1e-15  # smaller probabilities are raised to this in the log
 
 
 def positive_scores(rows: DataFrame, positive: str, labels: Sequence[str]) -> tuple[Floats, bool]:
-    """Return a score of each row: the higher, the more likely the classifier finds the positive class.
+    """Return a score for each row; a high score means that the classifier thinks the item is positive.
 
     Args:
         rows: n rows of `Predictions`, without outputs that could not be parsed.
@@ -51,7 +51,7 @@ def auc_within(
         positive: (n,) whether the item of a row is positive.
         scores: (n,) scores.
         folds: (n,) the fold of each row.
-        repeats: The mean number of rows of an item, because of several runs. The interval is widened
+        repeats: The mean number of rows per item; above 1 if there are several runs. The interval is widened
             accordingly.
 
     Returns:
@@ -85,7 +85,8 @@ def rank_two_classes(
         rows: n rows of `Predictions`, without outputs that could not be parsed.
         gold: (n,) indices of the true classes in `labels`.
         labels: The classes; the positive one is the first.
-        repeats: The mean number of rows of an item, because of several runs.
+        repeats: The mean number of rows per item; above 1 if there are several runs. The interval of
+            the AUC is widened accordingly.
 
     Returns:
         The two metrics under "auc" and "average_precision". Their values are None if all rows have the same
@@ -109,7 +110,7 @@ def rank_two_classes(
 def rank_classes(
     rows: DataFrame, gold: Ints, labels: Sequence[str]
 ) -> tuple[dict[str, Estimate], dict[str, float | None]]:
-    """Compute the metrics of three or more classes that need a probability for each class.
+    """Compute the metrics that need a probability for each class, for three or more classes.
 
     Args:
         rows: n rows of `Predictions`, without outputs that could not be parsed. Rows without probabilities

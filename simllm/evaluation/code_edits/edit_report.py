@@ -138,9 +138,9 @@ class EditColumn:
 
     Attributes:
         title: The name of the system with its score, or "reference".
-        lines: The lines of the edit, each as a pair. First comes a text: the sign + or -, and the code.
-            Second comes whether the reference's edit has the same line, too. It is always False in the column
-            of the reference.
+        lines: The lines of the edit, each as a pair. The first element is the line with its sign, such as
+            "+x = 1" or "-x = 0". The second is True if the reference's edit has the same line. In the column
+            of the reference, it is always False.
     """
 
     title: str
@@ -213,10 +213,10 @@ def _figure(study: EditStudy) -> str:
 
 
 def latex(study: EditStudy) -> str:
-    """Return two LaTeX tables with a row for each system: mean scores, and summary numbers.
+    """Return two LaTeX tables with a row for each system.
 
-    The mean scores have intervals. The summary numbers, such as pass rates, are those in
-    `EditStudy.summaries`.
+    The first table has the mean scores with their intervals. The second has the numbers in
+    `EditStudy.summaries`, such as pass rates.
     """
     header = ["System", *map(escape_latex, study.comparisons)]
     rows = []

@@ -37,8 +37,8 @@ class Attempt:
     Attributes:
         example: The candidate with its source and reference.
         has_code: False if the candidate is empty because the system's reply had no code.
-        passed: Whether the candidate passed its software tests. If the file does not say so, whether the
-            candidate equals the reference.
+        passed: Whether the candidate passed its software tests. If the file has no test result, the value
+            tells whether the candidate equals the reference.
     """
 
     example: Example
@@ -74,8 +74,8 @@ class EditStudy:
         systems: The systems. The last one is a baseline, which returns each source unchanged.
         comparisons: A dict from the name of each metric to the comparison of the systems: means with
             intervals and paired tests, over the items for which every system has a score.
-        summaries: A dict from the name of each system to a dict of further numbers. Its keys are names
-            such as "lines inserted".
+        summaries: A dict from the name of each system to a dict of further numbers. The inner dict has
+            keys such as "lines inserted".
         coverage: The number of all items, and the numbers of items that are solved "by all" systems, "by at
             least one", and "by exactly one".
         best: For each system with several variants, a dict from the name of each metric to the mean score
@@ -205,7 +205,7 @@ def _unchanged(system: System) -> System:
 
 
 def _score(systems: Sequence[System], metric: Any, ids: Sequence[str]) -> None:
-    """Score all candidates of all systems by one metric, and store the mean score of each system and item."""
+    """Score all candidates of all systems by one metric, and store the means in `System.scores`."""
     flat = [
         (system, id_, attempt.example)
         for system in systems

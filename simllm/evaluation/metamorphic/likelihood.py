@@ -14,7 +14,7 @@ def mean_nll(texts: Sequence[str], folder: Path) -> list[float | None]:
     """Return the mean negative log-likelihood of the tokens of each text, in nats.
 
     The value is usually lower for a text that the model has read in training. The first token has no context,
-    and is left out. Longer texts are cut to the model's longest input.
+    and is left out. A text that is too long for the model is cut.
 
     Args:
         texts: The texts.

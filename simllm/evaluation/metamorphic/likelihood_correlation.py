@@ -20,7 +20,7 @@ _FEWEST = 3  # items for a correlation
 
 @dataclass(frozen=True)
 class RankCorrelation:
-    """Spearman's correlation between two numbers of an item: NLL and difference.
+    """Spearman's correlation, over items, between the NLL of the code and the difference of success rates.
 
     The NLL is the mean negative log-likelihood of the original code. The difference is the success rate on
     the rewritten code minus that on the original code.
@@ -38,7 +38,7 @@ class RankCorrelation:
 
 @dataclass(frozen=True)
 class Likelihood:
-    """Correlations between the negative log-likelihood (NLL) of items and their difference.
+    """Correlations between the negative log-likelihood (NLL) of items and the difference of success rates.
 
     The difference is a tool's success rate on the rewritten code minus that on the original code.
 

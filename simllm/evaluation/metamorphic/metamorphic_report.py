@@ -128,8 +128,8 @@ def _signed(mean: MeanDifference) -> str:
 def _warnings(name: str, found: ToolResult) -> list[str]:
     """Write warnings about one tool, as sentences.
 
-    One warning gives the number of crashes. Another gives the difference of success rates on variants that
-    equal their original, because that difference is due to chance alone.
+    One warning gives the number of crashes. Another is about the items whose variant equals the original. It
+    gives their difference of success rates, which is due to chance alone.
 
     Args:
         name: The name of the tool in sentences.

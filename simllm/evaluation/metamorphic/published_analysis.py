@@ -1,7 +1,7 @@
 """Analysis of success rates as in M. de Koning, "Metamorphic Testing for LLM-based Code Repair" (2025).
 
-It is computed for comparison with that thesis. It pools the draws (single answers) of all items as if they
-were independent.
+The results can be compared with those of that thesis. The analysis pools the draws (single answers) of all
+items as if they were independent.
 """
 
 from __future__ import annotations

@@ -87,10 +87,11 @@ def read_recorded(file: Path | str) -> Recorded:
     """Read the results of tools on original and rewritten code.
 
     Args:
-        file: A file of JSON lines. A line has either a draw, which is one answer of a tool, with the keys
-            `id`, `side`, `draw`, and `success`, `output` or `crashed`. Or it has the counts of an item, with
-            the keys `id`, `original` and `transformed`; a count is [successes, draws]. Optional keys are
-            `model`, `arm`, `nll`, `group`, `rules` and `unchanged`.
+        file: A file of JSON lines. There are two kinds of lines. The first kind has a draw, which is one
+            answer of a tool. Its keys are `id`, `side`, `draw`, and at least one of `success`, `output` and
+            `crashed`. The second kind has the counts of an item. Its keys are `id`, `original` and
+            `transformed`; a count is [successes, draws]. Both kinds may have the keys `model`, `arm`, `nll`,
+            `group`, `rules` and `unchanged`.
 
     Raises:
         InputError: A line is wrong; the message names the line.
@@ -243,10 +244,10 @@ def count_successes(
 
 
 def _with_originals(draws: Iterable[Draw], arm: str) -> Iterable[Draw]:
-    """Yield the draws of an arm, and the draws on the originals of its items.
+    """Yield the draws of an arm: those on its variants, and those on the originals of the same items.
 
-    An arm consists of the variants that were made by one rule. If an arm has no draws of its own on an item's
-    original, the draws without an arm are used.
+    An arm is the name of the only rule by which the variants were made. If no draw on an item's original has
+    the name of the arm, the draws on this original with an empty arm are yielded.
     """
     draws = list(draws)
     own = {(draw.model, draw.id) for draw in draws if draw.arm == arm and draw.side == SIDES[1]}

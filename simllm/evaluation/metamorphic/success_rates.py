@@ -68,8 +68,8 @@ class SuccessStudy:
         mean: The mean difference over items, the main result.
         pooled: Fisher's test of all draws together, as in the published study (see `published_analysis`).
         items: Fisher's test of each item.
-        better: The number of items with p < .05 that are easier when rewritten.
-        worse: The number of items with p < .05 that are harder when rewritten.
+        better: The number of items that are easier when rewritten, with p < .05 by Fisher's test.
+        worse: The number of items that are harder when rewritten, with p < .05 by Fisher's test.
         better_holm: Like `better`, but with p-values after Holm's correction over all items.
         worse_holm: Like `worse`, but with p-values after Holm's correction over all items.
         mcnemar: McNemar's test, if each item has one draw on the original and one on the variant; None

@@ -120,7 +120,7 @@ class AnswerRecord:
             timeout: The time limit of the command, in seconds.
 
         Returns:
-            The record: the key of the question, the exit status as text ("timeout" if the limit was
+            The record: the key (hash) of the question, the exit status as text ("timeout" if the limit was
             exceeded), and the output, which is None unless the status is "0".
 
         Raises:

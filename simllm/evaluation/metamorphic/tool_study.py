@@ -180,7 +180,8 @@ def collect_facts(
 def read_variants(file: Path, items: Mapping[str, dict[str, Any]]) -> list[dict[str, Any]]:
     """Read the variants (rewritten code) of items from a file that `simllm perturb code` wrote.
 
-    Variants with the status "unparsed" or "refuted" are left out.
+    Variants with the status "unparsed" (code that could not be parsed) or "refuted" (code that does not
+    compile, or behaves differently) are left out.
 
     Args:
         file: The JSON-lines file.

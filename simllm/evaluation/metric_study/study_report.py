@@ -173,7 +173,7 @@ def _name(text: str) -> str:
 
 
 def _one_by_one(values: Sequence[float]) -> str:
-    """Format the correlations of r raters, one for each, as a list; or as a range if r is more than 10."""
+    """Format each rater's correlation with the others: as a list, or as a range for more than 10 raters."""
     defined = sorted(value for value in values if not math.isnan(value))
     if len(values) <= _MOST_RATERS or not defined:
         return ", ".join(map(format_number, values[:_MOST_RATERS]))
