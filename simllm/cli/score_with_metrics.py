@@ -95,7 +95,7 @@ def _write_report(
 ) -> None:
     """Write the HTML report of text pairs that one or more metrics scored.
 
-    The first metric is the main metric: the report sorts the pairs by its scores.
+    The first metric is the main metric, whose scores the figures of the report show.
 
     Args:
         options: The parsed options of `simllm score`.

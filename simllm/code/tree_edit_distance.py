@@ -2,9 +2,9 @@
 
 An edit inserts, deletes or relabels a node. The algorithm of Zhang and Shasha (1989) computes the distances
 between all pairs of subtrees, small ones first. For that, it compares forests. A forest consists of the first
-nodes of a subtree in postorder, and the edges between them. For each pair of *keyroots*, one from each tree,
-the algorithm fills a table of forest distances. A keyroot is the root of the tree, or a node with a sibling
-to its left.
+nodes of a subtree in postorder, and the edges between them. A *keyroot* is the root of a tree, or a node with
+a sibling to its left. For each pair of keyroots, one from each tree, the algorithm fills a table of distances
+between forests.
 
 This implementation handles one keyroot of the first tree together with many keyroots of the second tree.
 Their tables stand side by side, so that numpy can work on long rows.

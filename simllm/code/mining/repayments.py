@@ -195,10 +195,10 @@ def _same_function(function: FileFunction, before: ParsedFile, after: ParsedFile
 
 
 def _start_of_reference(function: FileFunction, before: ParsedFile, after: ParsedFile) -> int:
-    """Find the first byte of `Repayment.reference`, the code of a function after a commit.
+    """Find the byte of the new file at which `Repayment.reference`, the code of a function, begins.
 
-    The commit deleted a comment above the function. If a new comment stands there now, it may replace the
-    deleted comment, so the code begins with the new comment. Otherwise, the code begins with the function. A
+    The commit deleted a comment above the function. If a new comment stands there now, the code begins with
+    the new comment, which may replace the deleted comment. Otherwise, the code begins with the function. A
     comment is new if no comment in the old file has the same words.
 
     Args:
@@ -207,7 +207,7 @@ def _start_of_reference(function: FileFunction, before: ParsedFile, after: Parse
         after: The file after the commit.
 
     Returns:
-        The offset of the first byte in the new file, counted from 0.
+        The offset of this byte, counted from 0.
     """
     above = after.comment_above(function)
     is_new = above and _words(above) not in map(_words, before.comments)

@@ -48,7 +48,8 @@ class Funnel:
         repositories: The number of repositories.
         unreadable: The number of repositories that could not be read.
         remaining: A dict from each rule to the number of comments that fulfil it and all earlier rules.
-        splits: A dict from each split (train, validation and test) to its number of items.
+        splits: A dict from each split (train, validation and test) to the number of items written to it. An
+            item is a change that fulfils all rules.
     """
 
     repositories: int
