@@ -88,9 +88,9 @@ def to_html(explanation: Explanation) -> str:
 
 
 def _largest_contribution(explanation: Explanation) -> float:
-    """Return the largest absolute contribution of a word to the score, as a divisor of contributions.
+    """Return the largest absolute contribution of a word to the score; 1 if all contributions are zero.
 
-    The result is 1 if all contributions are zero, so that the division is always possible.
+    A word's contribution, divided by this number, is between -1 and 1.
     """
     return max(abs(word.contribution) for word in (*explanation.candidate, *explanation.reference)) or 1.0
 

@@ -1,6 +1,7 @@
-"""`simllm frequencies`: count in how many references each token occurs, or find frequent n-grams in code.
+"""`simllm frequencies`: count the texts that contain each token, or find the frequent n-grams in code.
 
-Metrics read the result: they give frequent tokens less weight, and ignore frequent n-grams.
+The result is a JSON file for metrics. With counts of tokens, the learned metric gives frequent tokens less
+weight. With n-grams, the metric CrystalBLEU ignores these n-grams.
 """
 
 from __future__ import annotations

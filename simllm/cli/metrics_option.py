@@ -56,7 +56,7 @@ def add_code_options(command: argparse.ArgumentParser) -> None:
 
 
 def with_code_options(names: Iterable[str], options: argparse.Namespace) -> list[str]:
-    """Add the values of the options for code metrics to the names of these metrics, as arguments.
+    """Add the values of options, as arguments, to the names of the metrics that these options are for.
 
     For example, `--as-published` turns "lemod" into "lemod=as-published", and `--largest-tree 5000` turns
     "rpsr" into "rpsr=5000". A name that already has an argument stays unchanged.

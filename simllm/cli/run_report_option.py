@@ -125,14 +125,19 @@ def columns_of(scores: Mapping[str, Scores]) -> dict[str, Any]:
     """Convert scores of the learned metric into keyword arguments of `ScoredRun`, the content of a report.
 
     Args:
-        scores: A dict of scores of n pairs. A key is the name of a system or metric; the report has a column
-            of scores for each key.
+        scores: A dict from the name of each column of the report (a system or metric) to its scores.
 
     Returns:
-        The keyword arguments. `same` has the probabilities of equal meaning, and `changed` has whether the
-        meaning may have changed. Both are dicts with the keys of all scores that have such probabilities.
-        `truncated` (the number of truncated texts), `signature` (which names everything that can change a
-        score) and `calibration` are taken from the first entry of `scores`.
+        A dict with these keyword arguments:
+
+        - `same`: a dict from the name of a column to the probabilities that both texts of a pair have the
+          same meaning. Columns without such probabilities are left out.
+        - `changed`: a dict with the same keys, which tells for each pair whether its meaning may differ.
+        - `truncated`: the number of truncated texts.
+        - `signature`: a text that names everything that can change a score.
+        - `calibration`: the map from scores to percentiles and human ratings.
+
+        The last three values are taken from the first entry of `scores`.
     """
     first = next(iter(scores.values()))
     return {
@@ -155,13 +160,14 @@ def write(
     Args:
         options: The parsed options; `report` and `quiet` are read.
         run: The scored pairs, which the report shows.
-        metrics: A dict from the names of columns of `run.changed` to the metrics that made their scores. For
-            these columns, the report names words that changed the meaning.
+        metrics: A dict from the names of columns of scores to the learned metrics that computed them. For
+            these columns, the report names words that changed the meaning of a pair.
         comparison: The comparison of the systems; None for a single system.
 
     Raises:
-        InputError: There are more or fewer group values than pairs, because the input file was changed
-            between the two readings. Or another program has written the report's file since `check`.
+        InputError: The values of `--group-by` are not as many as the pairs. The reason is that the input file
+            was changed while it was read: once for these values, and once for the pairs. Or another program
+            has written the report's file since `check`.
     """
     from simllm.analysis.run_report import render_report
 

@@ -30,8 +30,8 @@ class _Read:
     Attributes:
         rows: The pairs with ids, for the rows of the output table.
         examples: The same pairs, as input of metrics.
-        facts: Facts for the summary of the output table: the number of model replies in which no code was
-            found. Empty if the pairs are not replies.
+        facts: Facts for the summary of the output table. If candidates are code from replies of a language
+            model, this is the number of replies in which no code was found. Otherwise, it is empty.
     """
 
     rows: list[PairWithId]
@@ -44,7 +44,8 @@ def run(options: argparse.Namespace, source: PairSource, groups: Groups) -> None
 
     Args:
         options: The parsed options of `simllm score`.
-        source: The text pairs. Metrics for code need JSON lines, from which they also read other keys.
+        source: The text pairs. Metrics for code need JSON lines, which may also name the programming language
+            of each pair.
         groups: A dict from the name of each field of `--group-by` to its values for the n pairs. The report
             groups pairs by these values.
 
@@ -92,7 +93,9 @@ def _write_report(
     scored: Mapping[str, MetricScores],
     metrics: Mapping[str, Metric],
 ) -> None:
-    """Write the HTML report of text pairs that one or more metrics scored; the first metric is the main one.
+    """Write the HTML report of text pairs that one or more metrics scored.
+
+    The first metric is the main metric, whose scores the figures of the report show.
 
     Args:
         options: The parsed options of `simllm score`.

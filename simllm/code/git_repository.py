@@ -121,9 +121,9 @@ class Repository:
         return self._head
 
     def tags(self, limit: int) -> list[str]:
-        """Return the hashes of the objects of up to `limit` tags, newest first.
+        """Return the hashes of the git objects that up to `limit` tags point to, newest tag first.
 
-        If the repository has more tags, the chosen tags are spread evenly over all tags, sorted by date.
+        If the repository has more tags, they are sorted by date, and tags at equal steps are chosen.
         """
         tags = {name: sha for name, sha in self._packed.items() if name.startswith("refs/tags/")}
         for file in regular_files(self._location.common / "refs" / "tags"):
@@ -185,10 +185,10 @@ class Repository:
                 yield data[:-1]
 
     def _sizes(self, objects: list[str]) -> dict[str, int]:
-        """Return a dict from the hash of each git object to its size in bytes.
+        """Return the size in bytes of each commit or tag object, as a dict from hash to size.
 
-        Only commits and tags get their true size. Every other object, and a missing object, gets the size
-        2**62, so that the caller skips it as too large.
+        Objects of other types, and missing objects, get the size 2**62, so that the caller skips them as too
+        large.
         """
         with self.git("cat-file", "--batch-check") as git:
             headers = list(self._headers(git, objects))

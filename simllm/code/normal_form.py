@@ -121,7 +121,13 @@ def _indent(line: bytes) -> bytes:
 
 
 class _Kind(NamedTuple):
-    """Three properties of a syntax node that follow from its type, such as whether it is a literal."""
+    """Properties of all syntax nodes of a type.
+
+    Attributes:
+        is_ignored: Whether the nodes are comments or imports, which the normal form leaves out.
+        is_literal: Whether the nodes are literals, such as strings.
+        is_statement: Whether the nodes are statements, declarations or definitions.
+    """
 
     is_ignored: bool
     is_literal: bool

@@ -2,9 +2,9 @@
 
 An edit inserts, deletes or relabels a node. The algorithm of Zhang and Shasha (1989) computes the distances
 between all pairs of subtrees, small ones first. For that, it compares forests. A forest consists of the first
-nodes of a subtree in postorder, and the edges between them. For each pair of *keyroots*, one from each tree,
-the algorithm fills a table of forest distances. A keyroot is the root of the tree, or a node with a sibling
-to its left.
+nodes of a subtree in postorder, and the edges between them. A *keyroot* is the root of a tree, or a node with
+a sibling to its left. For each pair of keyroots, one from each tree, the algorithm fills a table of distances
+between forests.
 
 This implementation handles one keyroot of the first tree together with many keyroots of the second tree.
 Their tables stand side by side, so that numpy can work on long rows.
@@ -59,12 +59,15 @@ def _cost(a: OrderedTree, b: OrderedTree) -> int:
 
 @dataclass(frozen=True)
 class _Columns:
-    """Description of the columns of a table of forest distances, which stand for parts of the second tree.
+    """The columns of a table of distances between forests of a first tree and forests of a second tree.
 
-    A keyroot is the root of the tree, or a node with a sibling to its left. The table has a group of columns,
-    called a segment, for each of several keyroots. Each column stands for a forest. The first column of a
-    segment stands for the empty forest. The other columns belong to the nodes in the keyroot's subtree, in
-    postorder. The forest of such a column consists of the nodes of the subtree up to and including its node.
+    Each row of the table stands for a forest of the first tree, and each column for a forest of the second
+    tree. The table has a group of columns, called a segment, for each of several keyroots of the second tree.
+    A keyroot is the root of the tree, or a node with a sibling to its left. A segment has these columns:
+
+    - The first column stands for the empty forest.
+    - Then there is a column for each node in the keyroot's subtree, in postorder. Its forest consists of the
+      nodes of the subtree up to this node, which is included.
 
     Attributes:
         nodes: The node of each column; 0 for the first column of a segment.
@@ -90,13 +93,14 @@ class _Columns:
     levels: list[slice]
 
     def running_minimum(self, row: Ints, part: slice) -> Ints:
-        """Lower each distance to at most the distance in the column before, plus 1 for an insertion.
+        """Lower distances in a row, so that none exceeds the distance in the previous column plus 1.
 
-        The column before differs by one node, which an edit can insert at a cost of 1.
+        Within a segment, the forest of a column has one node more than the forest of the previous column. An
+        edit can insert this node at a cost of 1. Distances of different segments do not affect each other.
 
         Args:
             row: The distances in one row of the table, in the columns `part`.
-            part: A slice of columns, which consists of whole segments (the columns of one keyroot each).
+            part: A slice of columns, which consists of whole segments.
 
         Returns:
             The lowered distances.
@@ -111,7 +115,7 @@ def _columns(tree: OrderedTree, widest: int, largest: int) -> Iterator[_Columns]
     Each keyroot of the tree (its root, or a node with a sibling to its left) has columns in one table.
 
     Args:
-        tree: The second tree.
+        tree: The second of the two trees whose distance is computed.
         widest: The largest number of columns in a table. A keyroot with more columns gets its own table.
         largest: A number that no distance exceeds.
     """

@@ -107,9 +107,9 @@ def read_the_machine(readable: list[str]) -> str:
 
 
 def read_environments() -> str:
-    """Return the names of environment variables that the sandbox should hide, joined by commas.
+    """Return the names of the environment variables that the sandbox failed to hide, joined by commas.
 
-    The variables of all visible processes are read. Only variables in `ALLOWED_VARIABLES` should be visible.
+    These are all variables of visible processes, except those in `ALLOWED_VARIABLES`.
     """
     found = set()
     for file in Path("/proc").glob("[0-9]*/environ"):

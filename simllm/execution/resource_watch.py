@@ -57,7 +57,7 @@ def measure(proc: int, pids: Sequence[str], folders: Sequence[int], enough: int)
 
 
 def exact_cpu_seconds(proc: int, pids: Sequence[str]) -> float:
-    """Return the total processor time in seconds that the first threads of some processes have used.
+    """Return the processor time in seconds of some processes: the sum over their first threads.
 
     The time is read in nanoseconds, whereas `measure` reads it in clock ticks. Unlike in `measure`, the time
     of other threads and of ended child processes is not included.
@@ -124,7 +124,7 @@ def _overhead(folder: int) -> int:
 
 
 def _read(proc: int, name: str) -> bytes:
-    """Return the content of a file in /proc; b"" if the process has ended or does not permit it."""
+    """Return the content of a file in /proc; b"" if its process has ended or reading is not permitted."""
     try:
         with os.fdopen(os.open(name, os.O_RDONLY | os.O_CLOEXEC, dir_fd=proc), "rb") as file:
             return file.read()

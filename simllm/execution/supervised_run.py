@@ -152,7 +152,9 @@ class SupervisedRun:
         gate.send(b"\n")
 
     def _spawn(self, descriptors: Sequence[int]) -> int:
-        """Start bubblewrap, or only the shell if there is no sandbox.
+        """Start bubblewrap, which starts a shell in the sandbox; without a sandbox, start only the shell.
+
+        The shell waits, and then becomes the command (see `_start`).
 
         Args:
             descriptors: File descriptors that the new process inherits, such as the pipe for standard output.
@@ -191,7 +193,11 @@ class SupervisedRun:
         self.box, self.proc = self.sized[0], self._open(f"{root}/proc")
 
     def _watch(self, begun: float) -> None:
-        """Collect the command's output and measure its resource use, until it ends or exceeds a limit."""
+        """Collect the command's output and measure its resource use, until it ends or exceeds a limit.
+
+        Args:
+            begun: The time at which the command was started, as from `time.monotonic`.
+        """
         poll = select.poll()
         for descriptor in (*self.kept, self.exited):
             poll.register(descriptor, select.POLLIN)
@@ -288,7 +294,10 @@ class SupervisedRun:
         )
 
     def _message(self) -> str:
-        """Kill all processes of the run, and return the text of standard error for an error message."""
+        """Kill all processes of the run, and return their standard error as text for an error message.
+
+        The text is "no message" if standard error is empty.
+        """
         end_children()
         self._read_rest()
         return self.kept[self.errors].decode(errors="replace").strip() or "no message"
@@ -303,10 +312,10 @@ class SupervisedRun:
 
 
 def _rlimits(limits: Limits, setup: Setup) -> list[str]:
-    """Return options for the command `prlimit`: limits that the kernel enforces.
+    """Return options for the command `prlimit`, by which the kernel limits the processes of a run.
 
-    In a sandbox, there is also a limit on the number of processes. The other limits hold for each single
-    process.
+    Each process has limits on its address space, processor time, file sizes, open files and stack, and cannot
+    write core dumps. In a sandbox, the number of all processes together is limited, too.
     """
     wanted = {
         "as": (limits.memory + _ADDRESS_SPACE) * _MIB,

@@ -21,8 +21,8 @@ _FOLDER = str(Path(simllm.__file__).parents[1])
 class SupervisorPool:
     """A pool of supervisors: child processes that each run one command at a time.
 
-    A new supervisor is started only if no other is idle. After its command, a supervisor waits for the next
-    one.
+    A command is given to an idle supervisor. If no supervisor is idle, a new one is started. A supervisor
+    whose command has ended is idle, and can run further commands.
 
     Args:
         bwrap: The path of bubblewrap; None runs commands without a sandbox.

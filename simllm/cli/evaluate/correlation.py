@@ -83,7 +83,7 @@ def _pair_table(rows: Sequence[MetricCorrelation]) -> Table:
 
 
 def _system_table(rows: Sequence[SystemCorrelation]) -> Table:
-    """Make the table of correlations between the systems' mean scores and mean ratings, a row per metric."""
+    """Make a table with a row for each metric: the correlation of systems' mean scores and mean ratings."""
     return Table(
         columns=("metric", "pearson", "spearman", "kendall"),
         rows=[(row.metric, row.pearson, row.spearman, row.kendall) for row in rows],

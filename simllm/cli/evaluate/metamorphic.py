@@ -128,9 +128,9 @@ def _check(options: argparse.Namespace) -> None:
 
 
 def _read_items(options: argparse.Namespace) -> dict[str, dict[str, Any]]:
-    """Read the file of `--items`. Each item has a piece of original code.
+    """Read the file of `--items`. Each item has a piece of original code, which was not rewritten.
 
-    With `--nll-model`, the mean negative log-likelihood of each item's code is added to the item.
+    With `--nll-model`, each item also gets the mean negative log-likelihood of the tokens of its code.
 
     Returns:
         A dict from the id of each item to the item; empty without `--items`.
@@ -150,9 +150,10 @@ def _read_items(options: argparse.Namespace) -> dict[str, dict[str, Any]]:
 
 
 def _check_judged_by(options: argparse.Namespace, items: dict[str, dict[str, Any]]) -> None:
-    """Check that each item has the field by which the tool's answers about the item will be judged.
+    """Check that each item has the field that a tool's answers about the item are compared with.
 
-    The field is `reference` if `--threshold` is given, otherwise `label`.
+    With `--threshold`, this is the field `reference`, against which a metric scores each answer. Otherwise,
+    this is the field `label`, which an answer must equal.
 
     Args:
         options: The parsed options of the command.
@@ -204,7 +205,7 @@ def _ask(
 def _judge(
     options: argparse.Namespace, items: dict[str, dict[str, Any]], metric: Metric | None
 ) -> Judge | None:
-    """Return the judge, which decides whether an answer of the tool is a success.
+    """Return the judge: a function that decides which answers of a tool are successes.
 
     Args:
         options: The parsed options of the command.
@@ -212,10 +213,12 @@ def _judge(
         metric: The metric of `--metric`; None without this option.
 
     Returns:
-        One of three judges. With `--judge`, the judge runs the command of this option. With `--threshold`, it
-        compares scores of the metric with the threshold. Otherwise, if an item has a label, it compares
-        answers with labels. None in all other cases. Then the file of recorded answers must state whether
-        each answer is a success.
+        The judge depends on the options:
+
+        - With `--judge`, it runs the command of this option on each answer.
+        - With `--threshold`, it compares the metric's score of each answer with the threshold.
+        - Otherwise, if an item has a label, it compares answers with labels.
+        - Otherwise, the result is None. The file of recorded answers must then state the successes.
     """
     from simllm.evaluation.metamorphic import answer_judges
 

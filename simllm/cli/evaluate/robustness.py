@@ -1,4 +1,7 @@
-"""`simllm evaluate robustness`: edit summaries, and test whether scores fall only if the meaning changes."""
+"""`simllm evaluate robustness`: test whether metrics score a text lower only if its meaning changes.
+
+The texts are summaries, which are edited by rule. Some kinds of edits keep the meaning, others change it.
+"""
 
 from __future__ import annotations
 
@@ -34,8 +37,8 @@ def add_options(command: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     """Run `simllm evaluate robustness` with the parsed options.
 
-    The command edits summaries by rule. It writes a table with the drop of each metric's scores after each
-    kind of edit.
+    The command edits summaries by rule, and writes a table. For each metric and each kind of edit, the table
+    has the mean drop of the score after an edit.
     """
     with metrics_option.require_eval_extra():
         from simllm.evaluation import contrast

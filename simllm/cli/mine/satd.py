@@ -42,7 +42,11 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Run `simllm mine satd` with the parsed options: search repositories, and write items as JSON lines."""
+    """Run `simllm mine satd` with the parsed options: search repositories, and write the changes found.
+
+    Each line of the output file is an item: a JSON object with a deleted comment such as "TODO: handle
+    errors", and the comment's function before and after the change.
+    """
     if options.output is None:
         raise InputError("expected -o FILE, to write the items to")
     if options.model and not options.judge:
@@ -80,7 +84,11 @@ def run(options: argparse.Namespace) -> None:
 def _print(funnel: Funnel) -> None:
     """Print the counts of a mining run on standard error.
 
-    The counts are: repositories, comments that are left after each rule, and items in each split.
+    A mining run finds deleted comments about technical debt, and filters them by rules. The counts are:
+
+    - the repositories, and those that could not be read;
+    - for each rule, the comments that fulfil this rule and all earlier rules;
+    - for each split (training, validation and test data), the items that were written.
     """
     from simllm.code.mining.repositories import SPLITS
 

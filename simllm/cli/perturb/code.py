@@ -137,16 +137,18 @@ def _check_proof(options: argparse.Namespace) -> None:
 def _proven(
     pairs: Iterable[tuple[dict[str, Any], dict[str, Any]]], options: argparse.Namespace
 ) -> Iterator[dict[str, Any]]:
-    """Yield the rewritten version (the variant) of each item; with `--prove`, add a proof to each variant.
+    """Yield rewritten versions (variants) of items; with `--prove inputs`, add a proof to each variant.
 
-    A proof runs the original and the variant on the same inputs, and compares their behaviour.
+    A proof is the result of running the original and the variant on the same inputs: it says whether both
+    behave the same.
 
     Args:
-        pairs: Tuples of two items: the item with the original code, and its variant.
+        pairs: Tuples of two dicts: an item with the original code, and a variant of this item.
         options: The parsed options of the command.
 
     Yields:
-        The variants. With `--prove`, a variant whose code was changed has its proof under the key `proof`.
+        The variants. With `--prove inputs`, a variant whose code was changed has its proof under the key
+        `proof`. A variant that behaves differently is yielded without its code.
     """
     if options.prove is None:
         yield from (row for _, row in pairs)
@@ -199,7 +201,7 @@ def _counted(
 ) -> Iterator[dict[str, Any]]:
     """Yield rows unchanged; count each row in `counts`, and show a progress bar.
 
-    A row is the result for one source: its code after rewriting, and whether it was changed.
+    A row is a dict that describes a rewritten file or function: its code, and whether the code was changed.
     """
     is_silent = options.quiet or not sys.stderr.isatty()
     for row in tqdm(rows, unit=" sources", disable=is_silent):
@@ -215,8 +217,12 @@ def _lines(rows: Iterable[dict[str, Any]]) -> Iterator[str]:
 def _print(counts: VariantCounts, rules: Iterable[str]) -> None:
     """Print the counts of a run on standard error.
 
-    The counts are: places rewritten and skipped by each rule, sources by their state (such as "unchanged"),
-    and proofs by their verdict.
+    The counts are:
+
+    - for each rule, the places in the code that it rewrote, and the places that it skipped;
+    - for each state, such as "unchanged", the variants (rewritten files or functions) in this state;
+    - for each verdict, such as "proven", the proofs with this verdict;
+    - the deliberately wrong variants that were run, and those among them that the proofs detected.
     """
     print(f"{'rule':<18}{'rewritten':>11}{'skipped':>9}", file=sys.stderr)
     for rule in rules:

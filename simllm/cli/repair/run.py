@@ -59,8 +59,11 @@ def add_options(command: argparse.ArgumentParser) -> None:
 def add_rpsr_option(command: argparse.ArgumentParser) -> None:
     """Add the option `--rpsr` to a command's parser.
 
-    The metric RPSR is the size of a patch, divided by the size of the known fix. The option selects one of
-    two ways to average: the mean of the quotients, or the quotient of the sums.
+    The metric RPSR is the size of a model's patch, divided by the size of the known fix. The value of the
+    option selects one of two ways to average:
+
+    - `mean`: the mean of the quotients, for accepted replies only.
+    - `published`: the quotient of the sums, for all replies.
     """
     command.add_argument(
         "--rpsr", choices=("mean", "published"), default="mean",
@@ -69,7 +72,9 @@ def add_rpsr_option(command: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run `simllm repair run` with the parsed options: write the run to a folder, and print its main figures.
+    """Run `simllm repair run` with the parsed options: write the results to a folder, and print a table.
+
+    The table has the main figures, such as the share of successful attempts.
 
     Returns:
         The exit status: 0 if all attempts to repair items are finished, otherwise 1.
@@ -127,7 +132,7 @@ def _table(summary: dict[str, Any], rpsr: str, missing: str | None) -> tables.Ta
 
     Args:
         summary: The summary of the run.
-        rpsr: The definition of the metric RPSR: "mean" or "published".
+        rpsr: The way to average the metric RPSR: "mean" or "published" (see `add_rpsr_option`).
         missing: The value that stands in the table for a missing figure.
     """
     from simllm.repair.run_figures import RPSR

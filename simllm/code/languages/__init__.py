@@ -35,7 +35,9 @@ LANGUAGES = {
 
 
 def find(name: str) -> Language:
-    """Return the rules that find functions in a programming language; for names that a user typed.
+    """Return the rules that find functions in code, for a programming language that the user named.
+
+    Unlike `load`, this function raises an error with a message for the user.
 
     Args:
         name: The name of the language, such as "python".

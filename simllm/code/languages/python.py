@@ -43,9 +43,10 @@ def _function(path: NodePath) -> NodePath | None:
 
 
 def _strip_marks(raw: str) -> str:
-    """Return the text of a docstring from its source: without quotes and common indentation.
+    """Return the text of a docstring, from its source code: without quotes and common indentation.
 
-    Backslashes before quotes, backslashes and line ends are also removed, unless the string is raw.
+    Unless the string is raw, an escaped quote or backslash is replaced by the plain character. A line break
+    after a backslash is removed, together with the backslash.
     """
     quoted = raw.lstrip("rRuU")
     inside = quoted.strip(quoted[:1])

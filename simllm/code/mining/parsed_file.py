@@ -217,9 +217,10 @@ def _body(function: Node) -> Node | None:
 
 
 def _first_decorator(path: NodePath) -> Node:
-    """Return the syntax node with which a function begins: its first decorator, or the function itself.
+    """Return the syntax node that begins where a function begins, including its decorators.
 
-    For a Python function with decorators, this is the node that contains the decorators and the function.
+    For a Python function with decorators, this is the node around the decorators and the function. For other
+    languages, it is the node of the first decorator. Without decorators, it is the node of the function.
 
     Args:
         path: The syntax nodes from the root to the function.

@@ -134,8 +134,8 @@ def _check(
 ) -> tuple[int, Repayment | None]:
     """Check whether a commit may have repaid the technical debt that a deleted comment admits.
 
-    The rules in `RULES` are checked in order, from the second rule. The comment fulfils the first rule,
-    because it admits debt and was deleted.
+    The first rule in `RULES` is not checked again: the comment admits debt and was deleted. The other six
+    rules are checked in order.
 
     Args:
         comment: The deleted comment, which admits technical debt.
@@ -145,8 +145,9 @@ def _check(
         language: The programming language of the file.
 
     Returns:
-        Two values. The first is the number of rules that are fulfilled before the first broken rule; 7 if all
-        rules are fulfilled. The second is the repayment if all rules are fulfilled, otherwise None.
+        Two values. The first is the number of rules that are fulfilled before the first broken rule: at least
+        1, because the first rule in `RULES` counts, and 7 if all rules are fulfilled. The second is the
+        repayment if all rules are fulfilled, otherwise None.
     """
     if len(_words(comment)) < 3:
         return 1, None
@@ -169,18 +170,18 @@ def _check(
 
 
 def _same_function(function: FileFunction, before: ParsedFile, after: ParsedFile) -> FileFunction | None:
-    """Find a function of the old file in the new file: the file before and after a commit.
+    """Find the new version of a function, in the file after a commit.
 
-    Both functions must have the same name and the same type of syntax node. If several functions of a file
-    have this name and type, the signatures (the code before the body) must also be equal.
+    The old and the new version must have the same name and the same type of syntax node. If several functions
+    of a file have this name and type, the signatures (the code before the body) must also be equal.
 
     Args:
-        function: The function in the old file.
+        function: The old version, in the file before the commit.
         before: The file before the commit.
         after: The file after the commit.
 
     Returns:
-        The function in the new file; None if no function fits, or if several functions fit.
+        The new version; None if no function fits, or if several functions fit.
     """
     old, new = (
         [other for other in file.functions if (other.name, other.kind) == (function.name, function.kind)]
@@ -194,10 +195,10 @@ def _same_function(function: FileFunction, before: ParsedFile, after: ParsedFile
 
 
 def _start_of_reference(function: FileFunction, before: ParsedFile, after: ParsedFile) -> int:
-    """Find the first byte of `Repayment.reference`, the code of a function after a commit.
+    """Find the byte of the new file at which `Repayment.reference`, the code of a function, begins.
 
-    The commit deleted a comment above the function. If a new comment stands there now, it may replace the
-    deleted comment, so the code begins with the new comment. Otherwise, the code begins with the function. A
+    The commit deleted a comment above the function. If a new comment stands there now, the code begins with
+    the new comment, which may replace the deleted comment. Otherwise, the code begins with the function. A
     comment is new if no comment in the old file has the same words.
 
     Args:
@@ -206,7 +207,7 @@ def _start_of_reference(function: FileFunction, before: ParsedFile, after: Parse
         after: The file after the commit.
 
     Returns:
-        The offset of the first byte in the new file, counted from 0.
+        The offset of this byte, counted from 0.
     """
     above = after.comment_above(function)
     is_new = above and _words(above) not in map(_words, before.comments)

@@ -64,9 +64,10 @@ def find_repositories(folders: Iterable[Path]) -> list[NamedRepository]:
 
 
 def _below(root: Path) -> Iterator[NamedRepository]:
-    """Yield the git repositories in a folder and its subfolders.
+    """Yield the git repositories in the folder `root` and its subfolders, except hidden subfolders.
 
-    A repository that stores its data outside of the folder is skipped with a warning.
+    The files of git, such as HEAD and the objects, must be inside `root`. Other repositories are skipped with
+    a warning.
     """
     for here, inner, _ in os.walk(root):
         folder = Path(here)

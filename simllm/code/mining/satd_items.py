@@ -48,7 +48,8 @@ class Funnel:
         repositories: The number of repositories.
         unreadable: The number of repositories that could not be read.
         remaining: A dict from each rule to the number of comments that fulfil it and all earlier rules.
-        splits: A dict from each split (train, validation and test) to its number of items.
+        splits: A dict from each split (train, validation and test) to the number of items written to it. An
+            item is a change that fulfils all rules.
     """
 
     repositories: int
@@ -57,10 +58,10 @@ class Funnel:
     splits: dict[str, int] = field(default_factory=lambda: dict.fromkeys(SPLITS, 0))
 
     def count(self, remaining: dict[str, int]) -> None:
-        """Add more comments to the counts in the attribute `remaining`.
+        """Increase the counts in the attribute `remaining`.
 
         Args:
-            remaining: A dict from a rule to the number to add to the rule's count.
+            remaining: A dict from each rule to the number of comments to add to the rule's count.
         """
         for rule, number in remaining.items():
             self.remaining[rule] += number
@@ -195,9 +196,13 @@ def _mine_repository(repository: NamedRepository) -> dict[str, Any]:
     """Find the repayments in a repository, and warn if it is unreadable.
 
     Returns:
-        The record for the partial file: the repository's name (`repository`), its commit at HEAD (`head`),
-        whether the repository is `unreadable`, the number of comments that fulfil each rule (`remaining`),
-        and the `repayments` as JSON objects.
+        A record with the results, to store in the partial file (the intermediate results of a run). Its keys:
+
+        - `repository`: the name of the repository.
+        - `head`: the hash of its commit at HEAD.
+        - `unreadable`: whether the repository could not be read.
+        - `remaining`: for each rule in `RULES`, the number of comments that fulfil it and all earlier rules.
+        - `repayments`: the repayments as JSON objects.
     """
     record = {"repository": repository.name, "head": _head(repository)}
     for renames in (True, False):  # a partial clone can be read only without renames
@@ -266,7 +271,13 @@ def _fulfilled_later_rules(repayment: Repayment, seen: set[bytes]) -> int:
 
 
 def _item(repository: str, repayment: Repayment, split: str) -> dict[str, str]:
-    """Return a repayment as a JSON object of the output file, with an id that depends on its content."""
+    """Return a repayment as an item: a JSON object for the output file.
+
+    Args:
+        repository: The name of the repository.
+        repayment: The repayment. The id of the item is a hash of the repayment and the repository's name.
+        split: The split of the item: "train", "validation" or "test".
+    """
     item = {"repository": repository, **asdict(repayment)}
     content = json.dumps(item, sort_keys=True).encode()
     return {"id": hashlib.sha256(content).hexdigest()[:16], **item, "split": split}
