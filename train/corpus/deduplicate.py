@@ -89,7 +89,9 @@ def band_keys(signatures: NDArray[np.uint8]) -> NDArray[np.uint64]:
 
 
 class NearDuplicates:
-    """A set of texts that finds near duplicates: calling it tells which other texts repeat a text of the set.
+    """Search for near duplicates of a fixed set of texts.
+
+    Calling the object with the signatures of other texts tells which of them repeat a text of the set.
 
     Args:
         signatures: (M, SIGNATURE) MinHash signatures of the texts in the set.

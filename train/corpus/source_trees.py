@@ -233,7 +233,10 @@ def _revisions(location: RepositoryPaths, name: str, tags: int, tally: Tally) ->
 
 
 def _tags(repository: Repository, limit: int, tally: Tally) -> list[str]:
-    """Return the hashes of at most `limit` tagged revisions; none if the tags cannot be read."""
+    """Return the hashes of at most `limit` tagged revisions, newest first.
+
+    The list is empty if the tags cannot be read; they are then counted in `tally`.
+    """
     try:
         return repository.tags(limit) if limit else []
     except InputError as error:

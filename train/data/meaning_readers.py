@@ -29,7 +29,7 @@ def labelled_pairs(files: Iterable[SourceFile]) -> Iterator[Row]:
 def paws(files: Iterable[SourceFile]) -> Iterator[Row]:
     """Yield the pairs of the data set PAWS as rows with the label "different" or "same".
 
-    Quotes that are written as two characters become single characters.
+    Quotes written as two backticks or two apostrophes become `"`.
     """
     labels = {"0": "different", "1": "same"}
     for file in files:
