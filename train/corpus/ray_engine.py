@@ -164,9 +164,9 @@ class SignaturesOnCluster:
         are in the same bucket. For each bucket, one task compares the keys.
 
         Args:
-            keys: Function that takes a group and a number of buckets, and returns the keys of the group's
-                texts as one array of type `_PLACE` for each bucket.
-            arguments: For each group, further arguments of `keys`.
+            keys: Function that takes a group of parts, a number of buckets, and further arguments. It returns
+                the keys of the group's texts as one array of type `_PLACE` for each bucket.
+            arguments: For each group, the further arguments of `keys`.
 
         Returns:
             Structured array with an entry for each key that a text shares with another text: the index of the

@@ -82,11 +82,11 @@ def installed_folders() -> tuple[Path, Path]:
 
 
 def _name(folder: Path, parts: int = 1) -> str:
-    """Return the end of the path of a folder as the name of its repository, such as "owner/name".
+    """Name a repository after its folder, such as "name" or "owner/name".
 
     Args:
-        folder: The folder.
-        parts: Number of path components in the name.
+        folder: The folder of the repository.
+        parts: Number of components at the end of the path that form the name.
     """
     return printable("/".join(folder.resolve().parts[-parts:]))
 
