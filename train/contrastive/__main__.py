@@ -92,7 +92,7 @@ class ContrastiveTask:
 
     @property
     def flops_per_token(self) -> float:
-        """Estimate the floating-point operations per trained token: six for each weight of the layers."""
+        """Estimate the floating-point operations per trained token: six per weight of the encoder layers."""
         return 6.0 * sum(p.numel() for p in self.encoder.layers.parameters())
 
     def format_loss(self, loss: float) -> str:

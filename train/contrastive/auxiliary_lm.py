@@ -33,8 +33,9 @@ _SEED = 2  # makes the seed differ from the seeds for choosing positive pairs an
 class AuxiliaryLanguageModel:
     """Auxiliary task of contrastive training: permuted language modelling with the same encoder.
 
-    The model predicts hidden tokens of texts whose tokens are in random order. The layer that predicts
-    tokens starts from random weights, because model folders do not store it.
+    As in MPNet, the tokens of a text are put in random order, and the model predicts the last of them. Each
+    token still has its original position as input. The layer that predicts tokens starts from random weights,
+    because model folders do not store it.
     """
 
     def __init__(
@@ -57,7 +58,8 @@ class AuxiliaryLanguageModel:
             world: The processes of the run.
 
         Raises:
-            InputError: A text file cannot be read, `update_tokens` is too small, or no text is left.
+            InputError: A text file cannot be read, no text is left, or the setting `update_tokens` (tokens of
+                text per update) is too small.
         """
         self.config, self.world = config, world
         self.precision, self.seed = run.precision, combined_seed(run.seed, _SEED)
@@ -88,9 +90,9 @@ class AuxiliaryLanguageModel:
             update: Number of the update, from 0.
 
         Returns:
-            One function without arguments; an empty list if this process has no texts. The function
-            computes this process's part of the loss (a scalar) and the number of text tokens in that part.
-            The parts from all processes add up to the loss of the update.
+            A list with one function, or an empty list if this process has no texts. The function takes no
+            arguments. It computes this process's part of the loss (a scalar) and the number of text tokens
+            in that part. The parts from all processes add up to the loss of the update.
         """
         batch, predicted = self._prefetcher[update]
         return [partial(self._loss, update, batch, predicted)] if batch else []

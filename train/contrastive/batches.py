@@ -129,10 +129,11 @@ def _list_texts(pairs: list[PositivePair]) -> list[str]:
 
 
 def hash_inputs(config: ContrastiveConfig) -> str:
-    """Compute one SHA-256 over the content of all files of texts and words that a run reads.
+    """Compute one SHA-256 over the content of all data files that a run reads.
 
-    These are the training texts, the excluded texts, the dev data, the word lists for making pairs by rule,
-    and the contrast set. The contrast set has triples of a text, a rewording and a text with another meaning.
+    These are the training texts, the evaluation texts to leave out, the dev data, the word lists for making
+    pairs by rule, and the contrast set. The contrast set has triples: a text, a rewording, and a text with
+    another meaning.
     """
     patterns = [source.source for source in config.positives]
     patterns += [pattern for source in config.rated for pattern in source.sources]

@@ -1,4 +1,4 @@
-"""Configuration of contrastive training, with all keys of `configs/contrastive.yaml` and `meaning.yaml`."""
+"""Configuration of contrastive training, such as `configs/contrastive.yaml` or `configs/meaning.yaml`."""
 
 from __future__ import annotations
 

@@ -90,8 +90,9 @@ def _score_by(metric: SimLLM, measure: str) -> Callable[[Sequence[str], Sequence
 
     Args:
         metric: The metric that computes the scores.
-        measure: Which scores to return. "": the similarity of candidate and reference. "same_": the
-            probability that they have the same meaning, from the meaning head.
+        measure: The kind of scores. "" means the similarity of candidate and reference. "same_" means the
+            probability, from the meaning head, that candidate and reference have the same meaning. Without
+            a meaning head, the similarity is always returned.
     """
 
     def score(candidates: Sequence[str], references: Sequence[str]) -> NDArray[np.float64]:

@@ -1,9 +1,9 @@
 """The lexical teacher: text similarity by shared tokens, which the encoder learns to imitate.
 
 A small encoder confuses words that occur in similar contexts. The teacher does not, because it compares
-only the tokens themselves. With this training, the encoder agrees better with human ratings than without it,
-and better than the teacher. The encoder learns which texts in a batch are similar, as in
-similarity-preserving distillation (Tung and Mori, 2019).
+only the tokens themselves. The encoder learns from the teacher which texts in a batch are similar, as in
+similarity-preserving distillation (Tung and Mori, 2019). After this training, the encoder agrees better with
+human ratings than the teacher, and better than an encoder that was trained without the teacher.
 """
 
 from __future__ import annotations

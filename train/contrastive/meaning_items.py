@@ -93,10 +93,9 @@ def read_items(
 def make_triples(items: list[MeaningItem]) -> Triples:
     """Make triples from meaning items: a reference, a rewording and a change (a text with another meaning).
 
-    The reference is always the text of the item. Each text of the item with another meaning is the change in
-    one triple. In one more triple, the change is the text of the next item, and the kind of change is
-    "unrelated". The rewordings are the item's other texts with the same meaning: the first triple has the
-    first one, the second triple the second one, and so on, from the start again after the last one.
+    An item with n texts of another meaning gives n + 1 triples. The reference is always the text of the item.
+    Each text with another meaning is the change in one triple. In the last triple, the change is the text of
+    the next item, and the kind of change is "unrelated". The triples use the item's rewordings in turn.
 
     Args:
         items: The meaning items.

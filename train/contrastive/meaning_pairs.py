@@ -88,7 +88,7 @@ def open_source(config: MeaningSourceConfig, excluded: ExcludedTexts, lexicon: L
 class LabelledPairs:
     """Source of text pairs that are already labelled as having the same meaning or different meanings.
 
-    If the pairs have both labels, each label is chosen with probability 1/2.
+    Pairs are chosen at random. If the source has pairs of both labels, both labels are equally likely.
     """
 
     def __init__(self, pairs: Sequence[MeaningPair]) -> None:
@@ -194,9 +194,10 @@ class WordPairs:
         return len(self.pairs)
 
     def draw(self, random: np.random.Generator) -> MeaningPair:
-        """Choose a labelled word pair and a sentence with its first word, and make a labelled sentence pair.
+        """Choose a labelled word pair, and make a labelled sentence pair from it.
 
-        In the second sentence of the pair, the second word replaces the first word.
+        The first sentence is chosen from the sentences that contain the first word of the word pair. The
+        second sentence is the same, but has the second word instead of the first word.
 
         Args:
             random: The random generator that makes the choices.
@@ -227,8 +228,9 @@ def _clean_and_select(texts: Iterable[str], max_words: int, excluded: ExcludedTe
 def _read_labelled(config: MeaningSourceConfig) -> list[MeaningPair]:
     """Read the labelled text pairs (or word pairs) of a source.
 
-    A pair is left out if its label is not in the settings `same` and `different`, if its texts are equal, or
-    if one of its texts is empty or too long. In files without a label field, all pairs have the same meaning.
+    A pair is left out if its label is neither in the setting `same` nor in the setting `different`. It is
+    also left out if its texts are equal, or if one of its texts is empty or too long. If the settings name no
+    field for the label, all pairs count as having the same meaning.
     """
     labels = dict.fromkeys(config.same, SAME) | dict.fromkeys(config.different, DIFFERENT)
     pairs = []

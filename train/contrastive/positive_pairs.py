@@ -128,7 +128,8 @@ def draw_pairs(sources: list[PositiveSource], count: int, seed: int, update: int
     Equal arguments give equal pairs.
 
     Args:
-        sources: The sources. Each is chosen with a probability proportional to its configured share.
+        sources: The sources. The source of each pair is chosen at random, with probabilities proportional to
+            the configured shares of the sources.
         count: Number of pairs.
         seed: The seed of the run.
         update: Number of the update, from 0.
@@ -145,8 +146,8 @@ def draw_pairs(sources: list[PositiveSource], count: int, seed: int, update: int
 def mark_same_meaning(pairs: Sequence[PositivePair]) -> tuple[np.ndarray, np.ndarray]:
     """Find the texts in a list of pairs that are known to have the same meaning.
 
-    All texts of two pairs have the same meaning if the pairs are in one group or have a text in common. A
-    hard negative that equals a text of some pair has the same meaning as the texts of that pair.
+    If two pairs are in one group or have a text in common, their four texts have the same meaning. If a hard
+    negative equals a text of a pair, it has the same meaning as both texts of that pair.
 
     Args:
         pairs: B positive pairs, with H hard negatives in total.

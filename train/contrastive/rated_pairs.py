@@ -23,7 +23,8 @@ class RatedBatch:
         first: The first text of each pair.
         second: The second text of each pair.
         ratings: (B,) float32 ratings of the pairs.
-        sets: (B,) int64 number of the file of each pair. Only ratings in one file are comparable.
+        sets: (B,) int64 index of the file from which each pair comes. Ratings are comparable only within a
+            file.
     """
 
     first: list[str]

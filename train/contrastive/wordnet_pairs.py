@@ -40,9 +40,9 @@ class Synset:
         words: The synonyms.
         definition: The definition that the synonyms share.
         examples: Sentences that use a synonym.
-        antonyms: Antonyms of some of the synonyms. A key is the index of a synonym in `words`. The value
-            finds the antonym: the key of its synset (see `read_synsets`), and its index in the `words` of
-            that synset.
+        antonyms: Antonyms of some of the synonyms. For example, `{0: ("v00001740", 2)}` means that the
+            antonym of `words[0]` is word 2 (counted from 0) of the synset with the key "v00001740" (see
+            `read_synsets`).
     """
 
     words: list[str]
@@ -76,8 +76,8 @@ def _write(wordnet: Path, corpus: Path, out: Path, hold_out_contrast: bool, over
         wordnet: The folder with WordNet's database files.
         corpus: A file of cleaned texts, one per line. Pairs are made only for frequent words of the corpus.
         out: The file to write.
-        hold_out_contrast: Whether to leave out the word pairs that decide triples of the contrast set (a test
-            set), so that the set stays a fair test.
+        hold_out_contrast: Whether to leave out the word pairs (such as synonyms or antonyms) that one must
+            know to solve the contrast set, a test set. This keeps the test fair.
         overwrite: Whether `out` may be replaced.
     """
     data = [_data(wordnet, part) for part in _PARTS_OF_SPEECH]

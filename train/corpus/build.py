@@ -31,15 +31,17 @@ def build(
     """Build a corpus of code comments, or resume a build that was killed.
 
     The folder gets these files:
-    `train.txt` and `test.txt`: cleaned texts, one per line (the summary or a paragraph of a comment).
-    `comments.jsonl`: the comments of these texts.
-    `pairs.jsonl`: pairs of texts that mean the same, without texts in `test.txt` and near duplicates of them.
-    `report.html` and `report.json`: counts and examples.
-    `corpus.json`: the configuration, the SHA-256 of the texts, and counts.
 
-    A finished corpus with the same configuration is not changed. If the only source is itself a corpus, it is
-    copied; but it must have the configured share of test texts and exclude the configured evaluation texts.
-    Intermediate files stay in a hidden folder next to `folder` until the corpus is complete.
+    - `train.txt` and `test.txt`: cleaned texts, one per line. A text is the summary or another paragraph of a
+      comment.
+    - `comments.jsonl`: the comments from which these texts come.
+    - `pairs.jsonl`: pairs of texts that mean the same. Test texts and their near duplicates are left out.
+    - `report.html` and `report.json`: counts and examples.
+    - `corpus.json`: the configuration, the SHA-256 of the texts, and counts.
+
+    A finished corpus with the same configuration is not changed. If the only source is a finished corpus with
+    the configured share of test texts and the configured excluded texts, that corpus is copied. Intermediate
+    files stay in a hidden folder next to `folder` until the corpus is complete.
 
     Args:
         config: The configuration of the corpus.

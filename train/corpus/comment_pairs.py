@@ -1,4 +1,4 @@
-"""Pairs of comments that mean the same: two versions of a function, or a method and its override."""
+"""Pairs of comments that mean the same: on two versions of a function, or on a method and its override."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ class PairFinder:
     `complete_pairs`, which yields the pairs. A summary stays in memory only until its last pair is complete.
 
     Args:
-        keys: (R,) structured array of type `part_file.KEYS`, with three hashes for each of R comments: of its
-            summary (`summary`), of the path and name of its function (`function`), and of its class and
-            method (`name`). A hash is 0 if the comment has no such text or name.
-        overrides: Structured array of type `part_file.OVERRIDES`. An entry has the number of a comment
-            (`row`), and the hash of a method (`name`) that the comment's method may override.
+        keys: (R,) structured array of type `part_file.KEYS`, with one entry for each of R comments. An entry
+            has three hashes: `summary` (the text of the summary), `function` (path and name of the
+            function) and `name` (names of class and method). A hash is 0 if the text or name is missing.
+        overrides: Structured array of type `part_file.OVERRIDES`. An entry says that the method with the hash
+            `name` may be overridden by the method that comment number `row` documents.
     """
 
     def __init__(self, keys: NDArray[np.void], overrides: NDArray[np.void]) -> None:
@@ -61,8 +61,8 @@ class PairFinder:
 def _versions(keys: NDArray[np.void]) -> NDArray[np.int64]:
     """Pair the comments of successive versions of each function.
 
-    Comments belong to versions of one function if the path and the name of their functions are equal. The
-    versions are in the order of the comments.
+    Comments count as versions of one function if their functions have the same path and name. Each comment is
+    paired with the next comment of the same function, in the order of `keys`.
 
     Args:
         keys: (R,) hashes of each comment, as in `PairFinder`.

@@ -11,10 +11,10 @@ def choose_held_out(
 ) -> NDArray[np.bool_]:
     """Choose the held-out (test) texts by hashes, so that the choice is reproducible.
 
-    Whole repositories are held out, in the order of their hashes. A repository that would exceed the share is
-    skipped. If this reaches less than half of the share, no repository is held out as a whole. Instead, all
-    comments are chosen one by one, by their hashes. Comments from unknown repositories are always chosen in
-    this way.
+    Whole repositories are held out, in the order of their hashes, until the share is reached. A repository
+    that would exceed the share is skipped. If less than half of the share is reached, no repository is held
+    out as a whole. Instead, single comments with small hashes are held out. Comments from unknown
+    repositories are always chosen in this second way.
 
     Args:
         comments: (N,) for each text, a hash of its comment.

@@ -24,12 +24,12 @@ _COMPARED = 100  # largest number of texts of a set that a text is compared with
 def signature(text: str) -> NDArray[np.uint8]:
     """Compute the MinHash signature of a cleaned text.
 
-    If s and t are the signatures of two texts, `mean(s == t)` estimates their Jaccard similarity: the
-    similarity of their sets of adjacent word pairs. Each hash is cut to one byte to save memory. A text of
-    fewer than `SHORT` (20) words is hashed as a whole, so that only equal short texts are similar.
+    If s and t are the signatures of two texts, `mean(s == t)` estimates the Jaccard similarity of the texts'
+    sets of adjacent word pairs. A text of fewer than `SHORT` (20) words is hashed as a whole, so that only
+    equal short texts are similar.
 
     Returns:
-        (SIGNATURE,) bytes.
+        (SIGNATURE,) bytes: the lowest byte of each MinHash value, to save memory.
     """
     split, sketch = words(text), RMinHash(num_perm=SIGNATURE, seed=1)
     sketch.update([f"{a} {b}" for a, b in pairwise(split)] if len(split) >= SHORT else [" ".join(split)])
@@ -89,7 +89,9 @@ def band_keys(signatures: NDArray[np.uint8]) -> NDArray[np.uint64]:
 
 
 class NearDuplicates:
-    """A set of texts that finds near duplicates: calling it tells which other texts repeat a text of the set.
+    """Search for near duplicates of a fixed set of texts.
+
+    Calling the object with the signatures of other texts tells which of them repeat a text of the set.
 
     Args:
         signatures: (M, SIGNATURE) MinHash signatures of the texts in the set.

@@ -79,8 +79,9 @@ def _blocks(text: str, code_indent: int) -> list[str]:
 def _new_sentence(before: str, line: str) -> bool:
     """Return whether a line begins a new sentence, although the previous line has no final punctuation.
 
-    The line must begin with a capitalized word that had enough room on the previous line: the author broke
-    the line on purpose. The previous line must not end with a word such as `the`, which needs a continuation.
+    The line must begin with a capitalized word that would have fitted on the previous line. Then the author
+    broke the line on purpose. The previous line must not end with a word such as `the`, which needs a
+    continuation.
 
     Args:
         before: The previous line.
@@ -101,10 +102,10 @@ def _plain(block: str, rules: Rules) -> str:
 
 
 def _without_remains(prose: list[str]) -> list[str]:
-    """Remove paragraphs that are useless because the code after them was removed, such as "For example:".
+    """Remove paragraphs that are not prose, such as "For example:" without the example.
 
-    These are signatures used as titles, labels such as "Usage", and last paragraphs that end with a colon.
-    One paragraph is always left.
+    The removed paragraphs are function signatures at the beginning, labels such as "Usage", and last
+    paragraphs that end with a colon. At least one paragraph is left.
     """
     while len(prose) > 1 and _SIGNATURE.match(prose[0]):
         prose = prose[1:]

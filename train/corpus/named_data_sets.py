@@ -1,4 +1,4 @@
-"""Readers for data sets that are named `hf:NAME[:CONFIG][:SPLIT][#FIELD]`, with Hugging Face `datasets`.
+"""Readers for data sets named `hf:NAME[:CONFIG][:SPLIT][#FIELD]`; they use Hugging Face `datasets`.
 
 NAME is a local folder with parquet, arrow, csv or JSON files, or a data set of the hub. Rows are streamed, so
 that memory does not grow with the data set.

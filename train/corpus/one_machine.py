@@ -73,9 +73,9 @@ class OneMachine:
     def signatures(
         self, parts: Sequence[Part], sizes: Sequence[int], folder: Path
     ) -> Iterator[SignaturesOnDisk]:
-        """Give the signatures of all texts in a temporary file, for a `with` statement; see `engine.Engine`.
+        """Store the MinHash signatures of all texts in a temporary file, and open the file.
 
-        The file is written first, and removed at the end of the `with` statement.
+        The file is removed at the end of the `with` statement. See `engine.Engine` for the arguments.
         """
         file, count = folder / "signatures", sum(sizes)
         if not count:

@@ -66,12 +66,15 @@ class Part:
     def __getitem__(self, table: str) -> NDArray[Any]:
         """Return an array of the part by its name.
 
-        For T texts and R comments, the arrays are:
-        `texts`: (T,) structured array of type `TEXT`: hashes of the text, of its comment and of its
-        repository. `signatures`: (T, SIGNATURE) MinHash signatures, in bytes. `keys`: (R,) structured array
-        of type `KEYS`: hashes of the comment, by which `PairFinder` finds pairs. `overrides`: structured
-        array of type `OVERRIDES`: hashes of methods that a comment's method may override. `rows` and `facts`:
-        bytes of JSON, see the methods `rows` and `facts`.
+        A part with T texts and R comments has these arrays:
+
+        - `texts`: (T,) structured array of type `TEXT`, with hashes of each text, its comment and its
+          repository.
+        - `signatures`: (T, SIGNATURE) bytes, the MinHash signatures of the texts.
+        - `keys`: (R,) structured array of type `KEYS`, with hashes by which `PairFinder` pairs the comments.
+        - `overrides`: structured array of type `OVERRIDES`, with hashes of methods that a comment's method
+          may override.
+        - `rows` and `facts`: bytes of JSON; see the methods `rows` and `facts`.
 
         Raises:
             InputError: The file is missing, damaged or unreadable.

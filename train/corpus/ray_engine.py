@@ -164,9 +164,9 @@ class SignaturesOnCluster:
         are in the same bucket. For each bucket, one task compares the keys.
 
         Args:
-            keys: Function that takes a group and a number of buckets, and returns the keys of the group's
-                texts as one array of type `_PLACE` for each bucket.
-            arguments: For each group, further arguments of `keys`.
+            keys: Function that takes a group of parts, a number of buckets, and further arguments. It returns
+                the keys of the group's texts as one array of type `_PLACE` for each bucket.
+            arguments: For each group, the further arguments of `keys`.
 
         Returns:
             Structured array with an entry for each key that a text shares with another text: the index of the
@@ -184,7 +184,7 @@ def _identities(group: Group, buckets: int) -> list[NDArray[np.void]]:
     """Split the texts of a group into buckets by the hashes of their words; equal texts get into one bucket.
 
     Args:
-        group: The group of parts.
+        group: A group of consecutive parts of the corpus.
         buckets: The number of buckets.
 
     Returns:
@@ -197,10 +197,11 @@ def _identities(group: Group, buckets: int) -> list[NDArray[np.void]]:
 def _bands(group: Group, buckets: int, new: NDArray[np.bool_]) -> list[NDArray[np.void]]:
     """Compute the band keys of a group's texts, and split them into buckets.
 
-    Texts with an equal band key are candidates for near duplicates (see `band_keys`).
+    A band key is an integer for a few neighbouring bytes of a text's MinHash signature. Texts with an equal
+    band key are candidates for near duplicates (see `band_keys`).
 
     Args:
-        group: The group of parts, with N texts.
+        group: A group of consecutive parts of the corpus, with N texts.
         buckets: The number of buckets.
         new: (N,) true for new texts. Repetitions of an earlier text (false) are left out.
 

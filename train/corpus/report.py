@@ -132,5 +132,5 @@ class Report:
 
 
 def _sorted(tally: Tally) -> dict[str, list[tuple[str, ...]]]:
-    """Return the stored examples of each kind in a counter, as a dict with sorted keys."""
+    """Return a dict from each kind that `tally` counts to its stored examples, sorted by kind."""
     return dict(sorted(tally.examples.items()))

@@ -14,7 +14,8 @@ LONGEST = 400  # characters of an example; the rest is cut
 class Tally:
     """A counter of files, comments or texts by kind (such as "file too large"), with examples of each kind.
 
-    An example is one or several texts. The stored examples do not depend on the order of the calls.
+    An example is one or several texts. Which examples are stored does not depend on the order in which they
+    are added.
 
     Args:
         keep: Largest number of examples that are stored for each kind.

@@ -82,11 +82,11 @@ def installed_folders() -> tuple[Path, Path]:
 
 
 def _name(folder: Path, parts: int = 1) -> str:
-    """Return the end of the path of a folder as the name of its repository, such as "owner/name".
+    """Name a repository after its folder, such as "name" or "owner/name".
 
     Args:
-        folder: The folder.
-        parts: Number of path components in the name.
+        folder: The folder of the repository.
+        parts: Number of components at the end of the path that form the name.
     """
     return printable("/".join(folder.resolve().parts[-parts:]))
 
@@ -233,7 +233,10 @@ def _revisions(location: RepositoryPaths, name: str, tags: int, tally: Tally) ->
 
 
 def _tags(repository: Repository, limit: int, tally: Tally) -> list[str]:
-    """Return the hashes of at most `limit` tagged revisions; none if the tags cannot be read."""
+    """Return the hashes of at most `limit` tagged revisions, newest first.
+
+    The list is empty if the tags cannot be read; they are then counted in `tally`.
+    """
     try:
         return repository.tags(limit) if limit else []
     except InputError as error:

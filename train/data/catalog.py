@@ -23,7 +23,8 @@ class Input:
         paths: Paths of the files, in the order in which they are read; `*` matches any characters.
         reader: Name of a reader (a function that converts files into rows), one of the keys of `READERS`.
         language: Programming language, which is added to each row as `language`; "" adds nothing.
-        source: Name of the origin, which is added to each row as `source`; "" adds nothing.
+        source: The origin of the texts, such as "rencos", which is added to each row as `source`; "" adds
+            nothing.
     """
 
     repository: str

@@ -89,7 +89,7 @@ def cosqa(files: Iterable[SourceFile]) -> Iterator[Row]:
 
 
 def numbered_lists(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield a row with `text` for each text in JSON files with an object like `{"1": ["text", …], …}`."""
+    """Yield a row `{"text": text}` for each text in JSON files such as `{"1": ["text", ...], ...}`."""
     for file in files:
         for texts in file.json().values():
             for text in texts:

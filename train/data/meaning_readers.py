@@ -29,7 +29,7 @@ def labelled_pairs(files: Iterable[SourceFile]) -> Iterator[Row]:
 def paws(files: Iterable[SourceFile]) -> Iterator[Row]:
     """Yield the pairs of the data set PAWS as rows with the label "different" or "same".
 
-    Quotes that are written as two characters become single characters.
+    Quotes written as two backticks or two apostrophes become `"`.
     """
     labels = {"0": "different", "1": "same"}
     for file in files:
@@ -75,12 +75,12 @@ def negations(files: Iterable[SourceFile]) -> Iterator[Row]:
 
 
 def antonyms(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield the two words of each line, which have opposite meanings, with the label "opposite"."""
+    """Yield each line of two words with opposite meanings as a row with `a`, `b` and the label "opposite"."""
     return _word_pairs(files, "opposite")
 
 
 def synonyms(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield the two words of each line, which have the same meaning, with the label "same"."""
+    """Yield each line of two words with the same meaning as a row with `a`, `b` and the label "same"."""
     return _word_pairs(files, "same")
 
 
