@@ -5,6 +5,8 @@ The figures show calibration (step S8 of the protocol), and ROC and precision-re
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
@@ -75,9 +77,9 @@ def draw_curves(study: ClassifierStudy) -> str | None:
         left.plot([0, 1], [0, 1], color=GREY, lw=1)
         for (name, found), color in zip(study.classifiers.items(), _COLORS, strict=False):
             metrics = found.splits[main_split(found.splits)].metrics
-            recall, precision, specificity = (
-                metrics[key].value or 0.0 for key in ("recall", "precision", "specificity")
-            )
+            values = (metrics[key].value for key in ("recall", "precision", "specificity"))
+            # Undefined values (None) become NaN, for which matplotlib draws no dot.
+            recall, precision, specificity = (math.nan if value is None else value for value in values)
             label = short_label(name)
             left.scatter([1 - specificity], [recall], s=22, color=color, zorder=3)
             right.scatter([recall], [precision], s=22, color=color, zorder=3, label=label)
