@@ -15,8 +15,8 @@ import torch
 
 from simllm.model import saved_model
 from simllm.model.encoder import Encoder
-from simllm.model.encoder_config import HeadConfig, ModelConfig
 from simllm.model.meaning_head import MeaningHead
+from simllm.model.network_shape import HeadConfig, ModelConfig
 from simllm.model.tokenizer import Tokenizer
 from simllm.text_cleaning import clean
 from train.corpus import source_trees

@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
-from simllm.model.encoder_config import ModelConfig
+from simllm.model.network_shape import ModelConfig
 
 
 class Embeddings(nn.Module):

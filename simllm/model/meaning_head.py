@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from simllm.model.encoder import Layer, RelativeBias, attention
-from simllm.model.encoder_config import HeadConfig, ModelConfig
+from simllm.model.network_shape import HeadConfig, ModelConfig
 
 
 class MeaningHead(nn.Module):

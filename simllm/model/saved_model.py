@@ -29,8 +29,8 @@ from simllm.errors import InputError
 from simllm.io import files, folders
 from simllm.io.strict_loading import build, read_json
 from simllm.model.encoder import Encoder
-from simllm.model.encoder_config import HeadConfig, ModelConfig
 from simllm.model.meaning_head import MeaningHead
+from simllm.model.network_shape import HeadConfig, ModelConfig
 from simllm.model.read_weights import SINGLE_FILE, read_weights, weight_files
 from simllm.model.score_scale import ScoreScale
 from simllm.model.tokenizer import SPECIAL_TOKENS, Tokenizer

@@ -22,7 +22,7 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-from simllm.model.encoder_config import ModelConfig
+from simllm.model.network_shape import ModelConfig
 from tests.benchmarks import machine
 from train.pretrain.config import PretrainConfig
 from train.pretrain.task import PretrainingTask

@@ -5,7 +5,7 @@ import pytest
 
 from simllm.errors import InputError
 from simllm.io.strict_loading import build
-from simllm.model.encoder_config import ModelConfig
+from simllm.model.network_shape import ModelConfig
 from tests.conftest import ROOT
 from train.pretrain.config import PretrainConfig
 from train.runtime.config_file import load

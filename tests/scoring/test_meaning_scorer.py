@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from simllm import InputError, SimLLM
 from simllm.analysis.explanation import explain
 from simllm.model import saved_model
-from simllm.model.encoder_config import HeadConfig
 from simllm.model.meaning_head import MeaningHead
+from simllm.model.network_shape import HeadConfig
 from simllm.scoring import pair_scorers
 from simllm.scoring.scores import Scores
 from tests.command import process, run

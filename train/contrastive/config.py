@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from simllm.errors import InputError
-from simllm.model.encoder_config import HeadConfig
+from simllm.model.network_shape import HeadConfig
 from train.runtime.config import ADDED_LATER, TrainingConfig
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from simllm.errors import InputError
-from simllm.model.encoder_config import ModelConfig
+from simllm.model.network_shape import ModelConfig
 from train.distill.student import StartConfig
 from train.distill.texts import TextsConfig
 from train.runtime.config import TrainingConfig

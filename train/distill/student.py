@@ -16,7 +16,7 @@ from torch import Tensor
 
 from simllm.errors import InputError
 from simllm.model.encoder import Encoder
-from simllm.model.encoder_config import ModelConfig
+from simllm.model.network_shape import ModelConfig
 from simllm.model.tokenizer import SPECIAL_TOKENS, Tokenizer
 from train.distill import teachers
 from train.distill.pca_targets import compute_principal_axes

@@ -22,8 +22,8 @@ from simllm.io import files, folders
 from simllm.io.strict_loading import read_json
 from simllm.model import pooling
 from simllm.model.encoder import Encoder
-from simllm.model.encoder_config import ModelConfig
 from simllm.model.inference import make_engine
+from simllm.model.network_shape import ModelConfig
 from simllm.model.read_weights import read_weights, weight_files
 from simllm.model.saved_model import transformers_name
 from simllm.scoring.encode import Tokenized, embed

@@ -23,7 +23,7 @@ from simllm.errors import InputError
 from simllm.io.strict_loading import build
 from simllm.model import saved_model
 from simllm.model.encoder import Encoder
-from simllm.model.encoder_config import ModelConfig
+from simllm.model.network_shape import ModelConfig
 from simllm.model.tokenizer import UNK_ID, Tokenizer
 from train.fairseq import dictionary, weights
 from train.runtime.log import print_progress

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from simllm.model.encoder import Encoder
-from simllm.model.encoder_config import ModelConfig
+from simllm.model.network_shape import ModelConfig
 from train.pretrain.attention import MakeAttention, grouped_attention
 from train.pretrain.cross_entropy import linear_cross_entropy
 from train.pretrain.permutation import PermutedBatch

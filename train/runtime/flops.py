@@ -6,7 +6,7 @@ import time
 
 import torch
 
-from simllm.model.encoder_config import ModelConfig
+from simllm.model.network_shape import ModelConfig
 from train.pretrain.permutation import Ints
 from train.runtime.distributed import PRECISIONS
 

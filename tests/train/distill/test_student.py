@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from simllm import InputError
-from simllm.model.encoder_config import ModelConfig
+from simllm.model.network_shape import ModelConfig
 from train.distill import teachers as teacher_module
 from train.distill.pca_targets import compute_principal_axes
 from train.distill.student import StartConfig, average_token_vectors, make_student

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from simllm.model.encoder import Encoder
-from simllm.model.encoder_config import ModelConfig
+from simllm.model.network_shape import ModelConfig
 from train.fairseq import weights
 from train.pretrain.objective import PermutedLanguageModel
 from train.pretrain.permutation import lay_out_batch
