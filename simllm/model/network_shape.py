@@ -1,4 +1,4 @@
-"""The settings of the encoder (`config.json`) and of the meaning head (in `simllm.json`).
+"""The shape of the encoder (`config.json`) and of the meaning head (in `simllm.json`): layers and sizes.
 
 The meaning head is a network that predicts whether two texts have the same meaning.
 """
