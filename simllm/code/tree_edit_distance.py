@@ -95,8 +95,9 @@ class _Columns:
     def running_minimum(self, row: Ints, part: slice) -> Ints:
         """Lower distances in a row, so that none exceeds the distance in the previous column plus 1.
 
-        Within a segment, the forest of a column has one node more than the forest of the previous column. An
-        edit can insert this node at a cost of 1. Distances of different segments do not affect each other.
+        Each column stands for a forest. The columns form segments, one for each of several subtrees. Within a
+        segment, the forest of a column has one node more than the forest of the previous column. An edit can
+        insert this node at a cost of 1. Distances of different segments do not affect each other.
 
         Args:
             row: The distances in one row of the table, in the columns `part`.

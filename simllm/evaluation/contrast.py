@@ -120,18 +120,19 @@ def mean_by_label(labels: Sequence[str], values: NDArray[np.float64]) -> dict[st
 
 
 def deciding_word_pairs(file: Path = CONTRAST_SET) -> set[tuple[str, str]]:
-    """Collect pairs of words in which texts of the contrast set differ from their references.
+    """Collect the pairs of words in which texts of the contrast set differ from their references.
 
-    For "returns the minimum" and "returns the maximum", the pair is ("minimum", "maximum"). These pairs
-    decide which text a metric should prefer. For a test with unseen words, the training data must not contain
-    them.
+    The contrast set has triples: a reference, a rewording, and a text with another meaning (the change). For
+    "returns the minimum" and "returns the maximum", the pair is ("minimum", "maximum"). These pairs decide
+    which text a metric should prefer. For a test with unseen words, the training data must not contain these
+    pairs.
 
     Args:
         file: A JSON-lines file with triples (see `load`).
 
     Returns:
-        Pairs of a word from a reference, and a word at the same position in the change. From balanced
-        triples, also pairs of the reference and the rewording.
+        Pairs of a word from a reference and the word at the same position in the change. From triples of the
+        form "balanced", also pairs of a word from a reference and the word at this position in the rewording.
     """
     triples = load(file)
     pairs = set()

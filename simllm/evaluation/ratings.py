@@ -56,8 +56,8 @@ class Ratings:
             file, the dict lacks this key.
         columns: Scores by other metrics that the file contains: a dict from the metric's name to (n,)
             scores; NaN if a pair has no score.
-        sources: n texts: for each pair, the code before the change. Empty if a pair lacks this code in the
-            file.
+        sources: n texts, which metrics of code edits need: for each pair, the code before it was edited.
+            Empty if a pair lacks this code in the file.
     """
 
     name: str

@@ -107,9 +107,10 @@ def read_the_machine(readable: list[str]) -> str:
 
 
 def read_environments() -> str:
-    """Return the names of the environment variables that the sandbox failed to hide, joined by commas.
+    """Return the names of the environment variables that leaked into the sandbox, joined by commas.
 
-    These are all variables of visible processes, except those in `ALLOWED_VARIABLES`.
+    A variable leaked if a process that is visible in the sandbox has it, and `ALLOWED_VARIABLES` does not
+    contain it. If no variable leaked, the result is "".
     """
     found = set()
     for file in Path("/proc").glob("[0-9]*/environ"):

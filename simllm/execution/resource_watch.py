@@ -57,10 +57,14 @@ def measure(proc: int, pids: Sequence[str], folders: Sequence[int], enough: int)
 
 
 def exact_cpu_seconds(proc: int, pids: Sequence[str]) -> float:
-    """Return the processor time in seconds of some processes: the sum over their first threads.
+    """Return the total processor time of some processes in seconds, counting only their first threads.
 
     The time is read in nanoseconds, whereas `measure` reads it in clock ticks. Unlike in `measure`, the time
     of other threads and of ended child processes is not included.
+
+    Args:
+        proc: The file descriptor of a /proc folder that lists the processes.
+        pids: The ids of the processes.
     """
     return sum(int(_read(proc, f"{pid}/schedstat").partition(b" ")[0] or 0) for pid in pids) / 1e9
 

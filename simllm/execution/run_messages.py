@@ -119,7 +119,7 @@ class Outcome:
 
 
 def send_request(stream: IO[bytes], request: Request) -> None:
-    """Write a request to run a command to a pipe."""
+    """Write a request to a pipe; the request asks the process at the other end to run a command."""
     header = {
         "argv": list(request.argv),
         "files": list(request.files),

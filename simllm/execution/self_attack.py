@@ -93,7 +93,9 @@ def raise_if_breached(results: Mapping[str, str]) -> None:
 
 
 def find_bubblewrap() -> str:
-    """Return the path of the program bwrap; check that Python, which runs the attacks, is installed, too.
+    """Return the path of bwrap, the program of bubblewrap that starts sandboxes.
+
+    Also check that Python is installed, because the attacks on the sandbox are a Python script.
 
     Raises:
         InputError: bubblewrap or Python is not installed.

@@ -60,7 +60,10 @@ class Conversation:
         return AttemptResult(item.id, attempt, tuple(results), tuple(skipped))
 
     def _hold(self, item: RepairItem, attempt: int, results: list[RoundResult], skipped: list[int]) -> None:
-        """Ask the model round by round, until a reply is accepted or no round is left.
+        """Run the rounds of one attempt, until a reply is accepted or no round is left.
+
+        In a round, the model gets messages and sends one reply. Some rounds also send the messages of the
+        previous round. Such a round ends the attempt if the previous messages were too long for the model.
 
         Args:
             item: The incorrect program, or the code to summarize.

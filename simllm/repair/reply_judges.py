@@ -50,7 +50,7 @@ class ReplyJudge(Protocol):
     """Interface of a judge, which decides whether a model's reply to an item is accepted."""
 
     def judge_reply(self, item: RepairItem, reply: str) -> Judged:
-        """Judge the program or summary in a model's reply."""
+        """Decide whether the program or summary in a model's reply to an item is accepted."""
 
     def judge_code(self, item: RepairItem) -> Judged:
         """Judge the item's own code, as if it were a reply."""
@@ -92,7 +92,7 @@ class ProgramJudge:
         self._processors = threading.Semaphore(len(os.sched_getaffinity(0)))
 
     def judge_reply(self, item: RepairItem, reply: str) -> Judged:
-        """Judge the program in a reply.
+        """Judge the program in a model's reply by the tests of the item.
 
         Raises:
             SandboxError: The sandbox failed, so there is no verdict.
@@ -176,7 +176,7 @@ class SummaryJudge:
         self._lock = threading.Lock()  # a metric need not allow threads
 
     def judge_reply(self, item: RepairItem, reply: str) -> Judged:
-        """Judge a reply; the whole reply is taken as the summary."""
+        """Judge a model's reply by the score of the metric; the whole reply is the summary of the code."""
         return self._judge(item, reply.strip())
 
     def judge_code(self, item: RepairItem) -> Judged:

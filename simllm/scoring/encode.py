@@ -65,7 +65,7 @@ class Tokenized:
 
     @property
     def empty(self) -> NDArray[np.bool_]:
-        """(n,) bool, true for texts that are empty after cleaning."""
+        """(n,) bool, for each of the n texts, true if it is empty after cleaning."""
         return np.array([len(windows[0]) == _EMPTY for windows in self.inputs], bool)
 
     @property

@@ -112,10 +112,15 @@ def binary_metrics(counts: Counts) -> dict[str, Floats]:
 
 
 def _kappa(counts: Counts) -> Floats:
-    """Compute Cohen's kappa: (accuracy - chance) / (1 - chance).
+    """Compute Cohen's kappa of each confusion matrix: (accuracy - chance) / (1 - chance).
 
     Here, chance is the accuracy of random predictions that choose each class as often as the classifier does.
-    Kappa is NaN if all items of a matrix have the same true class.
+
+    Args:
+        counts: (..., k, k + 1) confusion matrices.
+
+    Returns:
+        (...) kappa of each matrix; NaN if all items in the matrix have the same true class.
     """
     rows, columns = counts.sum(-1).astype(float), counts.sum(-2).astype(float)
     total = rows.sum(-1)

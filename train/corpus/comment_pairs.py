@@ -16,9 +16,14 @@ class PairFinder:
     `complete_pairs`, which yields the pairs. A summary stays in memory only until its last pair is complete.
 
     Args:
-        keys: (R,) structured array of type `part_file.KEYS`, with one entry for each of R comments. An entry
-            has three hashes: `summary` (the text of the summary), `function` (path and name of the
-            function) and `name` (names of class and method). A hash is 0 if the text or name is missing.
+        keys: (R,) structured array of type `part_file.KEYS`, with three hashes for each of R comments:
+
+            - `summary`: hash of the summary's text; 0 if the comment has no summary.
+            - `function`: hash of the function's repository, path and full name; 0 if another function in the
+              file has the same name.
+            - `name`: hash of the method's repository, class and name; 0 if the function is in no class.
+
+            The last two are also 0 if the repository is unknown.
         overrides: Structured array of type `part_file.OVERRIDES`. An entry says that the method with the hash
             `name` may be overridden by the method that comment number `row` documents.
     """

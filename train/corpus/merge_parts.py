@@ -121,13 +121,17 @@ def _write_pairs(
     folder: Path,
     report: Report,
 ) -> None:
-    """Write `pairs.jsonl`, without held-out texts and near duplicates of held-out texts.
+    """Write `pairs.jsonl`: pairs of texts from comments.
+
+    A pair is the summary and the description of a comment, or two summaries from `PairFinder`. Held-out texts
+    and near duplicates of held-out texts are left out.
 
     Args:
         parts: The parts of the corpus, with T texts in total.
         new: (T,) for each text, true if it repeats no earlier text.
         leaky: (T,) for each text, true if it is held out or a near duplicate of a held-out text.
-        near_held_out: The search for near duplicates of held-out texts.
+        near_held_out: The search for near duplicates of held-out texts. It is needed for descriptions, which
+            are joined from several texts: the joined text is not among the T texts of `leaky`.
         folder: The folder of the corpus.
         report: The report, which collects counts and examples of the pairs.
     """

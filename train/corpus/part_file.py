@@ -154,7 +154,8 @@ class PartWriter:
 
         Args:
             file: The file to write.
-            facts: JSON values to store in the file, under `source` and `found`; see `Part.facts`.
+            facts: A dict of JSON values to store in the file, too. Its keys are `source`, the name of the
+                source, and `found`, counts and examples of what was read or left out (see `Part.facts`).
 
         Raises:
             InputError: The file cannot be written.

@@ -130,7 +130,8 @@ class SignaturesOnCluster:
         """Find for each text the earlier text that it repeats; see `engine.Signatures.find_originals`.
 
         First, the cluster finds equal texts by their hashes. Then it finds texts whose signatures are equal
-        in a band (a group of bytes). Only such texts can be near duplicates. This process compares them.
+        in a band (a group of bytes). Only such texts can be near duplicates. The process that calls this
+        method compares them itself, without the cluster.
         """
         original = np.arange(len(identities))
         equal = self._shuffle(_identities, [()] * len(self.groups))

@@ -80,7 +80,12 @@ class Tallies:
                     own.add_example(kind, example)
 
     def facts(self) -> dict[str, Any]:
-        """Return JSON values: for each of `files`, `comments` and `texts`, its `counts` and `examples`."""
+        """Return the numbers of files, comments and texts of each kind, with examples, as JSON values.
+
+        Returns:
+            A dict with the keys `files`, `comments` and `texts`. Each value is a dict with two entries:
+            `counts` maps each kind, such as "file too large", to a number, and `examples` to a list of texts.
+        """
         tallies: dict[str, Tally] = {part.name: getattr(self, part.name) for part in fields(self)}
         return {
             name: {

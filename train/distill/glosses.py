@@ -50,7 +50,7 @@ def read_glosses(wordnet: Path) -> Iterator[str]:
 
 
 def main() -> int:
-    """Parse the command line, write the definitions and examples, and return the exit status."""
+    """Parse the command line, write WordNet's definitions and examples, and return the exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m train.distill.glosses",
         description=__doc__,

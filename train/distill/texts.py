@@ -56,12 +56,14 @@ def gather(
 ) -> list[Group]:  # fmt: skip
     """Read, clean and shuffle the groups of texts from all sources, or load the stored result.
 
+    A group is a text, a pair of texts, or a text with variants. The variants are made by rules: a rewording,
+    and a change of meaning.
+
     Args:
         sources: The sources. A group is left out if all its texts occurred in earlier groups.
         exclude: Files or glob patterns of evaluation data (rated text pairs). A group is left out if one of
             its texts is in these files.
-        held_out: Pairs of words. The rules that make variants must not replace one word of a pair by the
-            other.
+        held_out: Pairs of words. The rules for variants must not replace one word of a pair by the other.
         seed: Seed for the order of the groups, the choice of groups, and the variants.
         folder: The folder that stores the result for these arguments, in two files: `groups.jsonl` with a
             group on each line, as a JSON list, and `texts.txt` with one text on each line.

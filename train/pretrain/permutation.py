@@ -7,10 +7,16 @@ has these rows:
     content stream: n - m context tokens | m originals | m slots
     query stream:   m slots
 
-The rows of the query stream predict the originals. Every row sees each position exactly once: as a
-context token, as an original that was predicted before, or as a slot. Each row keeps the position of its
-token in the text. A batch concatenates the content streams of all texts, and then their query streams,
-without padding.
+The rows of the query stream predict the originals. Every row sees each position of its text exactly once:
+
+- At a position that is not predicted, every row sees the context token.
+- At a predicted position, a query row sees the original if it is predicted before the token that the row
+  predicts, otherwise the slot.
+- The row of an original sees this original, and otherwise the same as the query row that predicts it.
+- The rows of context tokens and slots see only slots at the predicted positions.
+
+Each row keeps the position of its token in the text. A batch concatenates the content streams of all texts,
+and then their query streams, without padding.
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ def run(options: argparse.Namespace) -> None:
 def _pair_table(rows: Sequence[MetricCorrelation]) -> Table:
     """Make the table of correlations between scores and ratings of pairs, with a row for each metric.
 
-    If all ratings are 0 or 1, the rows have an AUC. Then the table has a column for the AUC, too.
+    The table has a column for the AUC if it was computed, which requires that all ratings are 0 or 1.
     """
     has_auc = any(row.auc is not None for row in rows)
     return Table(

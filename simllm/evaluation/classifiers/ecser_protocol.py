@@ -265,7 +265,7 @@ def _measure_classifier(
     The field `dominated_by` stays empty, because it needs the results of the other classifiers.
 
     Args:
-        rows: The rows of the classifier.
+        rows: The predictions of the classifier: a table with a row for each prediction.
         labels: The classes; with two, the positive one is the first.
         groups: The names of the columns that give each item's group.
         bins: The number of bins for calibration.

@@ -185,14 +185,14 @@ def _compare_aucs(before: DataFrame, after: DataFrame, labels: Sequence[str]) ->
 
 
 def mean_metrics(rows: DataFrame, labels: Sequence[str]) -> dict[str, float]:
-    """Compute the mean of each metric over all folds and data sets.
+    """Compute the mean of each metric over all combinations of fold and data set.
 
     Args:
-        rows: The rows of one classifier on one split.
+        rows: The predictions of one classifier on one split: a table with a row for each prediction.
         labels: The classes; with two, the positive one is the first.
 
     Returns:
-        The mean of each metric, by name. A metric that is undefined on a fold or data set is left out.
+        The mean of each metric, by name. A metric that is undefined for a combination is left out.
     """
     parts = [measure(own, labels, details=False) for own in folds_and_sets(rows)]
     names = [name for name in parts[0].metrics if all(name in part.metrics for part in parts)]

@@ -28,13 +28,15 @@ ANSWERS = "answers.jsonl"
 
 @dataclass(frozen=True)
 class Question:
-    """Code that is given to a command, to get one answer (draw).
+    """A piece of code on which the command of a tool, such as a summarizer, is run once.
+
+    The output of the command is the answer. The same code may get several answers.
 
     Attributes:
         id: The id of the item to which the code belongs.
         side: "original" or "transformed" (rewritten) code.
         arm: The name of the only rule by which the code was rewritten; empty if all rules were used together.
-        draw: The number of the answer, counted from 0; the command may be asked several times.
+        draw: The number of the answer among the answers for the same code, counted from 0.
         language: The language of the code.
         code: The code.
     """

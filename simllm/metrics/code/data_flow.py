@@ -157,7 +157,11 @@ class _Walker:
         return table
 
     def _passes(self) -> Iterator[None]:
-        """Yield None for each visit of a loop: twice, or once if the loop is inside five or more loops."""
+        """Yield None as often as the caller must visit a loop in the code.
+
+        A loop is visited twice. In the second visit, names can have values from the previous iteration. A
+        loop inside five or more loops is visited once.
+        """
         self._loops += 1
         for _ in range(2 if self._loops <= _DEEPEST_LOOP else 1):
             yield

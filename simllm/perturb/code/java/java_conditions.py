@@ -203,7 +203,11 @@ def _wrapped(node: Node) -> Iterator[Edit]:
 
 
 def _negated_operator(unit: JavaUnit, node: Node) -> Iterator[Edit]:
-    """Yield the edits that negate a binary expression: `a == b` becomes `a != b`, for example."""
+    """Yield the edits that negate a binary expression: for example, change `a == b` into `a != b`.
+
+    The operands of `&&` and `||` are negated, too: `a && b` becomes `!a || !b`. If no other operator fits,
+    the whole expression is negated with `!`.
+    """
     operator = required(node, "operator")
     left, right = required(node, "left"), required(node, "right")
     if operator.type in ("&&", "||"):

@@ -180,9 +180,10 @@ def _calls_to_string(unit: JavaUnit, node: Node) -> bool:
 
 
 def can_throw(unit: JavaUnit, node: Node) -> bool:
-    """Return whether evaluating an expression may throw an exception; True if this is unknown.
+    """Return whether evaluating an expression without side effects may throw an exception.
 
-    Calls and assignments are not examined. Use `has_effects` for them.
+    The result is True if this is unknown. It is valid only if `has_effects` returns False for the expression,
+    because exceptions from calls and assignments are not considered.
     """
     for part in walk(node, not_into=_NO_CHILDREN):
         kind = part.type

@@ -193,7 +193,9 @@ class _JavaValues:
         self.drawn = drawn
 
     def of(self, kind: JavaType, nullable: bool = True) -> str:
-        """Return a random value of a Java type, as text that `ProofValues.java` can read.
+        """Return a random value of a Java type, in the notation that `ProofValues.java` reads.
+
+        Examples are "int:7", "null", and "ArrayList 2 int:7 null" for a list of two items.
 
         Args:
             kind: The type.

@@ -91,13 +91,16 @@ def _step(unit: CodeUnit, chain: Node) -> bytes:
 def _nesting(
     unit: CodeUnit, lines: Lines, moved: Counter[int], chain: Node, clauses: list[Node]
 ) -> Iterator[Edit]:
-    """Yield the edits that nest the `elif` clauses of an `if`, and update `moved`.
+    """Yield the edits that turn each `elif` of an `if` into `else:` with an `if` on the next line.
+
+    The new `if` and all later lines of the statement are indented by one more level, and by another level for
+    each further `elif`. These levels are added to `moved`.
 
     Args:
         unit: The parsed code.
         lines: The lines of the code.
-        moved: For each line, the number of additional levels of indentation from all rewrites so far. The key
-            is the row of the line, counted from 0. The levels of this rewrite are added.
+        moved: For each line, the number of levels of indentation that all rewrites so far add to it. The key
+            is the row of the line, counted from 0.
         chain: The `if` statement.
         clauses: The `elif` clauses of this statement.
     """
