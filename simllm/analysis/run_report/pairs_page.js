@@ -13,44 +13,59 @@
     ...(several ? [] : data.same.map((name, i) => ({ name: nameOfSame(i), value: (pair) => pair.same[i] }))),
     { name: "words", value: (pair) => pair.overlap },
   ];
-  const main = (pair) => (several ? mean(pair.scores) : pair.scores[0]);
   const mean = (values) => values.reduce((sum, value) => sum + value, 0) / values.length;
-  const worst = { value: main, direction: data.lowerIsBetter ? -1 : 1 };
+  const main = several ? { value: (pair) => mean(pair.scores) } : columns[1];
+  const surprise = { value: (pair) => pair.surprise };
   const [bad, good] = data.lowerIsBetter ? ["high", "low"] : ["low", "high"];
 
-  // A view is an order of the pairs, and a condition for showing them.
-  const views = [
-    { name: `worst first (${bad}est scores)`, ...worst },
-    { name: `best first (${good}est scores)`, value: main, direction: -worst.direction },
-    { name: `common words, but a ${bad} score`, value: (pair) => pair.surprise, direction: -1 },
-    { name: `other words, but a ${good} score`, value: (pair) => pair.surprise, direction: 1 },
-    { name: "as in the input", value: (pair) => pair.number, direction: 1 },
+  // An order of the pairs: a column or another key, and a direction. The menu has all orders, so it always
+  // names the true one.
+  const worst = { name: `worst first (${bad}est scores)`, key: main, direction: data.lowerIsBetter ? -1 : 1 };
+  const best = { name: `best first (${good}est scores)`, key: main, direction: -worst.direction };
+  const orders = [
+    worst,
+    best,
+    { name: `common words, but a ${bad} score`, key: surprise, direction: -1 },
+    { name: `other words, but a ${good} score`, key: surprise, direction: 1 },
+    { name: "as in the input", key: columns[0], direction: 1 },
   ];
-  const isChanged = (pair) => pair.changed.some(Boolean);
-  if (data.pairs.some(isChanged)) {
-    const place = views.length;
-    find("see-changed").hidden = false;
-    find("see-changed").onclick = () => {
-      find("view").value = String(place);
-      find("group").value = find("query").value = "";
-      refresh({ view: views[place], order: views[place], column: null, group: "", query: "" });
-      find("table").scrollIntoView();
-      find("table").focus({ preventScroll: true });
-    };
-    views.push({ name: "meaning may have changed", value: main, direction: -1, holds: isChanged });
-  }
-  if (data.pairs.some((pair) => pair.empty)) {
-    views.push({ name: "a text is empty", value: (pair) => pair.number, direction: 1, holds: (pair) => pair.empty });
-  }
   data.systems.forEach((a, i) =>
     data.systems.forEach((b, j) => {
-      if (i !== j) views.push({ name: `${a} above ${b}`, value: (pair) => pair.scores[i] - pair.scores[j], direction: -1 });
+      const key = { value: (pair) => pair.scores[i] - pair.scores[j] };
+      if (i !== j) orders.push({ name: `${a} most above ${b}`, key, direction: -1 });
     }),
   );
+  const orderBy = (key, direction) => orders.find((order) => order.key === key && order.direction === direction);
+  for (const key of columns) {
+    for (const [way, direction] of [["lowest", 1], ["highest", -1]]) {
+      if (!orderBy(key, direction)) orders.push({ name: `${key.name}, ${way} first`, key, direction });
+    }
+  }
+
+  // A filter: a condition for showing a pair, the order in which such pairs are seen best, and its button.
+  const isChanged = (pair) => pair.changed.some(Boolean);
+  const all = { name: "all pairs", holds: () => true, order: worst, button: "See the worst pairs" };
+  const filters = [
+    all,
+    {
+      name: "score like unrelated texts",
+      holds: (pair) => pair.unrelated,
+      order: worst,
+      button: "See pairs that score like unrelated texts",
+    },
+    {
+      name: "meaning may have changed",
+      holds: isChanged,
+      order: best,
+      button: "See pairs whose meaning may have changed",
+    },
+    { name: "a text is empty", holds: (pair) => pair.empty, order: orderBy(columns[0], 1) },
+  ].filter((filter) => filter === all || data.pairs.some(filter.holds));
 
   const hasCauses = data.pairs.some((pair) => pair.changedBy);
 
-  const state = { view: views[0], order: worst, column: null, query: "", group: "", page: 0, chosen: null };
+  const everything = { filter: all, order: worst, query: "", group: "" };
+  const state = { ...everything, page: 0, chosen: null };
   let shown = [];
 
   function element(tag, properties = {}, ...children) {
@@ -61,6 +76,7 @@
 
   const count = (number) => `${number.toLocaleString("en")} ${number === 1 ? "pair" : "pairs"}`;
   const quoted = (words) => words.map((word) => `"${word}"`).join(", ");
+  // The column "words" counts words by the same rule; see word_overlap.py.
   const normal = (word) => word.toLowerCase().replace(/[^\p{L}\p{M}\p{N}]/gu, "");
   const wordsOf = (text) => new Set(text.split(/\s+/).map(normal).filter(Boolean));
 
@@ -78,9 +94,7 @@
   function notes(pair) {
     const found = [];
     if (pair.empty) found.push("a text is empty");
-    else if (!several && data.unrelatedBelow !== null && pair.scores[0] < data.unrelatedBelow) {
-      found.push("scores like unrelated texts");
-    }
+    else if (!several && pair.unrelated) found.push("scores like unrelated texts");
     if (isChanged(pair)) {
       const where = data.same.length > 1 ? `${data.same.filter((_, i) => pair.changed[i]).join(", ")}: ` : "";
       found.push(`${where}meaning may have changed`);
@@ -97,7 +111,8 @@
       const candidate = wordsOf(pair.candidates[0]);
       const missing = reference.filter((word) => !candidate.has(word)).length;
       if (!candidate.size) found.push("the candidate has no words");
-      else if (missing && missing === reference.length) found.push("no common words");
+      else if (!reference.length) found.push("the reference has no words");
+      else if (missing === reference.length) found.push("no common words");
       else if (missing) found.push(`${missing} of ${reference.length} reference words missing`);
     }
     return found.join("; ");
@@ -119,7 +134,9 @@
       row.append(made);
     };
     const label = pair.id === undefined ? String(pair.number) : `${pair.number} (${asText(pair.id)})`;
-    cell("pair", "", element("a", { href: `#pair-${pair.number}`, textContent: label }));
+    const link = element("a", { href: `#pair-${pair.number}`, textContent: label });
+    link.onclick = (event) => choose(event, pair.number);
+    cell("pair", "", link);
     for (const column of columns.slice(1)) cell(column.name, "", rounded(column.value(pair)));
     const reference = wordsOf(pair.reference);
     const candidates = pair.candidates.flatMap((text, i) => [
@@ -135,23 +152,27 @@
   const asText = (value) => (typeof value === "string" ? value : JSON.stringify(value));
 
   function matches(pair) {
-    if (state.view.holds && !state.view.holds(pair)) return false;
+    if (!state.filter.holds(pair)) return false;
     if (state.group) {
       const [field, value] = JSON.parse(state.group);
       if (pair.groups[field] !== value) return false;
     }
     const query = state.query.trim().toLowerCase();
     if (!query) return true;
-    const texts = [String(pair.number), asText(pair.id ?? ""), pair.reference, ...pair.candidates];
-    return texts.some((text) => text.toLowerCase().includes(query));
+    const texts = [asText(pair.id ?? ""), pair.reference, ...pair.candidates];
+    return isNumber(pair, query) || texts.some((text) => text.toLowerCase().includes(query));
   }
 
+  const isNumber = (pair, query) => /^\d+$/.test(query) && pair.number === Number(query);
+
   function select() {
-    const { value, direction } = state.order;
+    const { key: { value }, direction } = state.order;
+    const query = state.query.trim();
     const last = (number) => (number === null || Number.isNaN(number) ? 1 : 0);
     shown = data.pairs.filter(matches).sort((a, b) => {
       const [x, y] = [value(a), value(b)];
-      return last(x) - last(y) || direction * (x - y) || a.number - b.number;
+      const exact = isNumber(b, query) - isNumber(a, query);
+      return exact || last(x) - last(y) || direction * (x - y) || a.number - b.number;
     });
   }
 
@@ -164,10 +185,15 @@
     find("page").textContent = `page ${state.page + 1} of ${pages}`;
     find("back").disabled = state.page === 0;
     find("next").disabled = state.page === pages - 1;
+    find("none").hidden = shown.length > 0;
+    find("filter").value = String(filters.indexOf(state.filter));
+    find("order").value = String(orders.indexOf(state.order));
+    find("group").value = state.group;
+    if (find("query").value !== state.query) find("query").value = state.query;
     const of = data.pairs.length < data.total ? ` (a sample of ${data.total.toLocaleString("en")})` : "";
     say(`${shown.length.toLocaleString("en")} of ${count(data.pairs.length)}${of}`);
     for (const head of document.querySelectorAll(".pairs th[data-place]")) {
-      const chosen = state.column === Number(head.dataset.place);
+      const chosen = state.order.key === columns[Number(head.dataset.place)];
       if (chosen) head.setAttribute("aria-sort", state.order.direction > 0 ? "ascending" : "descending");
       else head.removeAttribute("aria-sort");
     }
@@ -181,10 +207,24 @@
     draw();
   }
 
-  function sortBy(place) {
-    const again = state.column === place;
-    const direction = again ? -state.order.direction : 1;
-    refresh({ column: place, order: { value: columns[place].value, direction } });
+  function sortBy(key) {
+    refresh({ order: orderBy(key, state.order.key === key ? -state.order.direction : 1) });
+  }
+
+  function goToTable() {
+    find("table").scrollIntoView();
+    find("table").focus({ preventScroll: true });
+  }
+
+  // Mark a pair as chosen and put it into the address, without a jump: only an opened address scrolls.
+  function choose(event, number) {
+    if (event.ctrlKey || event.metaKey || event.shiftKey) return; // the reader opens a tab or a window
+    event.preventDefault();
+    history.replaceState(null, "", `#pair-${number}`);
+    state.chosen = number;
+    for (const row of document.querySelectorAll(".pairs tbody tr")) {
+      row.classList.toggle("chosen", row.id === `pair-${number}`);
+    }
   }
 
   function goToLink() {
@@ -192,12 +232,7 @@
     if (!number) return;
     history.scrollRestoration = "manual"; // a reload shows the pair, not the place that the reader scrolled to
     Object.assign(state, { chosen: number });
-    if (!shown.some((pair) => pair.number === number)) {
-      find("query").value = state.query = state.group = "";
-      find("group").value = "";
-      find("view").value = "0";
-      refresh({ view: views[0], order: worst, column: null });
-    }
+    if (!shown.some((pair) => pair.number === number)) refresh(everything);
     const place = shown.findIndex((pair) => pair.number === number);
     if (place < 0) {
       say(`Pair ${number} is not in this table.`);
@@ -242,15 +277,29 @@
     if (isText) head.textContent = name;
     else {
       head.dataset.place = place;
-      head.append(element("button", { textContent: name, onclick: () => sortBy(place) }));
+      head.append(element("button", { textContent: name, onclick: () => sortBy(columns[place]) }));
     }
     return head;
   });
   document.querySelector(".pairs thead").append(element("tr", {}, ...heads));
-  find("view").append(...views.map((view, i) => element("option", { value: String(i), textContent: view.name })));
-  find("view").onchange = (event) => {
-    const view = views[Number(event.target.value)];
-    refresh({ view, order: view, column: null });
+  const option = ({ name }, i) => element("option", { value: String(i), textContent: name });
+  find("filter").append(...filters.map(option));
+  find("filter").onchange = (event) => {
+    const filter = filters[Number(event.target.value)];
+    refresh({ filter, order: filter === all ? state.order : filter.order });
+  };
+  find("order").append(...orders.map(option));
+  find("order").onchange = (event) => refresh({ order: orders[Number(event.target.value)] });
+  for (const filter of filters.filter((filter) => filter.button)) {
+    const onclick = () => {
+      refresh({ ...everything, filter, order: filter.order });
+      goToTable();
+    };
+    find("shortcuts").append(element("button", { textContent: filter.button, onclick }), " ");
+  }
+  find("clear").onclick = () => {
+    refresh({ ...everything, order: state.order });
+    find("query").focus();
   };
   const byNumber = new Intl.Collator("en", { numeric: true }).compare; // "9" comes before "10 to 11"
   find("group").append(element("option", { value: "", textContent: "all" }));
@@ -267,7 +316,8 @@
   const turn = (step, pressed, other) => {
     state.page += step;
     draw();
-    if (find(pressed).disabled) find(other).focus(); // a disabled button would lose the focus of the keyboard
+    find("table").scrollIntoView();
+    if (find(pressed).disabled) find(other).focus({ preventScroll: true }); // a disabled button would lose the focus of the keyboard
   };
   find("back").onclick = () => turn(-1, "back", "next");
   find("next").onclick = () => turn(1, "next", "back");

@@ -119,25 +119,26 @@ def _on_the_scale(run: ScoredRun) -> list[str]:
 
     The list is empty if the model has no calibration (map from scores to percentiles and ratings).
     """
-    if run.calibration is None:
+    scale, bar = run.calibration, run.unrelated_below
+    if scale is None or bar is None:
         return []
-    scale = run.calibration
-    bar = _unrelated_below(scale)
-    random = f"{format_number(bar)}, as 95% of random pairs do"
-    low = int((run.main < bar).sum())
+    unrelated = f"{_count_below(run.main, bar)} below {format_number(bar)}, as 95% of random pairs do"
+    if run.any_unrelated.any():
+        unrelated += (
+            ': both texts may be unrelated. To see such pairs, show those that "score like unrelated texts"'
+        )
     return [
         f"The mean is above {_percentile_of_mean(scale, run.main)} of the scores of random pairs.",
-        f"{_count_below(run.main, bar)} below {random}{': both texts may be unrelated' if low else ''}.",
+        f"{unrelated}.",
         f"The mean expected human rating is {scale.rating(run.main).mean():.1f}; {_rating_range(scale)}.",
     ]
 
 
 def _on_the_scale_of_systems(run: ScoredRun) -> list[str]:
     """Write sentences that say, for each of several systems, what its scores mean; see `_on_the_scale`."""
-    if run.calibration is None:
+    scale, bar = run.calibration, run.unrelated_below
+    if scale is None or bar is None:
         return []
-    scale = run.calibration
-    bar = _unrelated_below(scale)
     return [
         *(
             f"{name}: the mean is above {_percentile_of_mean(scale, values)} of the scores of random pairs. "
@@ -148,11 +149,6 @@ def _on_the_scale_of_systems(run: ScoredRun) -> list[str]:
         f"95% of random pairs score below {format_number(bar)}: both texts of such a pair may be unrelated.",
         f"Expected human ratings: {_rating_range(scale)}.",
     ]
-
-
-def _unrelated_below(scale: ScoreScale) -> float:
-    """Return the score below which 95% of random pairs score."""
-    return float(np.interp(95, np.linspace(0, 100, len(scale.random)), scale.random))
 
 
 def _percentile_of_mean(scale: ScoreScale, values: Floats) -> str:
@@ -222,7 +218,6 @@ def _script_data(run: ScoredRun, fields: Mapping[str, Sequence[str]]) -> str:
         "same": list(run.same),
         "systems": list(run.candidates) if run.has_systems else [],
         "lowerIsBetter": run.lower_is_better,
-        "unrelatedBelow": _unrelated_below(run.calibration) if run.calibration else None,
         "longest": _LONGEST,
         "fields": list(fields),
         "pairs": [_pair(run, fields, int(i)) for i in chosen],
@@ -247,6 +242,7 @@ def _pair(run: ScoredRun, fields: Mapping[str, Sequence[str]], i: int) -> dict[s
         **_changed_by(run, i),
         **({"cut": True} if _is_cut(run, i) else {}),
         "empty": bool(run.empty[i]),
+        **({"unrelated": True} if run.any_unrelated[i] else {}),
         "groups": [values[i] for values in fields.values()],
         "candidates": [_cut(texts[i]) for texts in run.candidates.values()],
         "reference": _cut(run.references[i]),

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from simllm.analysis.run_report.word_overlap import word_overlap
 from simllm.metrics import registry
-from simllm.metrics.protocol import Example, Floats
+from simllm.metrics.protocol import Floats
 from simllm.model.score_scale import ScoreScale
 from simllm.text_cleaning import clean
 
@@ -80,12 +81,7 @@ class ScoredRun:
     @cached_property
     def overlap(self) -> Floats:
         """(n,) word overlap of candidate and reference (Jaccard index), or its mean over several systems."""
-        jaccard = registry.load("jaccard")
-        values = [
-            jaccard.score([Example(*texts) for texts in zip(own, self.references, strict=True)]).values
-            for own in self.candidates.values()
-        ]
-        return np.mean(values, axis=0)
+        return np.mean([word_overlap(own, self.references) for own in self.candidates.values()], axis=0)
 
     @cached_property
     def surprise(self) -> Floats:
@@ -101,6 +97,20 @@ class ScoredRun:
         """(n,) bool, true if the reference or a candidate has no words after cleaning."""
         columns = [self.references, *self.candidates.values()]
         return _any([[not clean(text) for text in column] for column in columns])
+
+    @cached_property
+    def unrelated_below(self) -> float | None:
+        """The score below which 95% of random pairs score; None if there is no calibration."""
+        if self.calibration is None:
+            return None
+        scores = self.calibration.random  # at evenly spaced percentiles
+        return float(np.interp(95, np.linspace(0, 100, len(scores)), scores))
+
+    @cached_property
+    def any_unrelated(self) -> NDArray[np.bool_]:
+        """(n,) bool, true if any candidate scores below `unrelated_below`; both texts may be unrelated."""
+        bar = -np.inf if self.unrelated_below is None else self.unrelated_below
+        return _any([values < bar for values in (self.scores.values() if self.has_systems else [self.main])])
 
     @cached_property
     def any_changed(self) -> NDArray[np.bool_]:

@@ -80,10 +80,10 @@ def column(page, name):
 @needs_browser
 def test_the_lowest_scores_come_first_with_marked_words(page, run):
     assert column(page, "score") == pytest.approx(np.sort(run.main)[:25], abs=6e-4)
-    page.get_by_role("link", name="See the worst pairs").click()
+    page.get_by_role("button", name="See the worst pairs").click()
     expect(page.locator(".pairs tbody tr").nth(2)).to_be_in_viewport()
     page.set_viewport_size({"width": 390, "height": 900})
-    page.get_by_role("link", name="See the worst pairs").click()
+    page.get_by_role("button", name="See the worst pairs").click()
     expect(page.locator(".pairs tbody tr").nth(2)).to_be_in_viewport()
     page.set_viewport_size({"width": 1100, "height": 900})
     row = page.locator(".pairs tbody tr", has_text="gets the name of item").first
@@ -98,6 +98,20 @@ def test_words_that_differ_in_a_vowel_sign_are_marked(shown, tmp_path):
     page.write_text(render_report(run, ""), encoding="utf-8")
     other = another_page(shown, page)
     assert other.page.locator("td mark").all_inner_texts() == ["\u0915\u093f", "\u0915\u0940"]
+    other.page.close()
+
+
+@needs_browser
+def test_the_note_on_common_words_agrees_with_their_share(shown, tmp_path):
+    references = ["\u00c9crit le nom .", "\u0391\u03a3 \u2014 .", "\u540d\u524d .", "a\x1cb \u0130.", "... !"]
+    candidates = ["\u00e9crit tout .", "\u03b1\u03c2 \u2014 .", "\u8aad\u3080 .", "a b i .", "reads !"]
+    run = ScoredRun(references, {"": candidates}, {"score": np.arange(5) / 5})
+    page = tmp_path / "page.html"
+    page.write_text(render_report(run, ""), encoding="utf-8")
+    other = another_page(shown, page)
+    notes = other.page.locator("td[data-name=note]").all_inner_texts()
+    none = [("no common words" in note or "reference has no words" in note) for note in notes]
+    assert none == [share == 0 for share in column(other.page, "words")] == [False, False, True, True, True]
     other.page.close()
 
 
@@ -119,28 +133,87 @@ def test_a_column_sorts_up_and_down(page, run):
     head.press("Enter")
     assert column(page, "rouge-l") == pytest.approx(-np.sort(-run.scores["rouge-l"])[:25], abs=6e-4)
     expect(page.locator("th[aria-sort=descending]")).to_have_text("rouge-l")
+    expect(page.locator("#order option:checked")).to_have_text("rouge-l, highest first")
+    page.select_option("#order", label="worst first (lowest scores)")
+    expect(page.locator("th[aria-sort=ascending]")).to_have_text("score")
+    expect(page.locator("th[aria-sort]")).to_have_count(1)
+    page.select_option("#order", label="other words, but a high score")
+    expect(page.locator("th[aria-sort]")).to_have_count(0)
 
 
 @needs_browser
 def test_views_groups_and_the_search_filter_pairs(page, run):
-    page.select_option("#view", label="meaning may have changed")
+    page.select_option("#filter", label="meaning may have changed")
     changed = int(run.any_changed.sum())
     expect(page.locator("#status")).to_have_text(f"{changed} of 400 pairs")
     page.select_option("#group", label="language: go")
     both = int((run.any_changed & (np.array(run.groups["language"]) == "go")).sum())
     assert 0 < both < changed
     expect(page.locator("#status")).to_have_text(f"{both} of 400 pairs")
-    page.select_option("#view", label="as in the input")
+    page.select_option("#filter", label="all pairs")
     page.select_option("#group", label="words in the reference: 0 to 6")
     expect(page.locator("#status")).to_have_text("400 of 400 pairs")
     page.select_option("#group", label="all")
-    page.select_option("#view", label="as in the input")
     page.fill("#query", "OF ITEM 123")
     expect(page.locator("#status")).to_have_text("1 of 400 pairs")
     page.fill("#query", "key 77")
     assert page.locator(".pairs tbody tr").first.get_attribute("id") == "pair-78"
     page.fill("#query", "no text has this")
     expect(page.locator("#status")).to_have_text("0 of 400 pairs")
+
+
+@needs_browser
+def test_a_button_shows_the_worst_pairs_after_any_order_and_filter(page, run):
+    page.get_by_role("button", name="rouge-l").click()
+    page.select_option("#filter", label="meaning may have changed")
+    page.select_option("#group", label="language: go")
+    page.fill("#query", "name")
+    page.get_by_role("button", name="See the worst pairs").click()
+    expect(page.locator("#status")).to_have_text("400 of 400 pairs")
+    expect(page.locator("#order option:checked")).to_have_text("worst first (lowest scores)")
+    assert column(page, "score") == pytest.approx(np.sort(run.main)[:25], abs=6e-4)
+    assert (page.input_value("#group"), page.input_value("#query")) == ("", "")
+
+
+@needs_browser
+def test_another_page_of_the_table_begins_at_its_top(page):
+    for button in ("#next", "#back"):
+        page.locator(button).click()
+        expect(page.locator(".pairs tbody tr").first).to_be_in_viewport()
+
+
+@needs_browser
+def test_a_pair_is_chosen_without_a_jump(page):
+    row = page.locator(".pairs tbody tr").nth(10)
+    row.scroll_into_view_if_needed()
+    place = page.evaluate("scrollY")
+    row.locator("a").click()
+    assert page.evaluate("location.hash") == "#" + row.get_attribute("id")
+    assert page.evaluate("scrollY") == place
+    expect(page.locator(".pairs tr.chosen")).to_have_count(1)
+    expect(row).to_have_class("chosen")
+
+
+@needs_browser
+def test_a_number_finds_the_pair_of_this_number_first(page):
+    page.fill("#query", "54")
+    numbers = page.locator(".pairs td[data-name=pair] a").all_inner_texts()
+    assert numbers[0] == "54 (key 53)"
+    assert all("54" in row for row in page.locator(".pairs tbody tr").all_inner_texts())
+    assert "155 (key 154)" in numbers  # its id holds 54
+    assert "254 (key 253)" not in numbers
+
+
+@needs_browser
+def test_without_matches_a_button_clears_the_filters(page):
+    expect(page.locator("#none")).to_be_hidden()
+    page.get_by_role("button", name="rouge-l").click()
+    page.select_option("#filter", label="a text is empty")
+    page.fill("#query", "no text has this")
+    expect(page.locator("#none")).to_contain_text("No pair matches.")
+    page.get_by_role("button", name="Clear filters and search").click()
+    expect(page.locator("#status")).to_have_text("400 of 400 pairs")
+    expect(page.locator("#none")).to_be_hidden()
 
 
 @needs_browser
@@ -180,7 +253,7 @@ def test_shown_pairs_are_copied_as_json_and_tsv(page, run):
 @needs_browser
 @pytest.mark.parametrize("number", range(1, len(HOSTILE) + 1))
 def test_hostile_texts_are_shown_as_text(page, number):
-    page.select_option("#view", label="as in the input")
+    page.select_option("#order", label="as in the input")
     row = page.locator(f"#pair-{number}")
     text = row.locator("td[data-name=candidate]").inner_text()
     assert text.split()[:3] == HOSTILE[number - 1].split()[:3]
@@ -248,11 +321,11 @@ def test_systems_stand_beside_each_other(shown, tmp_path):
     page = tmp_path / "page.html"
     page.write_text(render_report(run, "", compare_scores(scores)), encoding="utf-8")
     other = another_page(shown, page)
-    other.page.select_option("#view", label="first above second")
+    other.page.select_option("#order", label="first most above second")
     row = other.page.locator(".pairs tbody tr").first
     assert row.get_attribute("id") == "pair-2"
     assert "first: 0.900, same 0.900\nadds\nsecond: 0.100, same 0.000\nsubtracts" in row.inner_text()
-    other.page.select_option("#view", label="meaning may have changed")
+    other.page.select_option("#filter", label="meaning may have changed")
     expect(other.page.locator("#status")).to_have_text("1 of 3 pairs")
     note = 'second: meaning may have changed; second changed by: "reads"'
     assert other.page.inner_text(".pairs td.note") == note
@@ -279,7 +352,11 @@ def test_the_three_worst_pairs_are_on_the_first_screen(shown, tmp_path, scheme):
         assert (
             row.locator("td[data-name=note]").inner_text() == "scores like unrelated texts; no common words"
         )
-    other.page.select_option("#view", label="best first (highest scores)")
+    other.page.get_by_role("button", name="See pairs that score like unrelated texts").click()
+    low = int(run.any_unrelated.sum())
+    expect(other.page.locator("#status")).to_have_text(f"{low} of 300 pairs")
+    other.page.select_option("#filter", label="all pairs")
+    other.page.select_option("#order", label="best first (highest scores)")
     assert other.page.inner_text("#pair-300 td[data-name=note]") == "no common words"
     assert other.errors == []
     other.page.close()
@@ -299,7 +376,7 @@ def test_a_flagged_pair_names_the_words_that_changed_the_meaning(shown, tmp_path
     page.write_text(render_report(run, ""), encoding="utf-8")
     other = another_page(shown, page)
     other.page.get_by_role("button", name="See pairs whose meaning may have changed").click()
-    expect(other.page.locator("#view option:checked")).to_have_text("meaning may have changed")
+    expect(other.page.locator("#filter option:checked")).to_have_text("meaning may have changed")
     notes = [text.split("; ") for text in other.page.locator("td.note").all_inner_texts()]
     assert notes[0] == ["meaning may have changed", 'changed by: "not"']
     assert notes[1][:2] == ["meaning may have changed", "changed by no single word"]

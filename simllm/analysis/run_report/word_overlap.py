@@ -1,0 +1,43 @@
+"""Share of common words of two texts, by the rule that the page of a report uses to mark words."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from functools import lru_cache
+
+import numpy as np
+
+from simllm.metrics.protocol import Floats
+
+# JavaScript's white space: the script of the page splits texts there.
+_SPACE = re.compile(r"[\t\n\v\f\r \xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff]+")
+
+
+def word_overlap(candidates: Sequence[str], references: Sequence[str]) -> Floats:
+    """Compute the Jaccard index of the words of each candidate and its reference.
+
+    The index is the number of words in both texts, divided by the number of words in either text. Capital
+    letters and punctuation do not count. Two texts without words have the index 1.
+
+    Args:
+        candidates: n texts.
+        references: n texts.
+
+    Returns:
+        (n,) indices, from 0 to 1.
+    """
+    pairs = [(_words(a), _words(b)) for a, b in zip(candidates, references, strict=True)]
+    return np.array([len(a & b) / len(a | b) if a | b else 1.0 for a, b in pairs], float)
+
+
+def _words(text: str) -> set[str]:
+    """Return the different words of a text, in lower case and without punctuation."""
+    return {_normal(part) for part in _SPACE.split(text)} - {""}
+
+
+@lru_cache(maxsize=100_000)
+def _normal(word: str) -> str:
+    """Convert a word to lower case and keep only its letters, combining marks and digits."""
+    return "".join(character for character in word.lower() if unicodedata.category(character)[0] in "LMN")
