@@ -175,7 +175,7 @@ def write(
         raise InputError(f"{options.jsonl}: changed while it was read")
     command = encodable(shlex.join(["simllm", *sys.argv[1:]]))
     if metrics:
-        from simllm.analysis.run_report.changing_words import find_changing_words
+        from simllm.analysis.run_report.explained_pairs import find_changing_words
 
         run = replace(run, changed_by=find_changing_words(metrics, run))
     files.check_output(options.report, (), options.overwrite)  # another program may have just written it

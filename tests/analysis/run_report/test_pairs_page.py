@@ -10,7 +10,7 @@ import pytest
 from simllm.analysis.comparison import compare_scores
 from simllm.analysis.explanation import explain
 from simllm.analysis.run_report import ScoredRun, render_report
-from simllm.analysis.run_report.changing_words import find_changing_words
+from simllm.analysis.run_report.explained_pairs import find_changing_words
 from simllm.analysis.run_report.pair_sample import (
     LONGEST_EXPLAINED,
     MOST,
