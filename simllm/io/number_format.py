@@ -29,9 +29,3 @@ def format_count(count: int, noun: str) -> str:
 def format_p_value(value: float) -> str:
     """Format a p-value with three digits after the point; values below 0.001 become "< .001"."""
     return "< .001" if value < 0.001 else format_number(value)
-
-
-def format_p_with_sign(value: float) -> str:
-    """Format a p-value with the sign before it, such as "= .012" or "< .001"."""
-    text = format_p_value(value)
-    return text if text.startswith("<") else f"= {text}"

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from simllm.io.number_format import format_count, format_number, format_p_with_sign
+from simllm.io.number_format import format_count
 from simllm.metrics.protocol import Floats
 from simllm.stats.multiple_testing import holm
 
@@ -139,25 +139,3 @@ def _welch(a: Floats, b: Floats) -> float:
     if np.ptp(a) == np.ptp(b) == 0:
         return 1.0
     return float(ttest_ind(a, b, equal_var=False).pvalue)
-
-
-def describe_trend(lengths: Sequence[int], scores: Floats) -> str:
-    """Write a sentence on whether scores rise or fall with the length of the reference.
-
-    Args:
-        lengths: n numbers of words in the references.
-        scores: (n,) scores of the pairs; NaN for a pair without a score.
-    """
-    from scipy.stats import spearmanr
-
-    known = ~np.isnan(scores)
-    words, values = np.array(lengths)[known], scores[known]
-    if len(values) < 10 or np.ptp(words) == 0 or np.ptp(values) == 0:
-        return "There are too few pairs to tell whether the score depends on the length of the reference."
-    found = spearmanr(words, values)
-    p = format_p_with_sign(found.pvalue)
-    facts = f"Spearman's correlation is {format_number(found.statistic)}, p {p}"
-    if found.pvalue >= 0.05:
-        return f"There is no sign that the score depends on the length of the reference ({facts})."
-    way = "higher" if found.statistic > 0 else "lower"
-    return f"Longer references have {way} scores ({facts})."

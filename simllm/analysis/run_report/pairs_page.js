@@ -2,7 +2,6 @@
   "use strict";
   const data = JSON.parse(document.getElementById("data").textContent);
   const rowsOnPage = 25;
-  const [foldAfter, unfolded] = [60, 80]; // words; a text is folded only if that hides more than a line
   const find = (id) => document.getElementById(id);
   const several = data.systems.length > 1;
   const nameOfSame = (i) => (data.same.length > 1 ? `same ${data.same[i]}` : "same");
@@ -83,26 +82,13 @@
 
   // The words of a text that is cut are not all here, so no word of its pair can be called missing.
   function marked(text, others, isCut) {
-    if (!text.trim()) return element("div", { className: "note", textContent: "(empty)" });
-    const parts = text.split(/(\s+)/).map((part) => {
-      const word = normal(part);
-      return word && !isCut && !others.has(word) ? element("mark", { textContent: part }) : part;
-    });
     const line = element("div", { dir: "auto" });
-    if (parts.length <= 2 * unfolded) line.append(...parts);
-    else line.append(...parts.slice(0, 2 * foldAfter), ...folded(parts.slice(2 * foldAfter)));
+    if (!text.trim()) return element("div", { className: "note", textContent: "(empty)" });
+    for (const part of text.split(/(\s+)/)) {
+      const word = normal(part);
+      line.append(word && !isCut && !others.has(word) ? element("mark", { textContent: part }) : part);
+    }
     return line;
-  }
-
-  // The rest of a long text, behind a button.
-  function folded(parts) {
-    const rest = element("span", { className: "folded", hidden: true }, ...parts);
-    const button = element("button", { textContent: `… show ${Math.ceil(parts.length / 2)} more words` });
-    button.onclick = () => {
-      rest.hidden = false;
-      button.remove();
-    };
-    return [rest, button];
   }
 
   function notes(pair) {
@@ -137,8 +123,7 @@
     return `${data.systems[i]}: ${rounded(pair.scores[i])}${same}`;
   }
 
-  // As in the rest of the page: ".333" in place of "0.333".
-  const rounded = (value) => (value === null ? "n/a" : value.toFixed(3).replace(/^(-?)0\./, "$1."));
+  const rounded = (value) => (value === null ? "n/a" : value.toFixed(3));
 
   function tableRow(pair) {
     const row = element("tr", { id: `pair-${pair.number}` });

@@ -14,7 +14,6 @@ from simllm.analysis.comparison import Comparison
 from simllm.analysis.run_report.group_means import (
     LENGTH,
     GroupMean,
-    describe_trend,
     group_means,
     mean_with_interval,
     number_ranges,
@@ -24,7 +23,7 @@ from simllm.analysis.run_report.score_figures import draw_distribution, draw_sca
 from simllm.analysis.run_report.scored_run import ScoredRun
 from simllm.io import tables
 from simllm.io.html_page import render
-from simllm.io.number_format import format_count, format_number, format_p_value, format_p_with_sign
+from simllm.io.number_format import format_count, format_number, format_p_value
 from simllm.metrics.protocol import Floats
 from simllm.model.score_scale import ScoreScale
 
@@ -47,8 +46,7 @@ def render_report(run: ScoredRun, command: str, comparison: Comparison | None = 
     length = LENGTH
     while length in run.groups:  # a field of the user's has this name
         length += " (counted)"
-    lengths = [len(text.split()) for text in run.references]
-    fields = {**run.groups, length: number_ranges(lengths)}
+    fields = {**run.groups, length: number_ranges([len(text.split()) for text in run.references])}
     return render(
         Path(__file__).with_name("pairs_page.html"),
         run=run,
@@ -59,7 +57,6 @@ def render_report(run: ScoredRun, command: str, comparison: Comparison | None = 
         scatters=_scatters(run),
         groups={name: group_means(values, run.main) for name, values in fields.items()},
         length=length,
-        trend=describe_trend(lengths, run.main),
         pairs=format_count(len(run), "pair"),
         choice=describe_choice(run),
         explained=_on_changing_words(run),
@@ -107,8 +104,14 @@ def _on_the_best(comparison: Comparison) -> str:
     own = [one for one in comparison.differences if best.name in (one.a, one.b)]
     p = max(max(one.bootstrap_p, one.permutation_p) for one in own)
     if p < 0.05:
-        return f"{text}. Its lead over every other system is more than chance (p {format_p_with_sign(p)})."
-    return f"{text}, but its lead may be chance (p {format_p_with_sign(p)})."
+        return f"{text}. Its lead over every other system is more than chance (p {_p_text(p)})."
+    return f"{text}, but its lead may be chance (p {_p_text(p)})."
+
+
+def _p_text(p: float) -> str:
+    """Format a p-value with the sign before it, such as "= .012" or "< .001"."""
+    text = format_p_value(p)
+    return text if text.startswith("<") else f"= {text}"
 
 
 def _on_the_scale(run: ScoredRun) -> list[str]:
@@ -255,9 +258,9 @@ def _on_changing_words(run: ScoredRun) -> str:
     which = "" if n == changed else f" among the {changed:,}"
     texts = "pair of texts" if n == 1 else "pairs of texts"
     return (
-        f'The words after "changed by" are looked for in {n:,} {texts}{which} '
-        "whose meaning may have changed: those with the highest scores "
-        f"and at most {LONGEST_EXPLAINED} words in each text. "
+        'Without the words after "changed by", both texts more probably have the same meaning. '
+        f"Such words are looked for in {n:,} {texts}{which} whose meaning may have changed: "
+        f"those with the highest scores and at most {LONGEST_EXPLAINED} words in each text. "
         "simllm explain finds them for any pair."
     )
 

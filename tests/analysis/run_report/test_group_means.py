@@ -7,12 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simllm.analysis.run_report.group_means import (
-    describe_trend,
-    group_means,
-    mean_with_interval,
-    number_ranges,
-)
+from simllm.analysis.run_report.group_means import group_means, mean_with_interval, number_ranges
 
 
 def test_the_interval_is_that_of_student():
@@ -80,19 +75,3 @@ def test_ranges_take_numbers_of_any_size():
     names = number_ranges([2**80, 2**70 + 1, 5, 0, -(10**400)])
     assert names[2:] == [f"5 to {2**70}", "0 to 4", f"{-(10**400)} to -1"]
     assert names[0] == names[1] == f"{2**70 + 1} to {2**80}"
-
-
-def test_a_trend_with_length_is_told_in_words():
-    lengths = list(range(2, 42))
-    falling = np.array([1 / length for length in lengths])
-    assert describe_trend(lengths, falling) == (
-        "Longer references have lower scores (Spearman's correlation is -1.000, p < .001)."
-    )
-    assert "have higher scores" in describe_trend(lengths, -falling)
-    alternating = np.array([0.2, 0.8] * 20)
-    assert describe_trend(lengths, alternating).startswith("There is no sign that the score depends on")
-
-
-@pytest.mark.parametrize("scores", [[0.1, 0.5, 0.9], [0.5] * 20, [np.nan] * 20])
-def test_few_or_equal_scores_have_no_trend(scores):
-    assert describe_trend(list(range(len(scores))), np.array(scores)).startswith("There are too few pairs")
