@@ -157,10 +157,6 @@ export class Scorer {
     for (const side of [0, 1]) {
       const gains = [];
       for (const [place, word] of sides[side].entries()) {
-        if (!/\w/.test(word.text)) {
-          gains.push(-Infinity); // punctuation
-          continue;
-        }
         await new Promise((resume) => setTimeout(resume)); // lets the page react
         if (!isWanted()) return null;
         const rest = await without(side, place);

@@ -9,7 +9,6 @@ text whose state has the largest cosine with it.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -73,8 +72,7 @@ class Explanation:
     def changing_words(self) -> list[str]:
         """Find the words that change the meaning: without them, the texts more probably mean the same.
 
-        Punctuation is never found. A word that is in both texts is found only if no word of one text alone
-        is found.
+        A word that is in both texts is found only if no word of one text alone is found.
 
         Returns:
             Up to two words of the candidate and up to two words of the reference; empty if the model cannot
@@ -85,9 +83,7 @@ class Explanation:
         chosen = []
         for side in (self.candidate, self.reference):
             gains = sorted(
-                ((word.same_without or 0.0) - self.same, -i, word.text)
-                for i, word in enumerate(side)
-                if re.search(r"\w", word.text)
+                ((word.same_without or 0.0) - self.same, -i, word.text) for i, word in enumerate(side)
             )
             chosen += [
                 text for gain, _, text in gains[::-1][:2] if gain > max(SMALLEST_GAIN, gains[-1][0] / 2)

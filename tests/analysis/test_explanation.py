@@ -103,13 +103,6 @@ def test_changing_words_are_in_one_text_only_if_there_are_such_words():
     assert swapped.changing_words == ["sets"]
 
 
-def test_punctuation_is_no_changing_word():
-    own = Explanation(
-        0.9, [word_of(".", 0.9), word_of("sets", 0.7)], [word_of(")", 0.8)], (0, 0), "", 0.1, True
-    )
-    assert own.changing_words == ["sets"]
-
-
 def test_several_pairs_are_explained_as_one_by_one(model_folder):
     metric = SimLLM(model_folder)
     pairs = [("adds two numbers", "adds numbers"), ("a", "returns the name of the file"), ("x y", "x y")]
