@@ -13,7 +13,7 @@ from simllm.io.svg_figure import BLUE, style, svg_element
 from simllm.metrics.protocol import Floats
 
 COLOURS = (BLUE, "#c1571b", "#4c8c4a", "#7d5ba6", "#b8860b", "#5f6b76", "#a8325e", "#2f7f86")
-_RANDOM = "#848e9a"  # random pairs; a contrast of 3:1 to the light and to the dark background
+RANDOM_PAIRS = "#848e9a"  # a contrast of 3:1 to the light and to the dark background
 _POINTS = 2_000  # in a scatter plot; more only make the page larger
 _FEW_POINTS = 300  # fewer points are drawn larger and darker
 _SEED = 12345
@@ -42,7 +42,7 @@ def draw_distribution(run: ScoredRun) -> str:
         keys: list[tuple[str, Any]] = []  # each name in the legend, and the histogram's shapes
         if run.calibration is not None:
             weights = np.full(len(points), 100 / len(points))
-            drawn = axes.hist(points, bins.tolist(), weights=weights, color=_RANDOM)
+            drawn = axes.hist(points, bins.tolist(), weights=weights, color=RANDOM_PAIRS)
             keys.append(("random pairs", drawn[2]))
         for (name, values), colour in zip(known.items(), COLOURS * (1 + len(known) // 8), strict=False):
             weights = np.full(len(values), 100 / max(1, len(values)))
@@ -50,6 +50,7 @@ def draw_distribution(run: ScoredRun) -> str:
             drawn = axes.hist(values, bins.tolist(), weights=weights, color=colour, **style_)
             keys.append((name, drawn[2]))
         axes.xaxis.set_major_formatter(_tick)
+        axes.yaxis.set_major_formatter(_tick)
         axes.set_xlabel("score")
         axes.set_ylabel("% of the pairs")
         # With explicit keys, the legend also has names that begin with an underscore.

@@ -18,7 +18,7 @@ from simllm.analysis.run_report.pair_sample import (
     describe_choice,
     number_of_explained,
 )
-from simllm.analysis.run_report.score_figures import draw_distribution
+from simllm.analysis.run_report.score_figures import RANDOM_PAIRS, draw_distribution
 from simllm.metric import SimLLM
 
 
@@ -124,6 +124,26 @@ def test_the_legend_has_all_systems(recwarn):
     figure = draw_distribution(run)
     assert all(f">{name}</text>" in figure for name in names)
     assert not recwarn.list  # the font of matplotlib lacks some glyphs, but the browser has them
+
+
+def contrast(first, second):
+    """Return the contrast of two colours such as "#ffffff", from 1 to 21, as WCAG defines it."""
+
+    def luminance(colour):
+        parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+        linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+        return np.dot(linear, [0.2126, 0.7152, 0.0722])
+
+    low, high = sorted(map(luminance, (first, second)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def test_the_distribution_has_contrast_and_numbers_without_a_zero(default_metric):
+    figure = draw_distribution(run_of(40, calibration=default_metric.calibration))
+    assert contrast(RANDOM_PAIRS, "#ffffff") > 3
+    assert f"fill: {RANDOM_PAIRS}" in figure
+    assert {">.2</text>", ">1</text>"} <= set(re.findall(">[^<>]*</text>", figure))
+    assert ">0." not in figure
 
 
 def items(page):
