@@ -144,6 +144,7 @@ export class Scorer {
    * Find the words that change the meaning: without them, the texts more probably mean the same.
    *
    * Each word is left out, alone or together with its match; the larger of the two probabilities counts.
+   * Punctuation is never found.
    *
    * @param {Comparison} comparison Of two similar texts.
    * @param {function(): boolean} isWanted Whether the result is still wanted; asked before each word.
@@ -159,6 +160,10 @@ export class Scorer {
       for (const [place, word] of sides[side].entries()) {
         await new Promise((resume) => setTimeout(resume)); // lets the page react
         if (!isWanted()) return null;
+        if (/^\p{P}*$/u.test(word.text)) {
+          gains.push(-Infinity);
+          continue;
+        }
         const rest = await without(side, place);
         const others = [await without(1 - side, -1), await without(1 - side, texts[1 - side].indexOf(word.match))];
         const same = [];

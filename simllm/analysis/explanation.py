@@ -9,6 +9,7 @@ text whose state has the largest cosine with it.
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -72,7 +73,8 @@ class Explanation:
     def changing_words(self) -> list[str]:
         """Find the words that change the meaning: without them, the texts more probably mean the same.
 
-        A word that is in both texts is found only if no word of one text alone is found.
+        A word that is in both texts is found only if no word of one text alone is found. Punctuation is
+        never found.
 
         Returns:
             Up to two words of the candidate and up to two words of the reference; empty if the model cannot
@@ -83,7 +85,9 @@ class Explanation:
         chosen = []
         for side in (self.candidate, self.reference):
             gains = sorted(
-                ((word.same_without or 0.0) - self.same, -i, word.text) for i, word in enumerate(side)
+                ((word.same_without or 0.0) - self.same, -i, word.text)
+                for i, word in enumerate(side)
+                if not _is_punctuation(word.text)
             )
             chosen += [
                 text for gain, _, text in gains[::-1][:2] if gain > max(SMALLEST_GAIN, gains[-1][0] / 2)
@@ -91,6 +95,11 @@ class Explanation:
         found = list(dict.fromkeys(chosen))
         common = {word.text for word in self.candidate} & {word.text for word in self.reference}
         return [word for word in found if word not in common] or found
+
+
+def _is_punctuation(word: str) -> bool:
+    """Return whether a word has only punctuation; mathematical signs such as "<" are no punctuation."""
+    return all(unicodedata.category(character).startswith("P") for character in word)
 
 
 def explain(metric: SimLLM, candidate: str, reference: str) -> Explanation:

@@ -26,6 +26,17 @@ def format_count(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
-def format_p_value(value: float) -> str:
-    """Format a p-value with three digits after the point; values below 0.001 become "< .001"."""
-    return "< .001" if value < 0.001 else format_number(value)
+def format_p_value(value: float, sign: bool = False) -> str:
+    """Format a p-value with three digits after the point.
+
+    Values below 0.001 become "< .001", and values above 0.999 become "> .999".
+
+    Args:
+        value: The p-value.
+        sign: Whether any other value begins with a sign, too, such as "= .012".
+    """
+    if value < 0.001:
+        return "< .001"
+    if value > 0.999:
+        return "> .999"
+    return f"{'= ' if sign else ''}{format_number(value)}"

@@ -103,6 +103,12 @@ def test_changing_words_are_in_one_text_only_if_there_are_such_words():
     assert swapped.changing_words == ["sets"]
 
 
+def test_punctuation_is_no_changing_word():
+    side = [word_of("empty", 0.4), word_of(".", 0.9), word_of("<", 0.45)]
+    assert Explanation(0.9, side, [word_of("x", 0.1)], (0, 0), "", 0.1, True).changing_words == ["<", "empty"]
+    assert Explanation(0.9, side[1:2], side[1:2], (0, 0), "", 0.1, True).changing_words == []
+
+
 def test_several_pairs_are_explained_as_one_by_one(model_folder):
     metric = SimLLM(model_folder)
     pairs = [("adds two numbers", "adds numbers"), ("a", "returns the name of the file"), ("x y", "x y")]

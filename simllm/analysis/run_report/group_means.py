@@ -109,6 +109,16 @@ def number_ranges(numbers: Sequence[int]) -> list[str]:
     return [names[bisect_right(starts, number) - 1] for number in numbers]
 
 
+def first_numbers(values: Sequence[str]) -> list[int] | None:
+    """Return the first number of each of n ranges or whole numbers, such as 4 for "4 to 6" and for "4".
+
+    Returns:
+        The n numbers; None if a value is neither a whole number nor a range.
+    """
+    found = [re.fullmatch(r"(-?[0-9]+)( to -?[0-9]+)?", value) for value in values]
+    return None if None in found else [int(match[1]) for match in found if match]
+
+
 def _quartile(ordered: Sequence[int], part: int) -> int:
     """Return a quartile of whole numbers, rounded down.
 

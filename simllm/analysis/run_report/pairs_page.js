@@ -2,6 +2,8 @@
   "use strict";
   const data = JSON.parse(document.getElementById("data").textContent);
   const rowsOnPage = 25;
+  const mostWords = 60; // of a folded text
+  const fewWords = 10; // are not worth folding
   const find = (id) => document.getElementById(id);
   const several = data.systems.length > 1;
   const nameOfSame = (i) => (data.same.length > 1 ? `same ${data.same[i]}` : "same");
@@ -80,15 +82,49 @@
   const normal = (word) => word.toLowerCase().replace(/[^\p{L}\p{M}\p{N}]/gu, "");
   const wordsOf = (text) => new Set(text.split(/\s+/).map(normal).filter(Boolean));
 
+  // The words that changed the meaning are cleaned: in lower-case ASCII, without the punctuation beside them.
+  function isCause(part, causes) {
+    if (!causes.size) return false;
+    const plain = part.normalize("NFKD").replace(/\p{M}/gu, "").toLowerCase();
+    return [plain, ...plain.split(/[^\p{L}\p{N}']+/u)].some((word) => causes.has(word));
+  }
+
   // The words of a text that is cut are not all here, so no word of its pair can be called missing.
-  function marked(text, others, isCut) {
-    const line = element("div", { dir: "auto" });
+  function marked(text, others, isCut, causes) {
     if (!text.trim()) return element("div", { className: "note", textContent: "(empty)" });
-    for (const part of text.split(/(\s+)/)) {
+    const parts = text.split(/(\s+)/).map((part) => {
       const word = normal(part);
-      line.append(word && !isCut && !others.has(word) ? element("mark", { textContent: part }) : part);
-    }
+      const shown = isCause(part, causes) ? element("strong", { className: "cause", textContent: part }) : part;
+      return word && !isCut && !others.has(word) ? element("mark", {}, shown) : shown;
+    });
+    const line = element("div", { dir: "auto" }, ...parts.slice(0, 2 * mostWords)); // words and white space
+    const size = text.trim().split(/\s+/).length;
+    if (size > mostWords + fewWords) fold(line, parts.slice(2 * mostWords), text, size);
     return line;
+  }
+
+  // Hide the end of a long text behind a button, unless the reader searches for something in it.
+  function fold(line, parts, text, size) {
+    const query = state.query.trim().toLowerCase();
+    const hidden = !query || !text.toLowerCase().includes(query);
+    const rest = element("span", { className: "folded", hidden }, ...parts);
+    const button = element("button");
+    const label = () => {
+      button.textContent = rest.hidden ? `show all ${size.toLocaleString("en")} words` : "show less";
+      button.setAttribute("aria-expanded", String(!rest.hidden));
+    };
+    button.onclick = () => {
+      rest.hidden = !rest.hidden;
+      label();
+    };
+    label();
+    line.append(rest, " ", button);
+  }
+
+  // The words that changed the meaning of a pair, in one column of `same`, or in all.
+  function causesOf(pair, name) {
+    const columns = (pair.changedBy ?? []).filter((_, i) => name === undefined || data.same[i] === name);
+    return new Set(columns.flatMap((own) => own ?? []));
   }
 
   function notes(pair) {
@@ -123,7 +159,7 @@
     return `${data.systems[i]}: ${rounded(pair.scores[i])}${same}`;
   }
 
-  const rounded = (value) => (value === null ? "n/a" : value.toFixed(3));
+  const rounded = (value) => (value === null ? "n/a" : value.toFixed(3).replace(/^(-?)0\./, "$1."));
 
   function tableRow(pair) {
     const row = element("tr", { id: `pair-${pair.number}` });
@@ -141,10 +177,11 @@
     const reference = wordsOf(pair.reference);
     const candidates = pair.candidates.flatMap((text, i) => [
       ...(several ? [element("span", { className: "soft", textContent: systemLine(pair, i) })] : []),
-      marked(text, reference, pair.cut),
+      marked(text, reference, pair.cut, causesOf(pair, several ? data.systems[i] : undefined)),
     ]);
     cell("candidate", "text", ...candidates);
-    cell("reference", "text", marked(pair.reference, wordsOf(pair.candidates.join(" ")), pair.cut));
+    const inCandidates = wordsOf(pair.candidates.join(" "));
+    cell("reference", "text", marked(pair.reference, inCandidates, pair.cut, causesOf(pair)));
     cell("note", pair.empty || isChanged(pair) ? "text note" : "text soft", notes(pair));
     return row;
   }
@@ -185,6 +222,7 @@
     find("page").textContent = `page ${state.page + 1} of ${pages}`;
     find("back").disabled = state.page === 0;
     find("next").disabled = state.page === pages - 1;
+    fit();
     find("none").hidden = shown.length > 0;
     find("filter").value = String(filters.indexOf(state.filter));
     find("order").value = String(orders.indexOf(state.order));
@@ -197,6 +235,12 @@
       if (chosen) head.setAttribute("aria-sort", state.order.direction > 0 ? "ascending" : "descending");
       else head.removeAttribute("aria-sort");
     }
+  }
+
+  // Headings stay in view beside a table that is not wider than the screen: only a wider one must scroll.
+  function fit() {
+    const table = document.querySelector(".pairs");
+    find("table").classList.toggle("fits", table.offsetWidth <= find("table").clientWidth);
   }
 
   const say = (text) => { find("status").textContent = text; };
@@ -324,6 +368,7 @@
   find("copy-json").onclick = () => copy("json");
   find("copy-tsv").onclick = () => copy("tsv");
   window.addEventListener("hashchange", goToLink);
+  window.addEventListener("resize", fit);
   select();
   draw();
   goToLink();

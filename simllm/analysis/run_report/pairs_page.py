@@ -14,6 +14,7 @@ from simllm.analysis.comparison import Comparison
 from simllm.analysis.run_report.group_means import (
     LENGTH,
     GroupMean,
+    first_numbers,
     group_means,
     mean_with_interval,
     number_ranges,
@@ -46,7 +47,8 @@ def render_report(run: ScoredRun, command: str, comparison: Comparison | None = 
     length = LENGTH
     while length in run.groups:  # a field of the user's has this name
         length += " (counted)"
-    fields = {**run.groups, length: number_ranges([len(text.split()) for text in run.references])}
+    lengths = [len(text.split()) for text in run.references]
+    fields = {**run.groups, length: number_ranges(lengths)}
     return render(
         Path(__file__).with_name("pairs_page.html"),
         run=run,
@@ -56,6 +58,14 @@ def render_report(run: ScoredRun, command: str, comparison: Comparison | None = 
         distribution=draw_distribution(run),
         scatters=_scatters(run),
         groups={name: group_means(values, run.main) for name, values in fields.items()},
+        trends={
+            **{
+                name: _trend(f"pairs with a larger number of {name}", first_numbers(values), run.main)
+                for name, values in run.groups.items()
+            },
+            length: _trend("longer references", lengths, run.main),
+        },
+        score=_on_the_score(run),
         length=length,
         pairs=format_count(len(run), "pair"),
         choice=describe_choice(run),
@@ -103,15 +113,47 @@ def _on_the_best(comparison: Comparison) -> str:
     text = f"{best.name} has the highest mean score, {format_number(best.mean)}"
     own = [one for one in comparison.differences if best.name in (one.a, one.b)]
     p = max(max(one.bootstrap_p, one.permutation_p) for one in own)
+    shown = f"(p {format_p_value(p, sign=True)})"
     if p < 0.05:
-        return f"{text}. Its lead over every other system is more than chance (p {_p_text(p)})."
-    return f"{text}, but its lead may be chance (p {_p_text(p)})."
+        return f"{text}. Its lead over every other system is more than chance {shown}."
+    return f"{text}, but its lead may be chance {shown}."
 
 
-def _p_text(p: float) -> str:
-    """Format a p-value with the sign before it, such as "= .012" or "< .001"."""
-    text = format_p_value(p)
-    return text if text.startswith("<") else f"= {text}"
+def _on_the_score(run: ScoredRun) -> str:
+    """Write sentences that explain the scores: what they compare, and which scores are high."""
+    text = (
+        "how similar the candidate (the summary to judge) is to the reference (the summary to compare with)."
+    )
+    if run.calibration is None:
+        return f"{text} {'Lower' if run.lower_is_better else 'Higher'} is better."
+    usual = format_number(float(np.median(run.calibration.random)), 2)
+    return (
+        f"{text} The highest score is 1: the texts say the same. Unrelated texts score around {usual}, "
+        "so a score may be negative: the texts have nothing in common."
+    )
+
+
+def _trend(which: str, numbers: Sequence[int] | None, scores: Floats) -> str:
+    """Write a sentence on whether scores rise or fall with the numbers of a field.
+
+    Args:
+        which: The name for pairs with large numbers, such as "longer references".
+        numbers: The field's n numbers; None if its values are no numbers.
+        scores: (n,) main scores.
+
+    Returns:
+        The sentence; empty if there are no numbers, or if the correlation is undefined.
+    """
+    if numbers is None:
+        return ""
+    rank = {number: i for i, number in enumerate(sorted(set(numbers)))}  # the numbers may be very large
+    rho, p = _spearman(np.array([rank[number] for number in numbers], float), scores)
+    if math.isnan(rho):
+        return ""
+    found = f"(Spearman's \u03c1 = {format_number(rho)}, p {format_p_value(p, sign=True)})"
+    if p < 0.05:
+        return f"{which[0].upper()}{which[1:]} score {'higher' if rho > 0 else 'lower'} {found}."
+    return f"There is no sign that {which} score higher or lower {found}."
 
 
 def _on_the_scale(run: ScoredRun) -> list[str]:
@@ -122,14 +164,18 @@ def _on_the_scale(run: ScoredRun) -> list[str]:
     scale, bar = run.calibration, run.unrelated_below
     if scale is None or bar is None:
         return []
-    unrelated = f"{_count_below(run.main, bar)} below {format_number(bar)}, as 95% of random pairs do"
-    if run.any_unrelated.any():
-        unrelated += (
-            ': both texts may be unrelated. To see such pairs, show those that "score like unrelated texts"'
-        )
+    low = int(run.any_unrelated.sum())
+    usual = f"below {format_number(bar)}, as 95% of random pairs do"
+    they = "it scores" if low == 1 else "they score"
+    unrelated = (
+        f"{_share(low, len(run))} may be of unrelated texts: {they} {usual}. "
+        'The filter "score like unrelated texts" shows such pairs.'
+        if low
+        else f"No pair scores {usual}."
+    )
     return [
         f"The mean is above {_percentile_of_mean(scale, run.main)} of the scores of random pairs.",
-        f"{unrelated}.",
+        unrelated,
         f"The mean expected human rating is {scale.rating(run.main).mean():.1f}; {_rating_range(scale)}.",
     ]
 
@@ -186,23 +232,26 @@ def _scatters(run: ScoredRun) -> list[tuple[str, float, str]]:
     if run.has_systems:
         return []
     main, *others = run.scores.items()
-    return [(name, _spearman(main[1], values), draw_scatter(main, (name, values))) for name, values in others]
+    return [
+        (name, _spearman(main[1], values)[0], draw_scatter(main, (name, values))) for name, values in others
+    ]
 
 
-def _spearman(a: Floats, b: Floats) -> float:
-    """Return Spearman's correlation of two metrics, over the pairs that both scored; NaN if it is undefined.
+def _spearman(a: Floats, b: Floats) -> tuple[float, float]:
+    """Return Spearman's correlation of two columns of numbers and its p-value; both NaN if undefined.
 
     Args:
-        a: (n,) scores by one metric; NaN for a pair without a score.
-        b: (n,) scores by the other metric.
+        a: (n,) numbers, such as the scores by one metric. Pairs with NaN in either column do not count.
+        b: (n,) numbers, such as the scores by another metric.
     """
     from scipy.stats import spearmanr
 
     known = ~np.isnan(a) & ~np.isnan(b)
     a, b = a[known], b[known]
     if len(a) < 3 or np.ptp(a) == 0 or np.ptp(b) == 0:
-        return math.nan
-    return float(spearmanr(a, b).statistic)
+        return math.nan, math.nan
+    found = spearmanr(a, b)
+    return float(found.statistic), float(found.pvalue)
 
 
 def _script_data(run: ScoredRun, fields: Mapping[str, Sequence[str]]) -> str:
@@ -258,9 +307,8 @@ def _on_changing_words(run: ScoredRun) -> str:
     which = "" if n == changed else f" among the {changed:,}"
     texts = "pair of texts" if n == 1 else "pairs of texts"
     return (
-        'Without the words after "changed by", both texts more probably have the same meaning. '
-        f"Such words are looked for in {n:,} {texts}{which} whose meaning may have changed: "
-        f"those with the highest scores and at most {LONGEST_EXPLAINED} words in each text. "
+        f'The words after "changed by" are looked for in {n:,} {texts}{which} whose meaning may have '
+        f"changed: those with the highest scores and at most {LONGEST_EXPLAINED} words in each text. "
         "simllm explain finds them for any pair."
     )
 

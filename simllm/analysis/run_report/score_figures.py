@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
 
 from simllm.analysis.run_report.scored_run import ScoredRun
-from simllm.io.svg_figure import BLUE, GREY, style, svg_element
+from simllm.io.svg_figure import BLUE, style, svg_element
 from simllm.metrics.protocol import Floats
 
 COLOURS = (BLUE, "#c1571b", "#4c8c4a", "#7d5ba6", "#b8860b", "#5f6b76", "#a8325e", "#2f7f86")
+RANDOM_PAIRS = "#848e9a"  # a contrast of 3:1 to the light and to the dark background
 _POINTS = 2_000  # in a scatter plot; more only make the page larger
 _FEW_POINTS = 300  # fewer points are drawn larger and darker
 _SEED = 12345
@@ -40,13 +42,15 @@ def draw_distribution(run: ScoredRun) -> str:
         keys: list[tuple[str, Any]] = []  # each name in the legend, and the histogram's shapes
         if run.calibration is not None:
             weights = np.full(len(points), 100 / len(points))
-            drawn = axes.hist(points, bins.tolist(), weights=weights, color=GREY, alpha=0.5)
+            drawn = axes.hist(points, bins.tolist(), weights=weights, color=RANDOM_PAIRS)
             keys.append(("random pairs", drawn[2]))
         for (name, values), colour in zip(known.items(), COLOURS * (1 + len(known) // 8), strict=False):
             weights = np.full(len(values), 100 / max(1, len(values)))
             style_ = {"histtype": "step", "lw": 1.4} if run.has_systems else {"alpha": 0.8}
             drawn = axes.hist(values, bins.tolist(), weights=weights, color=colour, **style_)
             keys.append((name, drawn[2]))
+        axes.xaxis.set_major_formatter(_tick)
+        axes.yaxis.set_major_formatter(_tick)
         axes.set_xlabel("score")
         axes.set_ylabel("% of the pairs")
         # With explicit keys, the legend also has names that begin with an underscore.
@@ -81,8 +85,15 @@ def draw_scatter(first: tuple[str, Floats], second: tuple[str, Floats]) -> str:
         axes = figure.subplots()
         size, alpha = (6, 0.8) if len(known) < _FEW_POINTS else (3, 0.4)
         axes.plot(second[1][known], first[1][known], ".", color=BLUE, ms=size, alpha=alpha, rasterized=True)
+        axes.xaxis.set_major_formatter(_tick)
+        axes.yaxis.set_major_formatter(_tick)
         axes.set_xlabel(second[0])
         axes.set_ylabel(first[0])
         axes.spines[["top", "right"]].set_visible(False)
         figure.set_layout_engine("tight")
     return svg_element(figure)
+
+
+def _tick(value: float, _place: float) -> str:
+    """Format a number at an axis in the style of the page's tables, such as ".2"."""
+    return re.sub(r"^(-?)0\.", r"\1.", f"{value:.6g}")

@@ -116,5 +116,5 @@ def _compare(study: ClassifierStudy) -> Iterator[str]:
         smallest = min(one.p_holm for one in others if one.p_holm is not None)
         yield (
             "No test shows that one classifier is right more often than another (unparsed outputs are wrong; "
-            f"smallest p = {format_p_value(smallest)}). They may still differ."
+            f"smallest p {format_p_value(smallest, sign=True)}). They may still differ."
         )

@@ -121,15 +121,10 @@ def write_conclusions(study: EditStudy) -> list[str]:
             verdict = "significantly" if test.permutation_p < 0.05 else "not significantly"
             text += (
                 f", {verdict} better than {ranked[1].name} ({format_number(ranked[1].mean)}, "
-                f"p {_equals(test.permutation_p)})"
+                f"p {format_p_value(test.permutation_p, sign=True)})"
             )
         sentences.append(text + ".")
     return sentences
-
-
-def _equals(p: float) -> str:
-    shown = format_p_value(p)
-    return shown if shown.startswith("<") else f"= {shown}"
 
 
 @dataclass(frozen=True)

@@ -114,7 +114,7 @@ def write_conclusions(study: MetamorphicStudy) -> list[str]:
 
 def _p(value: float | None) -> str:
     """Format a p-value as "p = .012" or "p < .001"; None becomes "no p-value"."""
-    return "no p-value" if value is None else f"p = {format_p_value(value)}".replace("= <", "<")
+    return "no p-value" if value is None else f"p {format_p_value(value, sign=True)}"
 
 
 def _signed(mean: MeanDifference) -> str:

@@ -324,9 +324,10 @@ def test_systems_stand_beside_each_other(shown, tmp_path):
     other.page.select_option("#order", label="first most above second")
     row = other.page.locator(".pairs tbody tr").first
     assert row.get_attribute("id") == "pair-2"
-    assert "first: 0.900, same 0.900\nadds\nsecond: 0.100, same 0.000\nsubtracts" in row.inner_text()
+    assert "first: .900, same .900\nadds\nsecond: .100, same .000\nsubtracts" in row.inner_text()
     other.page.select_option("#filter", label="meaning may have changed")
     expect(other.page.locator("#status")).to_have_text("1 of 3 pairs")
+    assert other.page.locator(".pairs .cause").count() == 0  # "reads" is not in the texts of "second"
     note = 'second: meaning may have changed; second changed by: "reads"'
     assert other.page.inner_text(".pairs td.note") == note
     assert other.faults() == []
@@ -379,6 +380,9 @@ def test_a_flagged_pair_names_the_words_that_changed_the_meaning(shown, tmp_path
     expect(other.page.locator("#filter option:checked")).to_have_text("meaning may have changed")
     notes = [text.split("; ") for text in other.page.locator("td.note").all_inner_texts()]
     assert notes[0] == ["meaning may have changed", 'changed by: "not"']
+    assert other.page.locator("#pair-1 mark > strong.cause").all_inner_texts() == ["not"]
+    assert other.page.locator(".pairs .cause").count() == 1
+    expect(other.page.locator(".key")).to_contain_text("Without these words, the model thinks")
     assert notes[1][:2] == ["meaning may have changed", "changed by no single word"]
     assert notes[2] == ["meaning may have changed", "1 of 3 reference words missing"]
     other.page.click("#copy-json")
@@ -387,6 +391,70 @@ def test_a_flagged_pair_names_the_words_that_changed_the_meaning(shown, tmp_path
     assert [record["changed by"] for record in records] == ["not", "", ""]
     assert other.faults() == []
     other.page.close()
+
+
+@needs_browser
+def test_changing_words_are_marked_beside_punctuation_accents_and_capitals(shown, tmp_path):
+    run = ScoredRun(
+        ["Caf\u00e9 \u2264 bar (open)!"],
+        {"": ["a < re-open caf\u00e9s"]},
+        {"score": np.ones(1)},
+        same={"score": np.zeros(1)},
+        changed={"score": np.ones(1, bool)},
+        changed_by={"score": {0: ["cafe", "open", "<"]}},
+    )
+    page = tmp_path / "page.html"
+    page.write_text(render_report(run, ""), encoding="utf-8")
+    other = another_page(shown, page)
+    marked = other.page.locator(".pairs .cause").all_inner_texts()
+    assert marked == ["<", "re-open", "Caf\u00e9", "(open)!"]
+    other.page.close()
+
+
+@needs_browser
+def test_long_texts_are_folded_but_found_and_printed(shown, tmp_path):
+    long = " ".join(f"word{i}" for i in range(100))
+    run = ScoredRun([long, "short"], {"": ["a", "b"]}, {"score": np.array([0.1, 0.2])})
+    page = tmp_path / "page.html"
+    page.write_text(render_report(run, ""), encoding="utf-8")
+    other = another_page(shown, page)
+    end = other.page.get_by_text("word99")
+    expect(other.page.get_by_text("word59")).to_be_visible()
+    expect(end).to_be_hidden()
+    other.page.emulate_media(media="print")
+    expect(end).to_be_visible()
+    other.page.emulate_media(media="screen")
+    other.page.get_by_role("button", name="show all 100 words").click()
+    expect(end).to_be_visible()
+    other.page.get_by_role("button", name="show less").click()
+    expect(end).to_be_hidden()
+    other.page.fill("#query", "word99")
+    expect(end).to_be_visible()
+    expect(other.page.locator("#status")).to_have_text("1 of 2 pairs")
+    assert other.faults() == []
+    other.page.close()
+
+
+@needs_browser
+def test_the_headings_of_the_table_stay_in_view(page):
+    page.set_viewport_size({"width": 1280, "height": 900})
+    page.locator(".pairs tbody tr").nth(20).scroll_into_view_if_needed()
+    head = page.get_by_role("button", name="rouge-l")
+    expect(head).to_be_in_viewport()
+    head.click()
+    expect(page.locator("th[aria-sort=ascending]")).to_have_text("rouge-l")
+    page.set_viewport_size({"width": 1100, "height": 900})
+
+
+@needs_browser
+def test_a_phone_shows_all_columns_of_the_groups(page):
+    page.set_viewport_size({"width": 390, "height": 900})
+    region = page.get_by_role("region", name="Groups by language")
+    assert region.evaluate("region => region.scrollWidth <= region.clientWidth")
+    assert "verdict" in region.locator("td[data-name=verdict]").first.evaluate(
+        "cell => getComputedStyle(cell, '::before').content"
+    )
+    page.set_viewport_size({"width": 1100, "height": 900})
 
 
 @needs_browser

@@ -18,7 +18,7 @@ from simllm.analysis.run_report.pair_sample import (
     describe_choice,
     number_of_explained,
 )
-from simllm.analysis.run_report.score_figures import draw_distribution
+from simllm.analysis.run_report.score_figures import RANDOM_PAIRS, draw_distribution
 from simllm.metric import SimLLM
 
 
@@ -126,6 +126,26 @@ def test_the_legend_has_all_systems(recwarn):
     assert not recwarn.list  # the font of matplotlib lacks some glyphs, but the browser has them
 
 
+def contrast(first, second):
+    """Return the contrast of two colours such as "#ffffff", from 1 to 21, as WCAG defines it."""
+
+    def luminance(colour):
+        parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+        linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+        return np.dot(linear, [0.2126, 0.7152, 0.0722])
+
+    low, high = sorted(map(luminance, (first, second)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def test_the_distribution_has_contrast_and_numbers_without_a_zero(default_metric):
+    figure = draw_distribution(run_of(40, calibration=default_metric.calibration))
+    assert contrast(RANDOM_PAIRS, "#ffffff") > 3
+    assert f"fill: {RANDOM_PAIRS}" in figure
+    assert {">.2</text>", ">1</text>"} <= set(re.findall(">[^<>]*</text>", figure))
+    assert ">0." not in figure
+
+
 def items(page):
     """Return the sentences at the top of a page."""
     return re.findall("<li>(.*?)</li>", page)
@@ -168,6 +188,43 @@ def test_the_scores_of_each_system_are_put_into_words(default_metric):
     assert f"The mean expected human rating is {rating:.1f}. 2 pairs (67%) score below ." in sentences[2]
     assert sentences[3].startswith("95% of random pairs score below .")
     assert f"from {scale.ratings[0]:.1f} to {scale.ratings[-1]:.1f}" in sentences[4]
+
+
+def test_a_sentence_counts_the_pairs_that_may_be_unrelated(default_metric):
+    scores = {"score": np.array([0.9, 0.0, 0.1])}
+    run = ScoredRun(["a"] * 3, {"": ["b"] * 3}, scores, calibration=default_metric.calibration)
+    page = render_report(run, "")
+    assert items(page)[2].startswith("2 pairs (67%) may be of unrelated texts: they score below .")
+    assert [pair.get("unrelated") for pair in data_of(page)["pairs"]] == [None, True, True]
+    assert "Unrelated texts score around -.0" in page
+    high = dataclasses.replace(run, scores={"score": np.full(3, 0.9)})
+    assert items(render_report(high, ""))[2].startswith("No pair scores below .")
+
+
+@pytest.mark.parametrize(
+    ("scores", "expected"),
+    [
+        (range(20), "Longer references score higher (Spearman&#39;s \u03c1 = 1.000, p &lt; .001)."),
+        (range(20, 0, -1), "Longer references score lower (Spearman&#39;s \u03c1 = -1.000, p &lt; .001)."),
+        ([1, 2] * 10, "There is no sign that longer references score higher or lower (Spearman&#39;s"),
+    ],
+)
+def test_a_sentence_says_whether_scores_rise_with_the_length_and_with_numbers(scores, expected):
+    references = ["word " * (i + 1) for i in range(20)]
+    groups = {"stars": [f"{i} to {i + 1}" for i in range(20)], "name": ["a", "1"] * 10}
+    run = ScoredRun(references, {"": references}, {"score": np.array(scores, float)}, groups=groups)
+    page = render_report(run, "")
+    assert f"<p>{expected}" in page
+    assert page.count("with a larger number of stars score") == 1
+    assert "number of name" not in page
+
+
+def test_a_field_with_huge_or_equal_numbers_is_compared_or_left_out():
+    groups = {"size": [str(10**400 + i) for i in range(5)], "one": ["7"] * 5}
+    run = ScoredRun(["a"] * 5, {"": ["b"] * 5}, {"score": np.arange(5) / 5}, groups=groups)
+    page = render_report(run, "")
+    assert "Pairs with a larger number of size score higher" in page
+    assert "number of one" not in page
 
 
 def flagged_run(pairs, metric):

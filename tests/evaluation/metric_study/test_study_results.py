@@ -45,8 +45,13 @@ def test_numbers_are_formatted_as_in_papers():
     assert [format_p_value(value) for value in (1e-9, 0.0123, 1.0, math.nan)] == [
         "< .001",
         ".012",
-        "1.000",
+        "> .999",
         "n/a",
+    ]
+    assert [format_p_value(value, sign=True) for value in (1e-9, 0.0123, 1.0)] == [
+        "< .001",
+        "= .012",
+        "> .999",
     ]
 
 
