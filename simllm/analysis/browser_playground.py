@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterable
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from simllm.analysis.explanation import SMALLEST_GAIN
 from simllm.errors import InputError
 from simllm.io import files, folders
+from simllm.io.packaged_folder import find_packaged
 from simllm.metric import SimLLM
 from simllm.model.browser_model import write_browser_model
 from simllm.scoring.scores import SAME, SIMILAR
@@ -86,12 +86,7 @@ def page_folder() -> Path:
     Raises:
         InputError: Neither the package nor the checkout has the page.
     """
-    installed = Path(str(resources.files("simllm"))) / "playground_page"
-    checkout = Path(__file__).parents[2] / "docs" / "playground"
-    for folder in (installed, checkout):
-        if folder.is_dir():
-            return folder
-    raise InputError(f"no page of the playground in {installed} or {checkout}")
+    return find_packaged("playground_page", "docs/playground", "page of the playground")
 
 
 def _unicode_classes() -> dict[str, str]:

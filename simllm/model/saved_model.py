@@ -16,7 +16,6 @@ import json
 import os
 import shutil
 from dataclasses import asdict, dataclass, field
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +26,7 @@ from torch import Tensor
 
 from simllm.errors import InputError
 from simllm.io import files, folders
+from simllm.io.packaged_folder import find_packaged
 from simllm.io.strict_loading import build, read_json
 from simllm.model.encoder import Encoder
 from simllm.model.meaning_head import MeaningHead
@@ -325,9 +325,4 @@ def default_model() -> Path:
     Raises:
         InputError: Neither the package nor the checkout has a model folder.
     """
-    installed = Path(str(resources.files("simllm"))) / "default_model"
-    checkout = Path(__file__).parents[2] / "checkpoints" / "default"
-    for folder in (installed, checkout):
-        if folder.is_dir():
-            return folder
-    raise InputError(f"no default model in {installed} or {checkout}; name a model folder")
+    return find_packaged("default_model", "checkpoints/default", "default model")

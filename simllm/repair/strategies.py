@@ -26,8 +26,8 @@ class Round:
             after the first one is skipped if no such help is available for the item.
         keeps_history: Whether the messages follow those of earlier rounds. Otherwise, they begin a new
             conversation.
-        repeats: Whether the round may be repeated if more rounds are wanted than the strategy has. Only used
-            for the last round of a strategy.
+        repeats: True if the last round of a strategy may be repeated, to have more rounds than the strategy
+            lists. Other rounds do not use this.
     """
 
     messages: tuple[str, ...]

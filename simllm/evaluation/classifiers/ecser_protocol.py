@@ -111,8 +111,9 @@ def evaluate(
             compared by this metric.
         alpha: The significance level.
         bins: The number of bins for calibration.
-        matrices: Further classifiers, of which only the confusion matrix is known: a dict from the name to
-            the numbers of true positives, false positives, false negatives and true negatives.
+        matrices: The confusion matrices of further classifiers, whose predictions are not known: a dict
+            from the name to the numbers of true positives, false positives, false negatives and true
+            negatives.
 
     Raises:
         InputError: An argument or a column is wrong.

@@ -114,7 +114,7 @@ def _field(items: Mapping[str, dict[str, Any]], draw: Draw, name: str) -> Any:
 
 @dataclass(frozen=True)
 class OutputAgreement:
-    """How similar a tool's answers about the same item are. The similarities are means over items.
+    """Mean similarities of a tool's answers about the same item. The means are over items.
 
     Attributes:
         items: The number of items.

@@ -45,7 +45,7 @@ class ItemOutcome:
 
     @property
     def is_balanced(self) -> bool:
-        """Whether the item has at least one success and one failure, on original and variant together.
+        """True if the item has a success and a failure, on original and variant together.
 
         The published study (see `published_analysis`) keeps only such items.
         """

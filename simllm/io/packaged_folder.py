@@ -1,0 +1,27 @@
+"""Search for folders that come with simllm: in the installed package, or in the source checkout."""
+
+from __future__ import annotations
+
+from importlib import resources
+from pathlib import Path
+
+from simllm.errors import InputError
+
+
+def find_packaged(installed_name: str, in_checkout: str, content: str) -> Path:
+    """Return the path of a folder that comes with simllm.
+
+    Args:
+        installed_name: The name of the folder in the installed package.
+        in_checkout: The path of the folder in the source checkout.
+        content: What the folder holds, for the error message.
+
+    Raises:
+        InputError: Neither the package nor the checkout has the folder.
+    """
+    package = Path(str(resources.files("simllm")))
+    installed, checkout = package / installed_name, package.parent / in_checkout
+    for folder in (installed, checkout):
+        if folder.is_dir():
+            return folder
+    raise InputError(f"no {content} in {installed} or {checkout}")
