@@ -382,7 +382,9 @@ def test_a_flagged_pair_names_the_words_that_changed_the_meaning(shown, tmp_path
     assert notes[0] == ["meaning may have changed", 'changed by: "not"']
     assert other.page.locator("#pair-1 mark > strong.cause").all_inner_texts() == ["not"]
     assert other.page.locator(".pairs .cause").count() == 1
-    expect(other.page.locator(".key")).to_contain_text("Without these words, the same meaning is more probable")
+    expect(other.page.locator(".key")).to_contain_text(
+        "Without these words, the same meaning is more probable"
+    )
     assert notes[1][:2] == ["meaning may have changed", "changed by no single word"]
     assert notes[2] == ["meaning may have changed", "1 of 3 reference words missing"]
     other.page.click("#copy-json")
