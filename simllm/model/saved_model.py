@@ -15,7 +15,7 @@ import hashlib
 import json
 import os
 import shutil
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -250,12 +250,14 @@ def save(
         info: The content of `simllm.json`.
         card: The model card, in Markdown.
         dtype: The number type of the stored weights.
-        head: The network that predicts whether two texts have the same meaning; None if the model has none.
-            `info.meaning` must describe this network.
+        head: The network that predicts whether two texts have the same meaning. `info.meaning` must describe
+            this network. None if the model has no such network; then `info.meaning` is not saved.
 
     Raises:
         InputError: The folder cannot be written, or simllm did not write the existing folder.
     """
+    if head is None:
+        info = replace(info, meaning=None)
     state = {
         transformers_name(name): tensor.detach().to("cpu", dtype).contiguous()
         for name, tensor in encoder.state_dict().items()

@@ -98,6 +98,13 @@ def test_a_folder_with_a_head_loads_as_it_was_saved(head_folder, model_folder):
     assert len(modes) == 1
 
 
+def test_a_folder_saved_without_its_head_loads(head_folder, tmp_path):
+    loaded = saved_model.load(head_folder)
+    saved_model.save(tmp_path / "model", loaded.encoder, loaded.tokenizer, loaded.info, "")
+    again = saved_model.load(tmp_path / "model")
+    assert (again.head, again.info.meaning) == (None, None)
+
+
 def test_the_head_is_in_the_signature(head_folder, model_folder, tmp_path):
     signature = SimLLM(head_folder).signature
     assert f"|head:{saved_model.load(head_folder).head_hash}" in signature
