@@ -35,9 +35,9 @@ class Word:
         contribution: What the word adds to the score of the two texts.
         match: The most similar word of the other text.
         similarity: Cosine between the word and its match, from -1 to 1.
-        same_without: Probability that the two texts have the same meaning if this word is left out,
-            alone or together with its match (the larger of the two probabilities). None if the model
-            cannot estimate probabilities.
+        same_without: Probability that the two texts have the same meaning if this word is left out. It is
+            computed twice: without the word alone, and without the word and its match. The larger value
+            is used. None if the model cannot estimate probabilities.
     """
 
     text: str
@@ -73,8 +73,8 @@ class Explanation:
     def changing_words(self) -> list[str]:
         """Find the words that change the meaning: without them, the texts more probably mean the same.
 
-        A word that is in both texts is found only if no word of one text alone is found. Punctuation is
-        never found.
+        If some of the words found are in only one of the texts, those that are in both texts are left out.
+        Punctuation is never found.
 
         Returns:
             Up to two words of the candidate and up to two words of the reference; empty if the model cannot
@@ -162,10 +162,12 @@ def _contributions(
 
     Args:
         whole: For each of the two texts, (L, D) hidden states of its L tokens, <s> and </s> included.
-        spelled: For each of the two texts, its words as `_words` returns them.
+        spelled: For each of the two texts, its words. Each word has its text, and the slice of the L - 2
+            tokens between <s> and </s> that form the word.
 
     Returns:
-        The score; the words of both texts; what <s> and </s> of each text contribute.
+        The score. The words of the candidate and those of the reference, with their contributions. The sum
+        of the contributions of <s> and </s>, for the candidate and for the reference.
     """
     means = [states.mean(0) for states in whole]
     scale = np.linalg.norm(means[0]) * np.linalg.norm(means[1])
@@ -219,10 +221,13 @@ def _with_probabilities(metric: SimLLM, explanations: Sequence[Explanation]) -> 
 
 
 def _pairs_without_words(explanation: Explanation) -> list[tuple[str, str]]:
-    """Leave out each word of an explanation, first of the candidate, then of the reference.
+    """Make two pairs of texts for each word of an explanation, in which the word is left out.
+
+    The first pair lacks only the word. The second pair also lacks the word's match in the other text.
 
     Returns:
-        Two pairs of texts for each word: without the word, and without the word and its match.
+        The pairs for the words of the candidate, then those for the words of the reference. In each pair, the
+        text that had the word comes first, and the other text second.
     """
     sides = [explanation.candidate, explanation.reference]
     texts = [[word.text for word in side] for side in sides]

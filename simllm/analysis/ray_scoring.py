@@ -33,10 +33,10 @@ class RayScoring:
     def __call__(
         self, settings: ShardSettings, shards: Sequence[Shard]
     ) -> Iterator[tuple[Shard, dict[str, Any]]]:
-        """Score shards: input files of text pairs, each with the path of its table of scores.
+        """Score shards, and write a table of scores for each: a shard is an input file of text pairs.
 
         If the cluster loses a machine, actors (worker processes) on other machines score that machine's
-        files.
+        shards.
 
         Args:
             settings: The settings for reading, scoring and writing the text pairs.

@@ -182,7 +182,7 @@ def score_shards(
 
 
 def _plan(sources: Sequence[Path], folder: Path, format_: str) -> list[Shard]:
-    """Assign a table in the output folder to each input file.
+    """Choose the path of the output table for each input file.
 
     Raises:
         InputError: Two tables would have the same name, or a table would be named `summary.json`.

@@ -56,10 +56,11 @@ def add_code_options(command: argparse.ArgumentParser) -> None:
 
 
 def with_code_options(names: Iterable[str], options: argparse.Namespace) -> list[str]:
-    """Add the values of options, as arguments, to the names of the metrics that these options are for.
+    """Append the values of two options to the names of metrics, such as "rpsr=5000".
 
-    For example, `--as-published` turns "lemod" into "lemod=as-published", and `--largest-tree 5000` turns
-    "rpsr" into "rpsr=5000". A name that already has an argument stays unchanged.
+    Some metrics for code have an argument, which stands after "=" in the name. The option `--as-published`
+    turns "lemod" into "lemod=as-published", and `--largest-tree 5000` turns "rpsr" into "rpsr=5000". Names
+    that already have an argument, and names of other metrics, stay unchanged.
 
     Args:
         names: The names of the metrics.

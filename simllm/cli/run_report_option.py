@@ -1,7 +1,7 @@
 """The options `--report` and `--group-by` of commands that score text pairs.
 
 With `--report`, a command also writes an HTML page that shows the scored pairs. `--group-by` names fields of
-the input; the page shows the mean scores of the groups of pairs that have equal values in a field.
+the input. Pairs with equal values in a field form a group, and the page shows the mean score of each group.
 """
 
 from __future__ import annotations
@@ -165,9 +165,9 @@ def write(
         comparison: The comparison of the systems; None for a single system.
 
     Raises:
-        InputError: The values of `--group-by` are not as many as the pairs. The reason is that the input file
-            was changed while it was read: once for these values, and once for the pairs. Or another program
-            has written the report's file since `check`.
+        InputError: The input file was changed while it was read, so that the number of values for
+            `--group-by` differs from the number of pairs. Or another program has written the report's file
+            since `check`.
     """
     from simllm.analysis.run_report import render_report
 

@@ -121,9 +121,10 @@ class Repository:
         return self._head
 
     def tags(self, limit: int) -> list[str]:
-        """Return the hashes of the git objects that up to `limit` tags point to, newest tag first.
+        """Return the hashes of the git objects that the tags point to, newest first.
 
-        If the repository has more tags, they are sorted by date, and tags at equal steps are chosen.
+        If the repository has more than `limit` tags, `limit` of them are chosen, at equal steps in the list
+        sorted by date. Tags whose object has no date are left out.
         """
         tags = {name: sha for name, sha in self._packed.items() if name.startswith("refs/tags/")}
         for file in regular_files(self._location.common / "refs" / "tags"):

@@ -207,7 +207,7 @@ def _is_ignored_node(node: Node, node_type: str, language: str) -> bool:
 def _breaks_as_written(tokens: Iterable[_Token]) -> Iterator[bool]:
     """Yield for each token whether it begins a new line of the normal form, in a language without braces.
 
-    A token begins a new line if it does so in the text.
+    The line breaks are those of the original text: a token begins a new line if it begins one there.
     """
     row = -1
     for _, node, _, _ in tokens:

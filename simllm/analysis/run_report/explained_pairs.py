@@ -17,18 +17,18 @@ _LONGEST_TOKENS = 64  # guards against words of very many tokens
 def find_changing_words(metrics: Mapping[str, SimLLM], run: ScoredRun) -> dict[str, dict[int, list[str]]]:
     """Find the words that changed the meaning, as `simllm explain` does, for a few pairs of a report.
 
-    Of the pairs whose meaning may have changed, those with the highest scores are explained: one in 200 of
-    all n pairs, but at least 10 and at most 25. They are the first pairs of the report's view "meaning may
-    have changed". Longer texts than 30 words are left out.
+    The words are searched for in pairs whose meaning may have changed, as `run.changed` says. Pairs with high
+    scores come first. Pairs with a text of more than 30 words are skipped. Because the search is slow, it
+    stops after `number_of_explained(n)` pairs, which is 10 to 25. A pair counts once for each column.
 
     Args:
-        metrics: A dict from the name of a column of `run.changed` to the metric that made its scores. Metrics
-            that cannot be explained word by word are left out.
+        metrics: A dict from the name of a column of scores to the metric that computed the scores. A column
+            is ignored if it is not in `run.changed`, or if its scores cannot be explained word by word.
         run: n scored pairs.
 
     Returns:
-        A dict from the name of each column to a dict from the index of a pair to its words. The list of words
-        is empty if no single word changes the meaning.
+        A dict from the name of each column that is not ignored to a dict from the index of a pair to the
+        words that changed its meaning. The list of words is empty if no single word changed the meaning.
     """
     usable = {
         name: metric
@@ -56,5 +56,11 @@ def find_changing_words(metrics: Mapping[str, SimLLM], run: ScoredRun) -> dict[s
 
 
 def _texts(run: ScoredRun, name: str, i: int) -> tuple[str, str]:
-    """Return the candidate and the reference of pair `i` (counted from 0) whose scores stand in a column."""
+    """Return the candidate and the reference of pair `i` (counted from 0).
+
+    Args:
+        run: The scored pairs.
+        name: The column of `run.scores`. With several systems, this is the system that wrote the candidate.
+        i: The index of the pair.
+    """
     return run.candidates[name if run.has_systems else ""][i], run.references[i]

@@ -137,7 +137,7 @@ def _order(name: str) -> tuple[float, str]:
 
 
 def _welch(a: Floats, b: Floats) -> float:
-    """Return the p-value of Welch's t-test of two samples; 1 if neither sample has different values.
+    """Return the p-value of Welch's t-test of two samples; 1 if the values in each sample are all equal.
 
     Args:
         a: The first sample; NaN values do not count.

@@ -62,9 +62,9 @@ def describe_choice(run: ScoredRun) -> str:
 
 
 def number_of_explained(n: int) -> int:
-    """Return for how many of n pairs the report names the words that changed the meaning.
+    """Return the number of pairs, out of n, for which the report names the words that changed the meaning.
 
-    The number is one in 200 pairs, at least 10 and at most 25, which is one page of the table. To explain a
-    pair takes about as long as to score 30 pairs.
+    It is n / 200, but at least 10 and at most 25. The table shows 25 pairs on one page. The number is small
+    because finding the words of a pair takes about as long as scoring 30 pairs.
     """
     return min(max(10, n // 200), 25)

@@ -134,11 +134,11 @@ def _on_the_score(run: ScoredRun) -> str:
 
 
 def _trend(which: str, numbers: Sequence[int] | None, scores: Floats) -> str:
-    """Write a sentence on whether scores rise or fall with the numbers of a field.
+    """Write a sentence on whether pairs with larger numbers in a field score higher or lower.
 
     Args:
-        which: The name for pairs with large numbers, such as "longer references".
-        numbers: The field's n numbers; None if its values are no numbers.
+        which: The subject of the sentence: pairs with large numbers, such as "longer references".
+        numbers: The numbers in the field, one for each of n pairs; None if the field has no numbers.
         scores: (n,) main scores.
 
     Returns:
@@ -203,7 +203,7 @@ def _percentile_of_mean(scale: ScoreScale, values: Floats) -> str:
 
 
 def _count_below(values: Floats, bar: float) -> str:
-    """Begin a sentence on how many of (n,) scores are below a bar, such as "12 pairs (3%) score"."""
+    """Write the start of a sentence on how many of (n,) scores are below a bar: "12 pairs (3%) score"."""
     low = int((values < bar).sum())
     if low == 0:
         return "No pair scores"
@@ -255,11 +255,13 @@ def _spearman(a: Floats, b: Floats) -> tuple[float, float]:
 
 
 def _script_data(run: ScoredRun, fields: Mapping[str, Sequence[str]]) -> str:
-    """Return the pairs that the page shows as JSON, escaped for a script element of an HTML page.
+    """Format the data of the report as JSON, escaped for a script element of the HTML page.
+
+    The data are the pairs that the page shows, and the names of the columns, systems and fields.
 
     Args:
         run: n scored pairs.
-        fields: For each field's name, its n values. The page can filter pairs by them.
+        fields: A dict from each field's name to its n values, by which the page can filter the pairs.
     """
     chosen = choose_pairs(run)
     data = {
@@ -314,11 +316,12 @@ def _on_changing_words(run: ScoredRun) -> str:
 
 
 def _changed_by(run: ScoredRun, i: int) -> dict[str, Any]:
-    """Return the words that changed the meaning of pair `i`, for each column of `run.changed`.
+    """Return the words that changed the meaning of pair `i`, as part of the pair's JSON object.
 
     Returns:
-        A dict with the key "changedBy", or an empty dict if the words of the pair were not looked for. A
-        column for which they were not looked for has null in place of its words.
+        A dict with the key "changedBy". Its value is a list with one element for each column of
+        `run.changed`: the words, or None if no words were looked for in this column. If no words were looked
+        for in any column, the dict is empty.
     """
     words = [run.changed_by.get(name, {}).get(i) for name in run.changed]
     return {} if all(own is None for own in words) else {"changedBy": words}
@@ -330,7 +333,7 @@ def _is_cut(run: ScoredRun, i: int) -> bool:
 
 
 def _exact_id(value: Any) -> Any:
-    """Return a pair's id for the page. JavaScript rounds whole numbers from 2^53, so they become texts."""
+    """Return a pair's id for the page. Whole numbers from 2^53 on become text, as JavaScript rounds them."""
     return str(value) if isinstance(value, int) and abs(value) >= 2**53 else value
 
 

@@ -74,7 +74,7 @@ class ScoredRun:
 
     @property
     def ranking(self) -> Floats:
-        """(n,) main scores for sorting: the median replaces NaN, which pairs without a score have."""
+        """(n,) main scores for sorting. Pairs without a score (NaN) get the median of the other scores."""
         known = self.main[~np.isnan(self.main)]
         return np.nan_to_num(self.main, nan=float(np.median(known)) if len(known) else 0.0)
 
@@ -100,7 +100,7 @@ class ScoredRun:
 
     @cached_property
     def unrelated_below(self) -> float | None:
-        """The score below which 95% of random pairs score; None if there is no calibration."""
+        """The 95th percentile of the scores of random pairs; None if there is no calibration."""
         if self.calibration is None:
             return None
         scores = self.calibration.random  # at evenly spaced percentiles
@@ -108,7 +108,7 @@ class ScoredRun:
 
     @cached_property
     def any_unrelated(self) -> NDArray[np.bool_]:
-        """(n,) bool, true if any candidate scores below `unrelated_below`; both texts may be unrelated."""
+        """(n,) bool, true if any candidate scores below `unrelated_below`, as most random pairs do."""
         bar = -np.inf if self.unrelated_below is None else self.unrelated_below
         return _any([values < bar for values in (self.scores.values() if self.has_systems else [self.main])])
 

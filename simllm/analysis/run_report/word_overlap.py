@@ -1,4 +1,7 @@
-"""Share of common words of two texts, by the rule that the page of a report uses to mark words."""
+"""Word overlap of two texts: the number of their common words, divided by that of all their words.
+
+The script of a report's page marks common words. This module splits and compares words as that script does.
+"""
 
 from __future__ import annotations
 

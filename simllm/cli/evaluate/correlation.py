@@ -83,7 +83,10 @@ def _pair_table(rows: Sequence[MetricCorrelation]) -> Table:
 
 
 def _system_table(rows: Sequence[SystemCorrelation]) -> Table:
-    """Make a table with a row for each metric: the correlation of systems' mean scores and mean ratings."""
+    """Make the table of correlations between systems' mean scores and mean ratings.
+
+    It has a row for each metric. A system is a source of candidates.
+    """
     return Table(
         columns=("metric", "pearson", "spearman", "kendall"),
         rows=[(row.metric, row.pearson, row.spearman, row.kendall) for row in rows],

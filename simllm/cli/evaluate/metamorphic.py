@@ -150,10 +150,10 @@ def _read_items(options: argparse.Namespace) -> dict[str, dict[str, Any]]:
 
 
 def _check_judged_by(options: argparse.Namespace, items: dict[str, dict[str, Any]]) -> None:
-    """Check that each item has the field that a tool's answers about the item are compared with.
+    """Check that each item has the field by which a tool's answers are judged.
 
-    With `--threshold`, this is the field `reference`, against which a metric scores each answer. Otherwise,
-    this is the field `label`, which an answer must equal.
+    With `--threshold`, this is the field `reference`: a metric scores each answer against this text.
+    Otherwise, it is the field `label`: an answer is right if it equals the label.
 
     Args:
         options: The parsed options of the command.

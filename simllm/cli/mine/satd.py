@@ -42,10 +42,10 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Run `simllm mine satd` with the parsed options: search repositories, and write the changes found.
+    """Run `simllm mine satd` with the parsed options: search repositories, and write the commits found.
 
     Each line of the output file is an item: a JSON object with a deleted comment such as "TODO: handle
-    errors", and the comment's function before and after the change.
+    errors", and the code of the function with this comment, before and after the commit.
     """
     if options.output is None:
         raise InputError("expected -o FILE, to write the items to")

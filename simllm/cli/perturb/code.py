@@ -117,11 +117,14 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _check_proof(options: argparse.Namespace) -> None:
-    """Check that the options for proofs (`--prove`, `--unsafe`) can be used together and with the input.
+    """Check that `--prove`, `--unsafe` and `--parallel` fit each other and the input.
+
+    The option `--prove` tests whether rewritten code behaves like the original code. Its value is `inputs`
+    for JSON lines (the code is run on random inputs), or a command, such as a test suite, for a folder.
 
     Raises:
-        InputError: An option cannot be used with another option or with the input, such as `--unsafe` without
-            `--prove`. Or `--parallel` is not positive.
+        InputError: An option does not fit another option or the input, such as `--unsafe` without `--prove`.
+            Or `--parallel` is not positive.
     """
     if options.prove is None:
         if options.unsafe:
@@ -168,8 +171,8 @@ def _prove_folder(options: argparse.Namespace, variant: Path) -> None:
         variant: The folder with the rewritten files.
 
     Raises:
-        InputError: The command cannot be started or fails on the original folder. Or it fails only on the
-            rewritten folder; this refutes that the rewritten files behave like the original files.
+        InputError: The command cannot be started, or fails on the original folder. Or the command fails only
+            on the rewritten folder, so the rewritten files behave differently.
     """
     from simllm.perturb.code.proof import prove_by_command
 
@@ -221,7 +224,8 @@ def _print(counts: VariantCounts, rules: Iterable[str]) -> None:
 
     - for each rule, the places in the code that it rewrote, and the places that it skipped;
     - for each state, such as "unchanged", the variants (rewritten files or functions) in this state;
-    - for each verdict, such as "proven", the proofs with this verdict;
+    - for each verdict, such as "proven", the proofs with this verdict (a proof is a test of whether a variant
+      behaves like the original code);
     - the deliberately wrong variants that were run, and those among them that the proofs detected.
     """
     print(f"{'rule':<18}{'rewritten':>11}{'skipped':>9}", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""The commands `simllm repair …`, which let language models repair code, and judge the repaired code."""
+"""The commands `simllm repair …`, which let language models repair code, and test the repaired code."""
 
 from simllm.cli.repair import import_, report, run, sandbox
 

@@ -1,4 +1,7 @@
-"""`simllm repair run`: let a language model repair programs in several rounds, and judge its replies."""
+"""`simllm repair run`: let a language model repair programs in several rounds, and test each reply.
+
+With `--judge`, the model writes summaries of code instead, and a metric scores each reply.
+"""
 
 from __future__ import annotations
 

@@ -191,10 +191,10 @@ def text(node: Node) -> str:
 
 
 def path_to_type(path: NodePath, types: frozenset[str]) -> NodePath | None:
-    """Find the innermost node on a path of syntax nodes that has one of the given types.
+    """Find the innermost node of one of the given types on a path from the root of a syntax tree.
 
-    The node must begin at the same byte of the source as the last node of the path. For example, from the
-    first word of a method, the function finds the node of the whole method.
+    Only nodes that begin at the same byte of the source as the last node of the path are considered. For
+    example, if the path ends at the first word of a method, the node of the whole method is found.
 
     Args:
         path: The nodes from the root of a syntax tree down to some node.

@@ -195,11 +195,11 @@ def _same_function(function: FileFunction, before: ParsedFile, after: ParsedFile
 
 
 def _start_of_reference(function: FileFunction, before: ParsedFile, after: ParsedFile) -> int:
-    """Find the byte of the new file at which `Repayment.reference`, the code of a function, begins.
+    """Return the first byte of `Repayment.reference`: a function's code after the commit.
 
-    The commit deleted a comment above the function. If a new comment stands there now, the code begins with
-    the new comment, which may replace the deleted comment. Otherwise, the code begins with the function. A
-    comment is new if no comment in the old file has the same words.
+    The commit deleted a comment above the function. The code begins with the function, or with a new comment
+    above the function, which may replace the deleted one. A comment is new if no comment in the file before
+    the commit has the same words.
 
     Args:
         function: The function after the commit.
@@ -207,7 +207,7 @@ def _start_of_reference(function: FileFunction, before: ParsedFile, after: Parse
         after: The file after the commit.
 
     Returns:
-        The offset of this byte, counted from 0.
+        The offset in the file after the commit, in bytes from its beginning.
     """
     above = after.comment_above(function)
     is_new = above and _words(above) not in map(_words, before.comments)

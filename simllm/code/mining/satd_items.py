@@ -115,9 +115,10 @@ class SatdMining:
             yield
 
     def judge(self, endpoint: ChatEndpoint) -> Iterator[None]:
-        """Ask a model whether each change that was found has repaid the technical debt.
+        """Ask a model whether each change repays the technical debt that its deleted comment admits.
 
-        The answers are stored in the partial file. Only changes that fulfil all rules are asked about.
+        Only changes that fulfil all rules are asked about. The answers are stored in the partial file (the
+        intermediate results of the run).
 
         Args:
             endpoint: The server with the model.

@@ -63,9 +63,8 @@ def draw_calibration(study: ClassifierStudy) -> str | None:
 def draw_curves(study: ClassifierStudy) -> str | None:
     """Draw ROC and precision-recall curves, and return the SVG; None if there are more than two classes.
 
-    At most eight classifiers are drawn. Each has a dot in both plots. The dot shows the recall of the
-    predicted labels, and their false positive rate or their precision. A classifier without scores has no
-    curves.
+    At most eight classifiers are drawn. In each of the two plots, a classifier has a curve, computed from its
+    scores, and a dot, computed from its predicted labels. A classifier without scores has only the dots.
     """
     if len(study.labels) != 2:
         return None

@@ -33,7 +33,8 @@ class Calibration:
         log_loss: The mean negative log-likelihood of the true classes, in nats. None if the probabilities
             are the confidence in the predicted labels.
         expected_if_calibrated: The ECE that a calibrated classifier would have by chance: the mean ECE over
-            many sets of random labels, which have the given probabilities. None if it was not computed.
+            many sets of labels, drawn at random with the predicted probabilities. None if it was not
+            computed.
         p: The share of these sets of random labels whose ECE is at least as large as `ece`; None if it was
             not computed.
     """

@@ -338,7 +338,10 @@ def _measure_matrix(name: str, cells: Sequence[int], labels: Sequence[str]) -> P
 
 
 def _find_leaks(rows: DataFrame) -> list[str]:
-    """Return the items that a classifier has in two splits (such as train and test) of the same fold."""
+    """Return the ids of leaked items: they are in two splits, such as train and test, of the same fold.
+
+    Only rows of the same classifier are compared. Rewritten variants of items do not count.
+    """
     keys = ["classifier", "fold", *ITEM]
     counted = rows[rows["variant"] == ""].groupby(keys, sort=False)["split"].nunique()
     return list(dict.fromkeys(str(key[-1]) for key in counted[counted > 1].index))
@@ -356,7 +359,7 @@ def _ask_all(
         rows: The rows of all classifiers.
         labels: The classes; with two, the positive one is the first.
         groups: The names of the columns that give each item's group.
-        metric: The metric that is compared over data sets, and between validation and test data.
+        metric: The metric that is compared between classifiers, and between validation and test data.
         alpha: The significance level.
     """
     answers: list[Answer] = []
