@@ -41,7 +41,8 @@ class Performance:
             confidence in the predicted label. A key is missing if its calibration cannot be computed.
         other_side: The number of rows whose label contradicts P(positive): predicted positive with
             P(positive) below .5, or negative with more than .5. None without P(positive).
-        groups: A dict from each column of groups to a dict from each group to the performance in this group.
+        groups: A dict from the name of each column with groups, such as "language", to a second dict. The
+            second dict maps each group to the performance on its rows.
         variants: A dict from each kind of rewritten items (variant) to the performance on its rows.
     """
 
@@ -173,7 +174,7 @@ def measure_counts(counts: Ints, labels: Sequence[str], repeats: float = 1.0) ->
 def _undefined(parsed: Ints, labels: Sequence[str], ratios: classification.Ratios) -> list[str]:
     """List the metrics whose value would be 0 / 0.
 
-    An example is "f1" for two classes, and "recall of bug" for more classes.
+    With two classes, the list has names such as "f1"; with more classes, names such as "recall of bug".
 
     Args:
         parsed: (k, k + 1) counts of true classes (rows) and predicted classes (columns). The last

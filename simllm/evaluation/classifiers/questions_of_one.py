@@ -159,7 +159,7 @@ def ask_groups(name: str, rows: DataFrame, group: str) -> Finding | None:
     Args:
         name: The name of the classifier.
         rows: The rows of the classifier.
-        group: The name of the column with the group of each row; rows with an empty text are left out.
+        group: The name of the column with the group of each row. Rows without a group are left out.
 
     Returns:
         The result of the test; None with fewer than two groups.
