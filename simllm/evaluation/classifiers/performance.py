@@ -104,9 +104,10 @@ def class_numbers(rows: DataFrame, labels: Sequence[str]) -> tuple[Ints, Ints]:
 
 
 def strict_value(found: Performance, metric: str) -> float | None:
-    """Return the value of a metric, negated if lower values are better.
+    """Return the value of a metric, with unparsed outputs counted as wrong where possible.
 
-    Unparsed outputs count as wrong if the metric is in `found.strict`; otherwise they are left out.
+    Unparsed outputs are left out if `found.strict` lacks the metric. The value is negated if lower values of
+    the metric are better.
 
     Args:
         found: The performance of a classifier.

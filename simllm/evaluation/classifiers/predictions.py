@@ -42,11 +42,11 @@ class Predictions:
     """n predictions of classifiers.
 
     Attributes:
-        rows: A table with n rows. The columns in `KEYS`, `gold` (the true class) and `predicted` are text;
-            `predicted` is None for an unparsed output. The columns `confidence`, `probability`, `score` and
-            those in `COSTS` are numbers, NaN if missing. Columns such as `p:bug` have the probability of a
-            class. The column `PLACE` has the place of the row in its file, for errors. Other columns are
-            text.
+        rows: A table with n rows. The columns in `KEYS` (which identify a row, such as `item`), `gold` (the
+            true class) and `predicted` are text; `predicted` is None for an unparsed output. The columns
+            `confidence`, `probability`, `score` and those in `COSTS` are numbers, NaN if missing. Columns
+            such as `p:bug` have the probability of a class. The column `PLACE` has the file and the position
+            of the row, for error messages. Other columns are text.
     """
 
     rows: DataFrame

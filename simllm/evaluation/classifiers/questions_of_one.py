@@ -253,11 +253,11 @@ def ask_degradation(
 
 
 def describe_discordant(count: int) -> str:
-    """Write whether the number of discordant items is below the limit for an exact test.
+    """Write in words whether so few items are discordant that an exact test is used.
 
-    The result is a text such as "7 discordant items are below 25". When two classifiers are compared, an item
-    is discordant if only one of them is right. For the bias of one classifier, an item is discordant if it is
-    a false positive or a false negative.
+    When two classifiers are compared, an item is discordant if only one of them is right. For the bias of one
+    classifier, an item is discordant if it is a false positive or a false negative. The result is a text such
+    as "7 discordant items are below 25".
 
     Args:
         count: The number of discordant items.

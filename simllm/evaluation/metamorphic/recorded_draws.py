@@ -207,7 +207,7 @@ def count_successes(
     """Count the successes of each tool on each item.
 
     Args:
-        recorded: The results. All draws are judged; a draw without `success` is a crash.
+        recorded: The results. All draws must be judged before; a draw without `success` counts as a crash.
         arm: The name of the rewriting rule, if the code was rewritten by a single rule; empty if it was
             rewritten by all rules together.
 

@@ -1,7 +1,8 @@
-"""Run a command, such as a summarizer or a repair tool, on code, and record its answers.
+"""Runs of a tool on code, and the record of its answers.
 
-A question is a piece of code for which an answer is needed. If the run is stopped, the next run asks only the
-questions whose answers are not recorded.
+The tool is a command, such as a summarizer or a repair tool. A question is a piece of code for which an
+answer of the tool is needed. If a study is stopped, the next run asks only the questions whose answers are
+not recorded.
 """
 
 from __future__ import annotations
