@@ -1,8 +1,7 @@
 """Reader of draws, and counts of their successes.
 
-A draw is a recorded answer of a tool about original or rewritten code. An arm is the part of a study in which
-code is rewritten by a single rule. Its name is the name of the rule. The main part of the study, in which
-code is rewritten by all rules together, has an empty name.
+A draw is a recorded answer of a tool about original or rewritten code. An arm is the name of the rewriting
+rule, if the code was rewritten by a single rule. It is empty if the code was rewritten by all rules together.
 """
 
 from __future__ import annotations
