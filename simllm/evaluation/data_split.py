@@ -1,4 +1,7 @@
-"""Splits of items into training, validation and test data, or into folds (step S1 of ECSER-LLM)."""
+"""Splits of items into training, validation and test data, or into folds.
+
+This is step S1 of the protocol ECSER-LLM for studies of classifiers.
+"""
 
 from __future__ import annotations
 

@@ -43,13 +43,13 @@ def write_to_the_system(readable: list[str]) -> str:
 
 
 def fill_memory_with_files(most: int, readable: list[str]) -> str:
-    """Try to write more bytes into a folder than its size limit allows.
+    """Try to write more bytes into each writable folder than its size limit allows.
 
     The writable folders of the sandbox are in memory, so files without a limit would use up the memory.
 
     Args:
         most: The size limit of each folder in bytes.
-        readable: The paths of the machine that programs may read. They are not attacked.
+        readable: The paths of the machine that programs may read. The attack skips these paths.
 
     Returns:
         A text that names the first folder that accepted more than `most` bytes; "" if there is none.

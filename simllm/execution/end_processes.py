@@ -1,4 +1,4 @@
-"""Killing of all child processes, including processes that they started."""
+"""Killing of all child processes and of all their descendants."""
 
 from __future__ import annotations
 

@@ -28,9 +28,9 @@ def file_name(source: str) -> str:
 
 
 def _outermost(code: str) -> str:
-    """Return Java code without everything inside braces.
+    """Return Java code without the parts in braces; a single `{` replaces each part.
 
-    For example, `class A { int x; } class B {}` becomes `class A { class B {`, with one brace for each body.
+    For example, `class A { int x; } class B {}` becomes `class A { class B {`.
     """
     parts, depth = [], 0
     for part in re.split(r"([{}])", code):

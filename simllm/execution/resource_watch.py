@@ -31,16 +31,16 @@ class Usage:
 def measure(proc: int, pids: Sequence[str], folders: Sequence[int], enough: int) -> Usage:
     """Measure the memory and the processor time of processes.
 
-    The sum of the processes' resident memory counts shared memory several times. The exact sum, which counts
-    shared memory once, takes the kernel much longer. Therefore it is computed only if the simple sum exceeds
-    `enough`.
+    Two sums of the processes' resident memory are possible. The simple sum counts memory several times if
+    several processes share it. The exact sum counts shared memory once, but takes the kernel much longer.
+    Therefore the exact sum is computed only if the simple sum exceeds `enough`.
 
     Args:
         proc: The file descriptor of a /proc folder that lists the processes.
         pids: The ids of the processes to measure.
         folders: File descriptors of folders in memory. The size of their files is limited, but the number of
             files is not. Therefore the kernel's memory for each file is added to the result.
-        enough: The size of the simple sum in bytes above which the exact sum is computed.
+        enough: The largest simple sum, in bytes, that needs no exact sum.
 
     Returns:
         The processor time and the memory of the processes. The memory includes the kernel's memory for files.

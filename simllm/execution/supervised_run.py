@@ -193,10 +193,15 @@ class SupervisedRun:
         self.box, self.proc = self.sized[0], self._open(f"{root}/proc")
 
     def _watch(self, begun: float) -> None:
-        """Collect the command's output and measure its resource use, until it ends or exceeds a limit.
+        """Collect the command's output and measure its resource use.
+
+        The method returns when the command ends or exceeds a limit.
 
         Args:
-            begun: The time at which the command was started, as from `time.monotonic`.
+            begun: The start time of the command, in seconds on the clock of `time.monotonic`.
+
+        Raises:
+            CallerGoneError: The process that requested the run has ended.
         """
         poll = select.poll()
         for descriptor in (*self.kept, self.exited):

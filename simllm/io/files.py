@@ -126,7 +126,7 @@ def value_under(row: dict[str, Any], field: str, where: str, kind: str = "a valu
         row: The JSON object.
         field: The key.
         where: The place of the object for errors, such as "FILE, line 3".
-        kind: The expected kind of value for errors, such as "a text".
+        kind: The name of the expected kind of value in the error message, such as "a text".
 
     Raises:
         InputError: The object lacks the key.

@@ -1,4 +1,7 @@
-"""Fairness, robustness, degradation and costs of a classifier (steps S8 and S9 of ECSER-LLM)."""
+"""Fairness, robustness, degradation and costs of a classifier (steps S8 and S9 of the protocol ECSER-LLM).
+
+Degradation is a loss of quality from validation data to test data.
+"""
 
 from __future__ import annotations
 

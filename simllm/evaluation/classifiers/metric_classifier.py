@@ -72,11 +72,14 @@ def classify(
 def _variants(examples: Sequence[Example]) -> Iterator[tuple[str, NDArray[np.int_], list[Example]]]:
     """Edit the candidates of pairs by each kind of edit that keeps the meaning.
 
-    An example is the replacement of a word by a synonym.
+    One kind of edit replaces a word by a synonym.
+
+    Args:
+        examples: The pairs of candidate and reference.
 
     Yields:
-        For each kind of edit: its name, the indices of the pairs that it can edit, and these pairs with
-        edited candidates.
+        For each kind of edit that fits at least one candidate: the name of the kind, the indices of the
+        pairs whose candidates it fits, and these pairs with edited candidates.
     """
     words, random = lexicon.load(), np.random.default_rng(_SEED)
     for kind, edit in meaning_preserving_edits.KINDS.items():
@@ -98,16 +101,16 @@ def _predict(
     gold: NDArray[np.bool_],
     parts: Sequence[NDArray[np.int_]],
 ) -> Iterator[DataFrame]:
-    """Yield the predictions of one metric: one table for each kind of variant.
+    """Yield the predictions of one metric: a table for the original pairs, and one for each kind of edit.
 
     Args:
         metric: The metric.
-        variants: One tuple for the n original pairs, and one for each kind of variant. A tuple has the name
-            of the kind (empty for the originals), the indices of the original pairs that have this variant,
-            and these pairs after the edit.
-        gold: (n,) whether each original pair is acceptable.
-        parts: For each fold, the indices of its pairs. They are predicted with a threshold that is learned on
-            the other folds.
+        variants: A tuple for the n original pairs, and one for each kind of edit. A tuple has the name of
+            the kind (empty for the originals), the indices of the pairs that were edited (all n indices for
+            the originals), and these pairs after the edit.
+        gold: (n,) true classes: True if the original pair is acceptable.
+        parts: The folds for cross-validation: for each fold, the indices of its pairs. The classes of these
+            pairs are predicted with a threshold that is learned on the other folds.
     """
     sign = -1.0 if registry.lower_is_better(metric.name) else 1.0
     scored = {name: sign * np.asarray(metric.score(examples).values, float) for name, _, examples in variants}

@@ -41,7 +41,8 @@ class Performance:
             confidence in the predicted label. A key is missing if its calibration cannot be computed.
         other_side: The number of rows whose label contradicts P(positive): predicted positive with
             P(positive) below .5, or negative with more than .5. None without P(positive).
-        groups: A dict from each column of groups to a dict from each group to the performance in this group.
+        groups: A dict from the name of each column with groups, such as "language", to a second dict. The
+            second dict maps each group to the performance on its rows.
         variants: A dict from each kind of rewritten items (variant) to the performance on its rows.
     """
 
@@ -103,9 +104,10 @@ def class_numbers(rows: DataFrame, labels: Sequence[str]) -> tuple[Ints, Ints]:
 
 
 def strict_value(found: Performance, metric: str) -> float | None:
-    """Return the value of a metric, negated if lower values are better.
+    """Return the value of a metric, with unparsed outputs counted as wrong where possible.
 
-    Unparsed outputs count as wrong if the metric is in `found.strict`; otherwise they are left out.
+    Unparsed outputs are left out if `found.strict` lacks the metric. The value is negated if lower values of
+    the metric are better.
 
     Args:
         found: The performance of a classifier.
@@ -173,7 +175,7 @@ def measure_counts(counts: Ints, labels: Sequence[str], repeats: float = 1.0) ->
 def _undefined(parsed: Ints, labels: Sequence[str], ratios: classification.Ratios) -> list[str]:
     """List the metrics whose value would be 0 / 0.
 
-    An example is "f1" for two classes, and "recall of bug" for more classes.
+    With two classes, the list has names such as "f1"; with more classes, names such as "recall of bug".
 
     Args:
         parsed: (k, k + 1) counts of true classes (rows) and predicted classes (columns). The last

@@ -42,11 +42,11 @@ class Predictions:
     """n predictions of classifiers.
 
     Attributes:
-        rows: A table with n rows. The columns in `KEYS`, `gold` (the true class) and `predicted` are text;
-            `predicted` is None for an unparsed output. The columns `confidence`, `probability`, `score` and
-            those in `COSTS` are numbers, NaN if missing. Columns such as `p:bug` have the probability of a
-            class. The column `PLACE` has the place of the row in its file, for errors. Other columns are
-            text.
+        rows: A table with n rows. The columns in `KEYS` (which identify a row, such as `item`), `gold` (the
+            true class) and `predicted` are text; `predicted` is None for an unparsed output. The columns
+            `confidence`, `probability`, `score` and those in `COSTS` are numbers, NaN if missing. Columns
+            such as `p:bug` have the probability of a class. The column `PLACE` has the file and the position
+            of the row, for error messages. Other columns are text.
     """
 
     rows: DataFrame
@@ -266,7 +266,9 @@ def _numbers(rows: DataFrame, name: str) -> Series:
 
 
 def _apply_threshold(rows: DataFrame, threshold: float, positive: str | None) -> Series:
-    """Return the predicted label of each row; a missing label is predicted from the probability or score.
+    """Return the predicted label of each row.
+
+    A missing label is predicted from the row's probability or score. It stays None if the row has neither.
 
     Args:
         rows: The rows.
@@ -274,8 +276,8 @@ def _apply_threshold(rows: DataFrame, threshold: float, positive: str | None) ->
         positive: The positive class.
 
     Raises:
-        InputError: No positive class is given or no row has it, there are not exactly two classes, or every
-            row has a label already.
+        InputError: No positive class is given, it is not the true class of any row, there are not exactly
+            two true classes, or every row has a predicted label already.
     """
     if positive is None:
         raise InputError("--threshold needs --positive: the class of rows from the threshold on")
@@ -350,7 +352,8 @@ def chances_of(rows: DataFrame, classes: Sequence[str]) -> DataFrame | None:
         classes: The classes.
 
     Returns:
-        The table with n rows; all values of a row without probabilities are NaN. None if no row has any.
+        The table with n rows; all values of a row without probabilities are NaN. None if no row has
+        probabilities.
     """
     named = [f"{_OF_CLASS}{label}" for label in classes]
     present = [name for name in named if name in rows]

@@ -159,7 +159,7 @@ def ask_groups(name: str, rows: DataFrame, group: str) -> Finding | None:
     Args:
         name: The name of the classifier.
         rows: The rows of the classifier.
-        group: The name of the column with the group of each row; rows with an empty text are left out.
+        group: The name of the column with the group of each row. Rows without a group are left out.
 
     Returns:
         The result of the test; None with fewer than two groups.
@@ -253,11 +253,11 @@ def ask_degradation(
 
 
 def describe_discordant(count: int) -> str:
-    """Write whether the number of discordant items is below the limit for an exact test.
+    """Write in words whether so few items are discordant that an exact test is used.
 
-    The result is a text such as "7 discordant items are below 25". When two classifiers are compared, an item
-    is discordant if only one of them is right. For the bias of one classifier, an item is discordant if it is
-    a false positive or a false negative.
+    When two classifiers are compared, an item is discordant if only one of them is right. For the bias of one
+    classifier, an item is discordant if it is a false positive or a false negative. The result is a text such
+    as "7 discordant items are below 25".
 
     Args:
         count: The number of discordant items.

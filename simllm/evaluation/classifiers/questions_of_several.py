@@ -198,11 +198,11 @@ def _difference(
 def _over_sets(rows: DataFrame, labels: Sequence[str], metric: str) -> DataFrame:
     """Compute a metric of each classifier on each data set, from the items that all classifiers have.
 
-    The values of runs and folds are averaged.
+    The metric is computed for each run and fold, and these values are averaged.
 
     Returns:
-        A table with a row for each data set and a column for each classifier; higher values are better. Data
-        sets on which a value is not defined are left out.
+        A table with a row for each data set and a column for each classifier. If lower values of the metric
+        are better, the values are negated. Data sets on which a value is not defined are left out.
     """
     known = rows.groupby(ITEM)["classifier"].transform("nunique") == rows["classifier"].nunique()
     values: dict[str, dict[str, float]] = {}

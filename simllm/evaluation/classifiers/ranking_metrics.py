@@ -119,9 +119,9 @@ def rank_classes(
         labels: The k classes.
 
     Returns:
-        A dict of metrics by name: mean AUCs, the Brier score and the log loss. And a dict from each class to
-        the AUC of this class against the rest, None if undefined. Both dicts are empty if no row has
-        probabilities.
+        Two dicts, both empty if no row has probabilities. The first has metrics by name: the AUC averaged
+        over classes, the AUC averaged over pairs of classes, the Brier score, and the log loss. The second
+        has, for each class, the AUC of this class against the rest; None if undefined.
     """
     from sklearn.metrics import roc_auc_score
 

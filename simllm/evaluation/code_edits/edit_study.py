@@ -98,7 +98,9 @@ def run_study(
     top: Sequence[int] = (1,),
     language: str | None = None,
 ) -> EditStudy:
-    """Compare the edits of several systems: by metrics, and by the share of solved items.
+    """Compare the edits of several systems: by metrics, and by the share of items that they solve.
+
+    A candidate solves its item if it passes its tests. Without test results, it must equal the reference.
 
     Args:
         paths: JSON-lines files (see the module `code_items`); each line has an `id` and a `source`. The key

@@ -45,7 +45,7 @@ class ItemOutcome:
 
     @property
     def is_balanced(self) -> bool:
-        """True if the item has a success and a failure, on original and variant together.
+        """True if the answers on original and variant together include a success and a failure.
 
         The published study (see `published_analysis`) keeps only such items.
         """

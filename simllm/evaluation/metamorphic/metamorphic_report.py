@@ -192,15 +192,17 @@ def _draw_by_likelihood(axes: Any, known: Sequence[ItemOutcome]) -> None:
 def worst_items(
     study: MetamorphicStudy, found: ToolResult
 ) -> list[tuple[ItemOutcome, list[tuple[str, str]]]]:
-    """Return the items whose success rate falls most from the original code to the variant.
+    """Return up to five items whose success rate falls most from the original code to the variant.
+
+    Items without known code are left out.
 
     Args:
         study: The study, which has the code of the items.
         found: The results of one tool.
 
     Returns:
-        For each item, the counts of successes on it, and the diff between original and variant. Each line of
-        the diff is a pair of its kind ("+", "-" or " ") and its text.
+        For each item, the worst first: its counts of successes, and the lines of the diff from the original
+        to the variant. A line is a pair: its sign ("+", "-" or " ") and its text.
     """
     lost = sorted((one for one in found.study.outcomes if one.difference < 0), key=lambda one: one.difference)
     chosen = []

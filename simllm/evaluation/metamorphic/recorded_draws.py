@@ -1,6 +1,7 @@
-"""Read and count draws.
+"""Reader of draws, and counts of their successes.
 
-A draw is a recorded answer of a tool about original or rewritten code.
+A draw is a recorded answer of a tool about original or rewritten code. An arm is the name of the rewriting
+rule, if the code was rewritten by a single rule. It is empty if the code was rewritten by all rules together.
 """
 
 from __future__ import annotations
@@ -28,11 +29,12 @@ class Draw:
     Attributes:
         id: The id of the item.
         side: "original" or "transformed": the code that the answer is about.
-        number: The number of the draw, if a tool is asked several times about the same code.
+        number: The number of the draw among the draws of the tool about the same code.
         success: Whether the answer is right; None if the tool crashed, or the answer is not judged yet.
         output: The answer; None if only the success is known, or the tool crashed.
         model: The name of the tool; empty if there is only one.
-        arm: The name of the only rule by which the code was rewritten; empty if all rules were used together.
+        arm: The name of the rewriting rule, if the code was rewritten by a single rule; empty if it was
+            rewritten by all rules together.
         where: The place of the draw in its file, for error messages.
     """
 
@@ -67,15 +69,15 @@ class ItemFacts:
 class Recorded:
     """The content of a file with the results of tools.
 
-    An arm is the name of the only rule by which code was rewritten. It is empty if all rules were used
-    together.
+    An arm is the name of the rewriting rule, if code was rewritten by a single rule. It is empty if code was
+    rewritten by all rules together.
 
     Attributes:
-        draws: The draws: answers that are recorded one by one.
-        counts: Results that are recorded as counts. The key is the name of the tool, the arm and the item's
-            id. The value has two pairs of numbers, first for the original, then for the variant: successes
-            and draws.
-        facts: The facts about items, by arm and item id.
+        draws: Answers that are recorded one by one.
+        counts: Results that are recorded as counts: a dict from (name of the tool, arm, id of the item) to
+            two pairs of numbers. The first pair has the numbers of successes and of draws (answers) on the
+            original code, the second pair those on the rewritten code.
+        facts: A dict from (arm, id of the item) to facts about the item.
     """
 
     draws: list[Draw] = field(default_factory=list)
@@ -87,11 +89,12 @@ def read_recorded(file: Path | str) -> Recorded:
     """Read the results of tools on original and rewritten code.
 
     Args:
-        file: A file of JSON lines. There are two kinds of lines. The first kind has a draw, which is one
-            answer of a tool. Its keys are `id`, `side`, `draw`, and at least one of `success`, `output` and
-            `crashed`. The second kind has the counts of an item. Its keys are `id`, `original` and
-            `transformed`; a count is [successes, draws]. Both kinds may have the keys `model`, `arm`, `nll`,
-            `group`, `rules` and `unchanged`.
+        file: A file of JSON lines. Each line has the `id` of an item, and either one answer of a tool or
+            counts of its answers. A line with an answer has the keys `side` ("original" or "transformed"),
+            `draw` (the number of the answer), and at least one of `success`, `output` and `crashed`. A line
+            with counts has the keys `original` and `transformed`; each value is a list [successes, answers].
+            Any line may have the keys `model` (the name of the tool) and `arm` (see `Draw`), and the facts
+            `nll`, `group`, `rules` and `unchanged` (see `ItemFacts`).
 
     Raises:
         InputError: A line is wrong; the message names the line.
@@ -144,7 +147,7 @@ def _read_draw(row: dict[str, Any], model: str, arm: str, where: str) -> Draw:
     Args:
         row: The JSON object.
         model: The name of the tool.
-        arm: The name of the only rule by which the code was rewritten; empty for all rules.
+        arm: The name of the rewriting rule, if the code was rewritten by a single rule; otherwise empty.
         where: The place of the row, for errors.
 
     Raises:
@@ -203,8 +206,9 @@ def count_successes(
     """Count the successes of each tool on each item.
 
     Args:
-        recorded: The results. All draws are judged; a draw without `success` is a crash.
-        arm: The name of the only rule by which the code was rewritten; empty if all rules were used together.
+        recorded: The results. All draws must be judged before; a draw without `success` counts as a crash.
+        arm: The name of the rewriting rule, if the code was rewritten by a single rule; empty if it was
+            rewritten by all rules together.
 
     Returns:
         Two dicts, both with the names of the tools as keys. The first has a list of the tool's outcomes on
@@ -244,10 +248,11 @@ def count_successes(
 
 
 def _with_originals(draws: Iterable[Draw], arm: str) -> Iterable[Draw]:
-    """Yield the draws of an arm: those on its variants, and those on the originals of the same items.
+    """Yield the draws of an arm: draws on its variants, and draws on the originals of the same items.
 
-    An arm is the name of the only rule by which the variants were made. If no draw on an item's original has
-    the name of the arm, the draws on this original with an empty arm are yielded.
+    An arm is the name of the rewriting rule, if the variants were made by a single rule. Draws on originals
+    can be recorded only once, with an empty arm. A tool's draws of this kind are yielded for an item if none
+    of its draws on the item's original has the name of the arm.
     """
     draws = list(draws)
     own = {(draw.model, draw.id) for draw in draws if draw.arm == arm and draw.side == SIDES[1]}

@@ -74,7 +74,8 @@ class SuccessStudy:
         worse_holm: Like `worse`, but with p-values after Holm's correction over all items.
         mcnemar: McNemar's test, if each item has one draw on the original and one on the variant; None
             otherwise.
-        balanced: The ids of the items that the filter of the published study keeps.
+        balanced: The ids of the items that the filter of the published study keeps: items with both
+            successes and failures (see `study_success`).
         filtered: The mean difference over the items in `balanced`; None if `balanced` is empty. The filter
             exaggerates the difference.
         likelihood: The correlation of the difference with the negative log-likelihood (NLL); None if no item

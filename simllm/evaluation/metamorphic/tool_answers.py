@@ -1,7 +1,8 @@
-"""Run a command, such as a summarizer or a repair tool, on code, and record its answers.
+"""Runs of a tool on code, and the record of its answers.
 
-A question is a piece of code for which an answer is needed. If the run is stopped, the next run asks only the
-questions whose answers are not recorded.
+The tool is a command, such as a summarizer or a repair tool. A question is a piece of code for which an
+answer of the tool is needed. If a study is stopped, the next run asks only the questions whose answers are
+not recorded.
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ class Question:
     Attributes:
         id: The id of the item to which the code belongs.
         side: "original" or "transformed" (rewritten) code.
-        arm: The name of the only rule by which the code was rewritten; empty if all rules were used together.
+        arm: The name of the rewriting rule, if the code was rewritten by a single rule; empty if it was
+            rewritten by all rules together.
         draw: The number of the answer among the answers for the same code, counted from 0.
         language: The language of the code.
         code: The code.
@@ -65,7 +67,7 @@ def make_questions(
     Args:
         items: The items by id. An item has the keys `language` and `source` (the original code).
         variants: The variants of these items. A variant has the keys `id`, `text` (the rewritten code) and
-            possibly `arm` (the name of the only rule by which the code was rewritten).
+            possibly `arm` (the name of the rewriting rule, if only one was used).
         draws: The number of answers to get about each original and about each variant.
     """
     asked: list[Question] = []
@@ -167,9 +169,9 @@ class AnswerRecord:
                 raise
 
     def draws(self, questions: Sequence[Question]) -> list[Draw]:
-        """Return the recorded answers to questions as draws, in the order of the questions.
+        """Return the recorded answers to questions as `Draw` objects, in the order of the questions.
 
-        Every question must have a recorded answer.
+        Every question must have a recorded answer. The answers are not judged yet.
         """
         outputs = [self._known[question.key(self._command)]["output"] for question in questions]
         return [
@@ -179,9 +181,10 @@ class AnswerRecord:
 
 
 def _environment(question: Question) -> dict[str, str]:
-    """Return the environment variables for a command: the language of the code, and the number of the answer.
+    """Return the environment variables for a command.
 
-    No variable tells the command whether the code is original or rewritten.
+    They are the language of the code (SIMLLM_LANGUAGE) and the number of the answer (SIMLLM_DRAW). No
+    variable tells the command whether the code is original or rewritten.
     """
     return {"SIMLLM_LANGUAGE": question.language, "SIMLLM_DRAW": str(question.draw)}
 

@@ -36,8 +36,8 @@ class ToolResult:
         study: The success on originals and on variants by all rules, with significance tests.
         holm_p: The p-value of the mean difference in `study`, after Holm's correction over all tools.
         crashes: The number of crashes on "original" and on "transformed" code.
-        arms: A dict from the name of each rule that was used alone to the mean difference of success rates
-            between its variants and the originals.
+        arms: Results for variants by one rule alone: a dict from the name of the rule to the difference of
+            success rates, variants minus originals, averaged over the items that the rule changed.
         agreement: The similarity of answers about original code to answers about rewritten code. None if
             there is no metric to measure it, or if no item has two answers about its original.
     """
@@ -142,8 +142,8 @@ def _compare_arms(recorded: Recorded) -> dict[str, dict[str, MeanDifference]]:
     """Compare each tool's success on original code with its success on variants made by a single rule.
 
     Returns:
-        For each tool, by name, a dict from the name of each such rule to the mean difference over the items
-        that the rule changed.
+        For each tool, by name, a dict from the name of each rule (the arm) to the difference of success
+        rates, variants minus originals, averaged over the items that the rule changed.
     """
     names = dict.fromkeys(draw.arm for draw in recorded.draws if draw.arm)
     names |= dict.fromkeys(key[1] for key in recorded.counts if key[1])
@@ -165,8 +165,8 @@ def collect_facts(
         variants: The variants of these items.
 
     Returns:
-        A dict from (arm, id of the item) to the facts. The arm is the name of the only rule by
-        which the variant was made, or empty if all rules were used together.
+        A dict from (arm, id of the item) to the facts. The arm is the name of the rewriting rule, if the
+        variant was made by a single rule; otherwise it is empty.
     """
     known = {name: ItemFacts(item.get("nll"), str(item.get("group") or "")) for name, item in items.items()}
     facts = {("", name): found for name, found in known.items()}

@@ -173,7 +173,11 @@ def _name(text: str) -> str:
 
 
 def _one_by_one(values: Sequence[float]) -> str:
-    """Format each rater's correlation with the others: as a list, or as a range for more than 10 raters."""
+    """Format a correlation for each rater as text: a list, or a range if there are more than 10 raters.
+
+    Args:
+        values: For each rater, the correlation with the mean ratings by the other raters.
+    """
     defined = sorted(value for value in values if not math.isnan(value))
     if len(values) <= _MOST_RATERS or not defined:
         return ", ".join(map(format_number, values[:_MOST_RATERS]))

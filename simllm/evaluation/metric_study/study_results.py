@@ -20,8 +20,8 @@ class MetricResult:
         p_value: Two-sided p-value of rho.
         low: Lower bound of rho's 95% interval, from a bootstrap over pairs.
         high: Upper bound of that interval.
-        by_rater: The lower and upper bound of a wider 95% interval of rho. This interval covers the choice of
-            raters as well as the choice of pairs. None for a single rater.
+        by_rater: The lower and upper bound of a second 95% interval of rho, which covers the choice of raters
+            as well as the choice of pairs. It is usually wider. None for a single rater.
         kendall: Kendall's tau-b.
         pearson: Pearson's r.
         pairwise_accuracy: The share of comparisons of two items in which scores and ratings have the same
