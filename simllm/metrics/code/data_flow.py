@@ -123,8 +123,8 @@ class _Walker:
         """Handle a leaf that uses a name: the sources of this use are the places where the name was last set.
 
         Returns:
-            The table for the code after the leaf. If `table` lacks the name, and the leaf is an identifier
-            (not a literal), this is a copy in which the name was last set at the leaf.
+            The table for the code after the leaf. If `table` lacks the name, and the leaf is an identifier,
+            this is a copy in which the name was last set at the leaf. Otherwise it is `table` itself.
         """
         name = _name(leaf)
         if not name:
