@@ -65,7 +65,8 @@ class SimLLM:
             mode: `exact` (a float32 copy of the encoder), `fast` (a bfloat16 copy), or `plain` (the encoder
                 itself, so that its weights may change in training).
             on_long: The treatment of a text that is longer than the model's longest input: `truncate` cuts
-                the text, `window` splits it into consecutive windows, and `error` raises an error.
+                the text, `window` splits it into pieces that the model reads one by one, and `error` raises
+                an error.
             frequencies: Document frequencies: the number of texts that contain each token. With them,
                 `precision`, `recall` and `f1` give rare tokens more weight. By default `score` counts them
                 in the references.

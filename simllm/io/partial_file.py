@@ -1,4 +1,4 @@
-"""The partial file, which stores results while a long command runs, so that `--resume` can continue it."""
+"""The partial file: the results of an unfinished command, which `--resume` needs to continue the command."""
 
 from __future__ import annotations
 

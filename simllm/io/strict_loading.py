@@ -41,7 +41,7 @@ def build(cls: type[T], values: Mapping[str, Any], where: str) -> T:
     """Make an instance of a dataclass from the keys and values of a JSON or YAML file.
 
     Args:
-        cls: The dataclass. Its fields may be dataclasses, too; their values are nested objects.
+        cls: The dataclass. A field may be a dataclass, too; in the file, its value is a nested object.
         values: The content of the file.
         where: The name of the file, for errors.
 

@@ -58,8 +58,9 @@ class TokenStates(nn.Module):
 class PairLogits(nn.Module):
     """Network that predicts, for each text pair, whether both texts have the same meaning.
 
-    It is the meaning head without its first layer (`project`), which `TokenStates` applies. The output is the
-    logit of the probability.
+    Its inputs are the states of both texts from `TokenStates`, which has already applied the first layer of
+    the meaning head (`project`). This network applies the other layers. Its output is the logit of the
+    probability.
     """
 
     def __init__(self, head: nn.Module) -> None:
@@ -173,9 +174,8 @@ def _as_int8(name: str, values: Floats, columns: int) -> tuple[dict[str, Stored]
     Args:
         name: The name of the weight.
         values: The weight.
-        columns: The distance between neighbouring weights of a block in the flattened array. It is 1 for
-            blocks along the last axis. For blocks along the second-to-last axis, it is the size of the last
-            axis.
+        columns: The step from one weight of a block to the next one in the flattened array. It is 1 if a
+            block is a part of a row. If a block is a part of a column, it is the number of columns.
 
     Returns:
         A dict from names to the arrays that store the weight: whole numbers, scales and shape; and the ONNX

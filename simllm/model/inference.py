@@ -134,7 +134,7 @@ def can_pack(dtype: torch.dtype) -> bool:
 class PackedLinear(nn.Module):
     """Linear layer for inference on a CPU; its weight is stored in the memory layout that oneDNN prefers.
 
-    An activation can be part of the layer, which is faster than a pass of its own over the outputs.
+    The layer can include an activation. This is faster than a second layer that applies the activation.
     """
 
     def __init__(self, linear: nn.Linear, dtype: torch.dtype, activation: str = "none") -> None:

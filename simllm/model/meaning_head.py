@@ -99,14 +99,16 @@ class MeaningHead(nn.Module):
     ) -> Tensor:
         """Compute features of one text in each pair by comparing its tokens with those of the other text.
 
-        Each token is compared with the mean of the other text's tokens, weighted by the alignment.
+        Each token is compared with the weighted mean of the other text's tokens. The weights are the softmax
+        of the token's alignment scores.
 
         Args:
-            own: (P, L, W) states of the one text in P pairs: L tokens, mapped to the head's width W.
+            own: (P, L, W) states of the text to compute features of, in each of P pairs: L tokens, mapped to
+                the head's width W.
             mask: (P, L) bool, true for tokens of `own` that are not padding.
             other: (P, M, W) mapped states of the other text in each pair, with M tokens.
             other_mask: (P, M) bool, true for tokens of `other` that are not padding.
-            scores: (P, L, M) alignment scores between the tokens of the two texts.
+            scores: (P, L, M) alignment scores: how similar each token of `own` is to each token of `other`.
             attention: The function that computes the attention of the head's layers.
 
         Returns:

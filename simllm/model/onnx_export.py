@@ -71,9 +71,10 @@ def to_onnx(
 
     Args:
         module: The network.
-        inputs: A dict from the name of each argument of `module.forward`, in order, to a tuple of two. The
-            first item is a tensor as an example. The second has names of its first dimensions, such as
-            ("batch", "length"). These dimensions may have any size in the ONNX model; all others are fixed.
+        inputs: A dict with an entry for each argument of `module.forward`, in order. The key is the name of
+            the argument. The value is an example tensor, and names for the tensor's first dimensions, such as
+            ("batch", "length"). The named dimensions may have any size in the ONNX model; all others are
+            fixed.
         outputs: The names of the network's outputs.
 
     Returns:

@@ -21,9 +21,8 @@ def to_blocks(values: Floats, columns: int) -> tuple[NDArray[np.int8], NDArray[n
 
     Args:
         values: The weights, of any shape. Their number must be a multiple of 32 * `columns`.
-        columns: The distance between neighbouring weights of a block in the flattened array. It is 1 for
-            blocks along the last axis. For blocks along the second-to-last axis, it is the size of the last
-            axis.
+        columns: The step from one weight of a block to the next one in the flattened array. It is 1 if a
+            block is a part of a row. If a block is a part of a column, it is the number of columns.
 
     Returns:
         (n, 32, columns) whole numbers from -127 to 127; and (n, 1, columns) scales. n is the number of
@@ -42,7 +41,7 @@ def are_blocks(values: Floats, columns: int) -> bool:
 
     Args:
         values: The weights, of any shape.
-        columns: The distance between neighbouring weights of a block in the flattened array (see
+        columns: The step from one weight of a block to the next one in the flattened array (see
             `to_blocks`).
     """
     if values.size % (BLOCK * columns):

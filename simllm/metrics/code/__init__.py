@@ -26,9 +26,9 @@ class CodeMetricKind:
     Attributes:
         adapter: The name of the function in `simllm.metrics.code.code_metric` that makes the metric.
         options: Keyword arguments for this function.
-        argument: The argument that a user may write after the metric's name and `=`. "FILE" stands for any
-            path, and "NODES" for any number of syntax nodes. Another text, such as "multiset", stands for
-            itself. Empty if the metric takes no argument.
+        argument: The argument that a user may write after the metric's name and `=`: "FILE" (the user writes
+            any path), "NODES" (the user writes any number of syntax nodes), or a fixed word such as
+            "multiset" (the user writes this word). Empty if the metric takes no argument.
         needs_source: Whether the examples must have a source, which is the code before it was edited.
         lower_is_better: Whether a lower score is better.
     """

@@ -41,7 +41,8 @@ def corpus_value(name: str, items: Items) -> float | None:
         argument "as-published", such as "lemod=as-published", have no corpus value.
 
     Raises:
-        InputError: The file of shared n-grams cannot be read, or lacks the language of an example.
+        InputError: The file of n-grams that CrystalBLEU ignores cannot be read, or has no n-grams for the
+            language of an example.
     """
     kind, _, argument = name.partition("=")
     if kind not in _CORPUS_VALUES or argument == AS_PUBLISHED:

@@ -20,7 +20,7 @@ Item = tuple[str, str, tuple[str, ...]]  # a name, the relation, and the names o
 _Table = dict[str, list[int]]  # the places where a name was last set, as bytes from the beginning
 _LITERALS = frozenset({"character_literal", "string", "string_literal"})
 _DEEPEST = 150  # levels of the syntax tree that are visited; deeper nodes are ignored
-_DEEPEST_LOOP = 5  # loops around a loop that is walked twice; deeper ones are walked once
+_DEEPEST_LOOP = 5  # levels of nested loops that are visited twice; deeper loops are visited once
 
 
 def data_flow(root: Node, language: str) -> list[Item]:
@@ -120,10 +120,11 @@ class _Walker:
         return table
 
     def _use(self, leaf: Node, table: _Table) -> _Table:
-        """Handle a leaf that uses a name: its sources are the places where the name was last set.
+        """Handle a leaf that uses a name: the sources of this use are the places where the name was last set.
 
         Returns:
-            The table. If it lacks the name and the leaf is an identifier, the leaf's place is added.
+            The table for the code after the leaf. If `table` lacks the name, and the leaf is an identifier,
+            this is a copy in which the name was last set at the leaf. Otherwise it is `table` itself.
         """
         name = _name(leaf)
         if not name:
@@ -157,10 +158,10 @@ class _Walker:
         return table
 
     def _passes(self) -> Iterator[None]:
-        """Yield None as often as the caller must visit a loop in the code.
+        """Yield None twice, because a caller iterates over the result to visit a loop in the code twice.
 
-        A loop is visited twice. In the second visit, names can have values from the previous iteration. A
-        loop inside five or more loops is visited once.
+        In the second visit, names can have values from the previous iteration of the loop. For a loop inside
+        five or more other loops, None is yielded only once.
         """
         self._loops += 1
         for _ in range(2 if self._loops <= _DEEPEST_LOOP else 1):
@@ -285,7 +286,11 @@ def _some(node: Node | None) -> list[Node]:
 
 
 def _unite(tables: Iterable[_Table]) -> _Table:
-    """Unite the tables of several branches: a name may have been set last in any of the branches."""
+    """Unite the tables of several branches of the code, such as the branches of an `if`.
+
+    A table keeps the places where each name was last set. A name may have been set last in any of the
+    branches.
+    """
     united: dict[str, set[int]] = {}
     for table in tables:
         for name, places in table.items():

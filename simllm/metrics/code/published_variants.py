@@ -140,7 +140,8 @@ def crystal_bleu(candidate: str, reference: str, shared: Collection[NGram]) -> f
 def _edit(example: Example, text: str) -> str:
     """Return the lines that must be deleted from or inserted into an example's source to get a text.
 
-    The lines are joined, in the order of `difflib.ndiff`, without its signs "-" and "+".
+    The lines are joined, in the order of `difflib.ndiff`. The signs "-" and "+" that `ndiff` puts before them
+    are removed.
     """
     changed, source = _stripped(text, example.source or "", example.language)
     lines = ndiff(source.splitlines(), changed.splitlines())

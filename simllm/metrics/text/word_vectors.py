@@ -1,8 +1,8 @@
 """Cosine of the mean word vectors of two texts, weighted by idf (inverse document frequency).
 
-A word is a token of the model that comes with simllm, so that no word is unknown. The vectors are computed
-from a corpus: they factorise a matrix of the PPMI (positive pointwise mutual information) of neighbouring
-tokens (see `simllm.model.ppmi_vectors`).
+A word is a token of the model that comes with simllm, so that no word is unknown. The vectors come from a
+factorisation of the PPMI matrix (positive pointwise mutual information) of neighbouring tokens in a corpus
+(see `simllm.model.ppmi_vectors`).
 """
 
 from __future__ import annotations

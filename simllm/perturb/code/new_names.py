@@ -93,9 +93,9 @@ def synonyms(name: str, kind: str) -> Iterator[str]:
 def replaced_words(name: str, choices: Sequence[Sequence[str]]) -> Iterator[str]:
     """Yield new names, made by replacing words of an old name.
 
-    First, the best replacement of each word is used: in one word at a time, and then in all words at once. An
-    example is `maximumWidth`, `maxBreadth`, `maximumBreadth` for `maxWidth`. The second-best replacements
-    follow in the same way, and so on.
+    The first names use the best replacement of each word. They replace one word at a time, and then all words
+    at once: for example, `maxWidth` gives `maximumWidth`, `maxBreadth`, `maximumBreadth`. The next names use
+    the second-best replacements in the same way, and so on.
 
     Args:
         name: The old name.

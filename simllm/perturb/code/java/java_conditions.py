@@ -33,10 +33,10 @@ _PLAIN = frozenset(  # statements without a part that could take an `else` away 
 
 
 def nest_else_if(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
-    """Find each `else if (...) ...` that can be rewritten as `else { if (...) ... }`.
+    """Yield the edits that turn each `else if (...) ...` into `else { if (...) ... }`.
 
     Yields:
-        A `Site` for each such `if` after `else`. No place is skipped.
+        A `Site`, which holds the edits, for each `if` after `else`; never a `SkippedSite`.
     """
     assert isinstance(unit, JavaUnit)
     for node in find_nodes(unit.root, "if_statement"):

@@ -182,8 +182,8 @@ def _calls_to_string(unit: JavaUnit, node: Node) -> bool:
 def can_throw(unit: JavaUnit, node: Node) -> bool:
     """Return whether evaluating an expression without side effects may throw an exception.
 
-    The result is True if this is unknown. It is valid only if `has_effects` returns False for the expression,
-    because exceptions from calls and assignments are not considered.
+    The result is True if this is unknown. Call this function only if `has_effects` returns False for the
+    expression, because exceptions from calls and assignments are not considered.
     """
     for part in walk(node, not_into=_NO_CHILDREN):
         kind = part.type
@@ -207,8 +207,9 @@ def can_throw(unit: JavaUnit, node: Node) -> bool:
 def _operator_can_throw(unit: JavaUnit, node: Node) -> bool:
     """Return whether the operator of an expression may throw an exception.
 
-    The operator throws if it divides an integer by zero, or if it unboxes an `Integer`, for example, that is
-    null. If the type of an operand is unknown, the result is usually True.
+    The operator throws if it divides an integer by zero, or if it unboxes an object that is null, such as an
+    `Integer`. If the type of an operand is unknown, the result is True, except if the operator joins strings
+    or compares with null.
 
     Args:
         unit: The parsed code.

@@ -35,10 +35,10 @@ _WIDER = {  # for each type of `x`, the types of `e` for which `x = x + e` needs
 
 
 def remove_comments(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
-    """Find all comments to remove. A line that contains only a comment is removed as a whole.
+    """Yield an edit for each comment: it removes the comment, or the whole line if nothing else is on it.
 
     Yields:
-        A `Site` for each comment. No comment is skipped.
+        A `Site`, which holds the edit, for each comment; never a `SkippedSite`.
     """
     assert isinstance(unit, JavaUnit)
     for node in find_nodes(unit.root, "line_comment", "block_comment"):
@@ -68,12 +68,12 @@ def _removal(text: bytes, start: int, end: int) -> Edit:
 
 
 def add_braces(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
-    """Find the branches of `if` statements and the bodies of loops that have no braces, to add braces.
+    """Yield the edits that put braces around each branch of an `if` and each loop body without braces.
 
-    The second `if` of an `else if` is left as it is.
+    The second `if` of an `else if` gets no braces.
 
     Yields:
-        A `Site` for each such branch or body. No place is skipped.
+        A `Site`, which holds the edits, for each branch or body without braces; never a `SkippedSite`.
     """
     assert isinstance(unit, JavaUnit)
     for node in find_nodes(unit.root, *_BODIES):
@@ -151,10 +151,12 @@ def _needs_no_cast(operator: str, left: str, right: str) -> bool:
 
 
 def dead_code(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
-    """Find all method and constructor bodies, to insert `if (false) { throw null; }` at their beginning.
+    """Yield the edits that insert `if (false) { throw null; }` at the start of methods and constructors.
+
+    In a constructor that begins with `this(...)` or `super(...)`, the code is inserted after this call.
 
     Yields:
-        A `Site` for each method or constructor with a body. No place is skipped.
+        A `Site`, which holds the edit, for each method or constructor with a body; never a `SkippedSite`.
     """
     assert isinstance(unit, JavaUnit)
     for node in find_nodes(unit.root, "method_declaration", "constructor_declaration"):

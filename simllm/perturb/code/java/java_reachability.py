@@ -62,9 +62,9 @@ def jumps(node: Node, kind: str, *, through: frozenset[str] = frozenset()) -> li
     Args:
         node: The loop or switch.
         kind: "break_statement" or "continue_statement".
-        through: Further types of syntax nodes that are not searched. Inner loops, lambdas and classes are
-            never searched, because the jumps inside them do not refer to `node`. For `break`, inner switches
-            are not searched either.
+        through: Types of syntax nodes that are not searched, in addition to those that are never searched.
+            Inner loops, lambdas and classes are never searched, because the jumps inside them do not refer to
+            `node`. For `break`, inner switches are not searched either.
     """
     stop = LOOPS | FUNCTIONS | through | ({"switch_expression"} if kind == "break_statement" else set())
     found = [part for child in node.children for part in walk(child, not_into=frozenset(stop))]
@@ -88,7 +88,7 @@ def _labels(unit: JavaUnit, node: Node, kind: str) -> set[bytes]:
 def _any(parts: list[bool | None]) -> bool | None:
     """Return the logical "or" of truth values that may be unknown (None).
 
-    The result is True if any value is True. Otherwise, it is None if any value is None, and False if none is.
+    The result is True if any value is True, and False if all values are False. Otherwise it is None.
     """
     return True if True in parts else None if None in parts else False
 

@@ -126,8 +126,8 @@ class JavaScopes:
             byte in `text`. Identifiers whose declaration is unknown, such as inherited fields, are missing.
         fields: The declared fields of each class. The outer key is the id of the class body's node; the inner
             key is the name of the field.
-        places: The places where a variable of each name occurs, even if the declaration is unknown. The value
-            lists the index of the first byte of each identifier.
+        places: All occurrences of variables, even if their declaration is unknown. The key is the name of a
+            variable. The value lists the index of the first byte of each identifier with this name.
     """
 
     def __init__(self, root: Node, text: bytes) -> None:
@@ -214,8 +214,8 @@ class JavaScopes:
         """Find the variable to which an identifier refers, and add the identifier to the variable's uses.
 
         The scopes are searched from the innermost one outwards. If it is not certain to which of two
-        variables the identifier refers, the outer variable must not be renamed. Its attribute `obstacle` is
-        set to the reason.
+        variables the identifier refers, the outer variable must not be renamed. Then the attribute `obstacle`
+        of the outer variable is set to the reason.
 
         Args:
             node: The identifier.

@@ -60,8 +60,8 @@ def _kind(variable: Variable) -> str:
 def _annotation(variable: Variable) -> str:
     """Return the reason not to rename a parameter with an annotation, such as `@Param String name`.
 
-    The reason is empty if the parameter may be renamed. It then has no annotation, or only harmless ones
-    (listed in `_HARMLESS`) such as `@Nullable`. The reason is also empty for other variables.
+    The reason is empty if the parameter has no annotation, or only harmless annotations, such as `@Nullable`
+    (listed in `_HARMLESS`). It is also empty for variables that are not parameters.
     """
     parent = variable.declaration.parent
     if variable.kind != "parameter" or parent is None:
@@ -89,7 +89,7 @@ def _annotation_words(unit: JavaUnit) -> set[bytes]:
 def _has_annotation(modifiers: Node) -> bool:
     """Return whether a declaration has an annotation whose meaning may depend on the declared name.
 
-    These are all annotations except the harmless ones in `_HARMLESS`, such as `@Nullable`.
+    Only the annotations in `_HARMLESS`, such as `@Nullable`, certainly do not depend on the name.
 
     Args:
         modifiers: The syntax node of the declaration's modifiers, including its annotations.

@@ -26,10 +26,11 @@ def prove_by_command(
         original: The folder with the original code.
         variant: The folder with the variant.
         timeout: The seconds after which the command is stopped and counts as failed; None for no limit.
-        case_id: The id of the returned proof.
+        case_id: The id of the returned `Proof`.
 
     Returns:
-        A proof. Its verdict is "tests passed" if the command passes on the variant, and "refuted" otherwise.
+        The outcome. Its verdict is "tests passed" if the command passes on the variant, and "refuted"
+        otherwise.
 
     Raises:
         InputError: The command cannot be started, has no `{dir}`, or fails on the original code.
