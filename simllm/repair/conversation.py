@@ -62,8 +62,9 @@ class Conversation:
     def _hold(self, item: RepairItem, attempt: int, results: list[RoundResult], skipped: list[int]) -> None:
         """Run the rounds of one attempt, until a reply is accepted or no round is left.
 
-        In a round, the model gets messages and sends one reply. Some rounds also send the messages of the
-        previous round. Such a round ends the attempt if the previous messages were too long for the model.
+        In a round, the model gets messages and sends one reply. Some rounds continue the conversation: they
+        send all earlier messages and replies again, followed by the new messages. If the earlier messages
+        were already too long for the model, the attempt ends before such a round.
 
         Args:
             item: The incorrect program, or the code to summarize.
