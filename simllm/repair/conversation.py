@@ -20,13 +20,14 @@ Ask = Callable[[Sequence[Message], str, int, int], ChatReply]
 
 @dataclass(frozen=True)
 class Conversation:
-    """Setup of conversations in which a model repairs items: the rounds, prompts, model and judge.
+    """The settings of conversations with a model: the rounds, the prompts, the model and the judge.
 
-    An item is an incorrect program with tests, or code whose summary is to be written. Each call of `hold` is
-    a separate conversation about one item.
+    Each call of `hold` is a separate conversation about one item. An item is an incorrect program with tests,
+    which the model repairs, or code whose summary the model writes.
 
     Attributes:
-        rounds: The rounds (requests) of a conversation. The conversation ends early if a reply is accepted.
+        rounds: The rounds of a conversation. In each round, the model gets messages and sends one reply. The
+            conversation ends early if a reply is accepted.
         prompts: The templates of the messages.
         ask: The function that sends messages to the model and returns its reply.
         judge: The judge, which decides whether a reply is accepted.
