@@ -20,13 +20,14 @@ Ask = Callable[[Sequence[Message], str, int, int], ChatReply]
 
 @dataclass(frozen=True)
 class Conversation:
-    """Setup of conversations in which a model repairs items: the rounds, prompts, model and judge.
+    """The settings of conversations with a model: the rounds, the prompts, the model and the judge.
 
-    An item is an incorrect program with tests, or code whose summary is to be written. Each call of `hold` is
-    a separate conversation about one item.
+    Each call of `hold` is a separate conversation about one item. An item is an incorrect program with tests,
+    which the model repairs, or code whose summary the model writes.
 
     Attributes:
-        rounds: The rounds (requests) of a conversation. The conversation ends early if a reply is accepted.
+        rounds: The rounds of a conversation. In each round, the model gets messages and sends one reply. The
+            conversation ends early if a reply is accepted.
         prompts: The templates of the messages.
         ask: The function that sends messages to the model and returns its reply.
         judge: The judge, which decides whether a reply is accepted.
@@ -62,8 +63,9 @@ class Conversation:
     def _hold(self, item: RepairItem, attempt: int, results: list[RoundResult], skipped: list[int]) -> None:
         """Run the rounds of one attempt, until a reply is accepted or no round is left.
 
-        In a round, the model gets messages and sends one reply. Some rounds also send the messages of the
-        previous round. Such a round ends the attempt if the previous messages were too long for the model.
+        In a round, the model gets messages and sends one reply. Some rounds continue the conversation: they
+        send all earlier messages and replies again, followed by the new messages. If the earlier messages
+        were already too long for the model, the attempt ends before such a round.
 
         Args:
             item: The incorrect program, or the code to summarize.

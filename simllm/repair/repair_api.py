@@ -44,11 +44,11 @@ def run(
     unsafe: bool = False,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> dict[str, Any]:
-    """Let a language model repair programs, judge its replies, and write the results into a folder.
+    """Run an experiment in which a language model repairs programs; write the results into a folder.
 
-    The model makes several attempts at each item. An attempt has one or more rounds: the model is asked, its
-    reply is tested, and if a test fails, the next round tells the model what is wrong. In the same way, the
-    model can write summaries of code, which a metric judges.
+    The model makes several attempts at each item. An attempt has one or more rounds. In each round, the model
+    sends a program, and simllm runs it on the tests of the item. If a test fails, the next round tells the
+    model what is wrong. In the same way, the model can write summaries of code, which a metric scores.
 
     The API key comes from the environment variable OPENAI_API_KEY. All replies are recorded. The same call
     resumes a stopped run and reuses the recorded replies.

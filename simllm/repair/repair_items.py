@@ -23,8 +23,8 @@ class RepairItem:
         language: The language of the code; programs are in cpp, python or java.
         description: The task that the program should solve.
         tests: The tests of the program; empty for code to summarize.
-        fix: A known correct program; None if there is none. The size of the change from `code` to a model's
-            program is compared with the size of the change from `code` to this program.
+        fix: A known correct program; None if there is none. Reports compare the size of two changes to
+            `code`: the change that the model makes, and the change that leads to this program.
         guidance: A hint from a tutor.
         solution: A description of a correct solution.
         time: The time limit in seconds; None for the default limit.

@@ -45,11 +45,11 @@ def round_messages(
         round_: The round: which templates it uses, and which help it adds, such as a tutor's hint.
         item: The incorrect program, or the code to summarize.
         feedback: The feedback on the model's last reply; in a new conversation, on the item's own code.
-        is_first: Whether this is the first round.
+        is_first: Whether the model has not been asked before in this attempt.
 
     Returns:
-        The messages; None if the round must be skipped. A round after the first round is skipped if neither
-        the item nor the feedback has the help that the round adds.
+        The messages; None if the round must be skipped. A round is skipped if neither the item nor the
+        feedback has the help that the round adds. If `is_first` is set, the round is never skipped.
 
     Raises:
         InputError: A template is wrong.

@@ -80,14 +80,14 @@ def by_round(finished: Sequence[AttemptResult], most_rounds: int) -> list[dict[s
         most_rounds: The largest number of rounds in an attempt.
 
     Returns:
-        A dict for each round, with these keys. A share is None if it would be a share of 0 attempts.
+        A dict for each round, in the order of the rounds, with these keys:
 
         - "round": The number of the round, from 1.
         - "reached": The number of attempts that reached the round.
         - "accepted": The number of attempts that were accepted in the round.
-        - "rate": "accepted" / "reached".
+        - "rate": "accepted" / "reached"; None if no attempt reached the round.
         - "accepted by then": The number of attempts that were accepted in this round or earlier.
-        - "share by then": "accepted by then" / number of all finished attempts.
+        - "share by then": "accepted by then" / number of all finished attempts; None if there are none.
     """
     rows, before = [], 0
     for number in range(1, most_rounds + 1):

@@ -53,8 +53,8 @@ class RunSettings:
         """Check the settings.
 
         Raises:
-            InputError: `attempts` is less than 1, `bar` is not finite, only one of `judge` and `bar` is
-                given, or `judge`, which is for summaries, is given with a setting for programs.
+            InputError: `attempts` is less than 1; `bar` is not finite; only one of `judge` and `bar` is
+                given; or `judge` (for summaries) is combined with a setting for programs, such as `unsafe`.
         """
         if self.attempts < 1:
             raise InputError(f"--attempts {self.attempts}: expected a whole number from 1")

@@ -58,7 +58,11 @@ def prove_variants(
 
 
 def _with_proof(row: Row, proof: Proof) -> Row:
-    """Add the result of a comparison to the row of a variant, which is a dict that describes the variant.
+    """Return the row of a variant, together with the outcome of its comparison.
+
+    Args:
+        row: A dict that describes the variant.
+        proof: The outcome of comparing the variant with its original.
 
     Returns:
         A new row with the key `proof`. If the proof refutes the variant, the row lacks the variant's text and

@@ -47,11 +47,11 @@ class RewritePlan:
         return rewrite(source, language, self.rules, self.namer, share=self.share, seed=self.seed)
 
     def arms(self) -> Iterator[tuple[str | None, RewritePlan]]:
-        """Yield the arms of an experiment that measures the effect of each rule.
+        """Yield the plans to compare in order to measure the effect of each rule.
 
         Yields:
-            First (None, this plan), which applies all rules. Then, for each rule, the rule's name and a plan
-            that applies only this rule.
+            Pairs of a name and a plan. The first pair is (None, this plan), which applies all rules. Then
+            each rule has a pair: the rule's name, and a plan that applies only this rule.
         """
         yield None, self
         yield from ((rule, replace(self, rules=(rule,))) for rule in self.rules)
@@ -68,8 +68,8 @@ class VariantCounts:
         skipped: The number of places that each rule could not rewrite safely.
         verdicts: The number of variants with each verdict, such as "proven". A verdict comes from running the
             variant and its original on the same inputs.
-        twins: Two numbers: the deliberately wrong variants that were run, and those among them whose mistake
-            the inputs revealed.
+        twins: Two numbers: how many wrong twins (variants with a deliberate mistake) were run, and how many
+            of their mistakes the inputs revealed.
     """
 
     status: Counter[str] = field(default_factory=Counter)
@@ -138,19 +138,19 @@ def _read_object(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 def vary_items(
     items: Iterable[dict[str, Any]], plan: RewritePlan, each_rule: bool = False
 ) -> Iterator[dict[str, Any]]:
-    """Rewrite the source of each item, and describe the variant by a dict, which is called a row.
+    """Rewrite the source of each item, and describe each variant by a dict, which is called a row.
 
     Args:
         items: Items, as `read_items` yields them.
         plan: The settings of the rewrites.
-        each_rule: Whether to yield, in addition, a row for each rule: a variant that was made by this rule
-            alone. Such a row has the name of the rule under the key `arm`.
+        each_rule: Whether to make further variants of each item: one for each rule of the plan, to which only
+            this rule is applied. Their rows have the name of the rule under the key `arm`.
 
     Yields:
         A row with the keys `id`, `language` and `status`, and the item's optional fields such as `label` (see
-        `CARRIED`). If the source could be parsed, the row also has the attributes of `Rewrite`. Its key
-        `proof` then has the verdict "parsed", because nothing has been run. If the source could not be
-        parsed, the row has a `reason`.
+        `CARRIED`). If the source can be parsed, the row also has the attributes of `Rewrite`, and `proof`
+        with the verdict "parsed" (the code was parsed, but not run). If the source cannot be parsed, the
+        item has only one row, with a `reason`.
     """
     for item in items:
         kept = {name: item[name] for name in ("id", "language", *CARRIED) if name in item}

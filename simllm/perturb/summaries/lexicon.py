@@ -84,8 +84,8 @@ def load(held_out: Collection[tuple[str, str]] = (), folder: Path = FOLDER) -> L
 
     Args:
         held_out: Word pairs that are kept for tests. The lexicon never replaces one word of a pair, in any
-            form, by the other. A pair of opposites or neighbours is left out even if only one of its words is
-            held out. This stricter rule applies to verbs, nouns, adjectives and adverbs.
+            form, by the other. Verbs, nouns, adjectives and adverbs of these pairs have no opposites and no
+            neighbours in the lexicon at all, and are not the opposites or neighbours of other words.
         folder: The folder of the word lists.
 
     Returns:
@@ -97,10 +97,12 @@ def load(held_out: Collection[tuple[str, str]] = (), folder: Path = FOLDER) -> L
     def table(groups: Iterator[tuple[str, list[tuple[str, str]]]], words: frozenset[str]) -> Replacements:
         """Make a table from each inflected form of a word to the words that may replace this form.
 
+        Held-out pairs are left out.
+
         Args:
             groups: Yields a part of speech, such as "verb", and pairs (word, replacement) in base form.
-            words: Words to exclude. A pair is left out if a form of its words contains an excluded word. This
-                applies to verbs, nouns, adjectives and adverbs.
+            words: Excluded words. A pair of verbs, nouns, adjectives or adverbs is also left out if any form
+                of the word or its replacement contains an excluded word.
         """
         replacements: Replacements = defaultdict(list)
         for kind, bases in groups:

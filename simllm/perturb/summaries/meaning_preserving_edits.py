@@ -65,10 +65,10 @@ def abbreviations(text: str, lexicon: Lexicon, random: np.random.Generator) -> I
 
 
 def numerals(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator[str]:
-    """Yield one text for each word: if this word is a number from 2 to 12, it is spelled in the other way.
+    """Yield one text for each word: `text` with the other spelling of this word.
 
-    For example, "2" becomes "two", and "two" becomes "2". For any other word, the yielded text equals `text`.
-    `lexicon` and `random` are not used; all edits take the same arguments.
+    Only numbers from 2 to 12 have another spelling: "two" for "2", and "2" for "two". For any other word, the
+    yielded text equals `text`. `lexicon` and `random` are not used; all edits take the same arguments.
     """
     words = text.split()
     for place in range(len(words)):

@@ -1,12 +1,12 @@
-"""Templates: phrases with slots; phrases with the same meaning may replace each other.
+"""Templates: phrases with slots. A phrase may be replaced by another phrase with the same meaning.
 
 A line of the file `phrases.txt` has phrases with the same meaning:
 
     ^returns the {1}$ | ^gets the {1}$ | ^the {1}$
 
 `{1}` is a slot, which stands for one to eight words. `^` stands for the start of the text, and `$` for its
-end (with or without a full stop). Phrases with `^the`, `^a` or `^an` replace others, but are never
-replaced: a text that begins with an article may be a whole sentence.
+end (with or without a full stop). Phrases that begin with `^the`, `^a` or `^an` may replace other phrases.
+They are never replaced themselves, because a text that begins with an article may be a whole sentence.
 """
 
 from __future__ import annotations

@@ -116,8 +116,8 @@ def verdict(task: Task, results: CaseResults) -> Proof:
         results: The results of the harness.
 
     Returns:
-        A proof. It has the verdict, the reason, the number of inputs, and the number of wrong twins
-        (deliberately incorrect variants) whose mistake the inputs reveal.
+        The outcome of the comparison (`Proof`): the verdict, the reason, the number of inputs, and the number
+        of wrong twins (deliberately incorrect variants) whose mistake the inputs reveal.
     """
     case_id = task.case.id
     if reason := results.broken.get(ORIGINAL):

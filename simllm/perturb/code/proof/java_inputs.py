@@ -67,10 +67,13 @@ class JavaSignature:
 
 
 def find_signature(source: str) -> JavaSignature | None:
-    """Return the signature of a Java method or constructor; None if the source is a file.
+    """Return the signature of a Java method or constructor.
 
     Args:
-        source: The source of the function.
+        source: The source of a single function, or of a whole file.
+
+    Returns:
+        The signature; None if the source is a whole file.
 
     Raises:
         InputError: The source has a syntax error.

@@ -67,7 +67,8 @@ def prepare_java(cases: Sequence[ProofCase], inputs: int, twins: int, seed: int)
         seed: The random seed.
 
     Returns:
-        A function that runs the batch in a sandbox, and returns a proof for each case in the given order.
+        A function that runs the batch in a sandbox. It returns the outcome of the comparison (`Proof`) for
+        each case, in the given order.
     """
     proofs: dict[int, Proof] = {}
     batch: dict[int, _JavaTask] = {}
@@ -85,12 +86,17 @@ def prepare_java(cases: Sequence[ProofCase], inputs: int, twins: int, seed: int)
 
 
 def _prove(batch: Mapping[int, _JavaTask], known: Mapping[int, Proof], sandbox: Sandbox) -> list[Proof]:
-    """Compile and run a batch in the sandbox, and return a proof for each case in the order of their numbers.
+    """Compile and run the cases of a batch in the sandbox.
 
     Args:
         batch: The cases to run, by number.
-        known: The proofs of the cases that cannot be run, by number.
+        known: The outcomes of the cases that cannot be run, by number. They are decided beforehand, and
+            become part of the result.
         sandbox: The sandbox.
+
+    Returns:
+        The outcome of the comparison (`Proof`) for each case of `batch` and `known`, in the order of the
+        numbers.
     """
     results = {number: CaseResults() for number in batch}
     classes = _compile(batch, sandbox, results)
@@ -116,6 +122,10 @@ def _prepare(case: ProofCase, signature: JavaSignature, inputs: int, twins: int,
         inputs: The largest number of inputs.
         twins: The largest number of wrong twins.
         seed: The random seed.
+
+    Returns:
+        The prepared case. If a parameter has an unsupported type, it has no inputs and no twins, but a reason
+        (`obstacle`).
     """
     if unknown := unknown_types(signature.parameters):
         obstacle = f"needs types that are unknown: {', '.join(unknown)}"
@@ -135,13 +145,16 @@ def _readable(values: str) -> str:
 
 
 def _file(number: int, side: int, java: _JavaTask) -> tuple[str, bytes]:
-    """Return the path and the content of the Java file for one version of a function.
+    """Build the Java file that contains one version of a function.
 
     Args:
         number: The number of the case.
         side: The index of the version in `java.task.sides`: 0 for the original, 1 for the variant, and higher
             numbers for wrong twins (deliberately incorrect variants).
         java: The case: the function with its variant and wrong twins.
+
+    Returns:
+        The relative path and the content of the file.
     """
     source = java.task.sides[side]
     if java.signature.overrides:  # the new class around it has no superclass whose method it could override
@@ -161,7 +174,8 @@ def _compile(
 ) -> dict[str, bytes]:
     """Compile all versions of all functions in a batch: originals, variants and wrong twins.
 
-    A version that does not compile is recorded in the results, and left out.
+    A version that does not compile is recorded in the results, and the others are compiled without it. If an
+    original or a variant does not compile, the whole case is left out.
 
     Args:
         batch: The cases, by number.

@@ -50,10 +50,11 @@ class Counterexample:
 
 @dataclass(frozen=True)
 class Proof:
-    """The result of comparing a variant with its original by execution.
+    """The outcome of comparing a variant with its original by execution.
 
-    The result is evidence, not a proof in the mathematical sense. Wrong twins measure its strength: they are
-    variants with a deliberate mistake, which good inputs should reveal.
+    The outcome may also be negative, and it is never a proof in the mathematical sense. Wrong twins measure
+    the strength of the evidence: they are variants with a deliberate mistake, which good inputs should
+    reveal.
 
     Attributes:
         id: The id of the case.

@@ -1,4 +1,4 @@
-"""The summary of many proofs. A proof is the result of running a function and its variant to compare them."""
+"""A summary of many outcomes (`Proof`) of comparing a function with its variant by execution."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from simllm.perturb.code.proof.proof_case import VERDICTS, Proof
 
 @dataclass
 class ProofSummary:
-    """Counts over many proofs. A proof is the result of running a function and its variant to compare them.
+    """Counts over many proofs. A proof is the outcome of comparing a function with its variant by execution.
 
     Attributes:
         verdicts: The number of proofs with each verdict.

@@ -52,7 +52,7 @@ def prove(
         parallel: The number of batches that run at the same time. It does not change the results.
 
     Yields:
-        A proof for each case, in the order of the cases.
+        The outcome of the comparison (`Proof`) for each case, in the order of the cases.
 
     Raises:
         InputError: A language is unknown, or its tools are not installed.
@@ -86,7 +86,8 @@ def _prepare(batch: Sequence[ProofCase], inputs: int, twins: int, seed: int) -> 
         seed: The random seed.
 
     Returns:
-        A function that runs the batch in a sandbox, and returns a proof for each case in the given order.
+        A function that runs the batch in a sandbox. It returns the outcome of the comparison (`Proof`) for
+        each case, in the given order.
     """
     provers: list[tuple[list[int], Prover]] = []
     for language in sorted({case.language for case in batch}):

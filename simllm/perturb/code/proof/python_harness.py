@@ -258,7 +258,10 @@ def run_original(case: dict[str, Any]) -> None:
 
 
 def repeat_original(case: dict[str, Any], called: dict[int, str]) -> None:
-    """Call the original function again on each usable input, and leave out inputs on which the calls differ.
+    """Call the original function a second time on each usable input.
+
+    If the behaviour in both calls is the same, the results file gets a line `outcome` for the input.
+    Otherwise it gets a line `left`, and the input is not used for comparisons.
 
     Args:
         case: The case, as described at the top of this module.
@@ -346,10 +349,10 @@ def in_own_process(work: Callable[[], None]) -> bool:
 
 
 def read_outcomes(begun: int, kind: str) -> dict[int, str]:
-    """Read descriptions of a function's behaviour from the results file.
+    """Read descriptions of a function's behaviour from the end of the results file.
 
     Args:
-        begun: The index of the byte at which to begin.
+        begun: The size of the file in bytes before the case was begun. Only later lines are read.
         kind: The first field of the lines to read, such as "outcome". Other lines are ignored.
 
     Returns:

@@ -35,7 +35,8 @@ def prepare_python(cases: Sequence[ProofCase], inputs: int, twins: int, seed: in
         seed: The random seed.
 
     Returns:
-        A function that runs the batch in a sandbox, and returns a proof for each case in the given order.
+        A function that runs the batch in a sandbox. It returns the outcome of the comparison (`Proof`) for
+        each case, in the given order.
     """
     tasks: list[Task] = []
     descriptions: list[dict[str, Any]] = []  # for the harness
@@ -51,12 +52,15 @@ def prepare_python(cases: Sequence[ProofCase], inputs: int, twins: int, seed: in
 
 
 def _prove(tasks: list[Task], descriptions: list[dict[str, Any]], sandbox: Sandbox) -> list[Proof]:
-    """Run a batch in the sandbox, and return the proofs in the order of the tasks.
+    """Run a batch of tasks in the sandbox.
 
     Args:
         tasks: The functions and their variants, with inputs and wrong twins.
         descriptions: The description of each task for the harness, the program that calls the functions.
         sandbox: The sandbox.
+
+    Returns:
+        The outcome of the comparison (`Proof`) for each task, in the order of the tasks.
     """
     results = {number: CaseResults() for number in range(len(tasks))}
     harness = (files(__package__) / _HARNESS).read_bytes()
@@ -70,11 +74,11 @@ def _prove(tasks: list[Task], descriptions: list[dict[str, Any]], sandbox: Sandb
 
 
 def _signature(source: str) -> tuple[PythonSignature | None, str]:
-    """Return the signature of the function in a source, and the reason if the function cannot be called.
+    """Find the signature of the function in a source, and decide whether the function can be called.
 
     Returns:
-        The signature, which is None if there is no function; and the reason, which is empty if the function
-        can be called.
+        The signature, and the reason why the function cannot be called. The signature is None if the source
+        does not compile or is not a single function. The reason is empty if the function can be called.
     """
     try:
         signature = find_signature(source)

@@ -53,7 +53,7 @@ class Calls:
             yield from self._keywords(call, parameter) if call else []
 
     def why_open(self, function: Variable, parameter: str) -> str | None:
-        """Return the reason if a parameter may be passed by its name in a call that cannot be found.
+        """Return the reason why not all calls that pass a parameter by its name can be found.
 
         For example, a function that is stored in a list may be called from anywhere.
 
@@ -62,7 +62,7 @@ class Calls:
             parameter: The name of the parameter.
 
         Returns:
-            The reason; None if all calls that pass the parameter by its name can be found.
+            The reason; None if all these calls can be found.
         """
         if sum(use.role == "function" for use in function.uses) != 1:
             return "the function is defined more than once"
@@ -76,17 +76,16 @@ class Calls:
         return self._why_open_method(function.name.encode(), parameter) if is_own else None
 
     def _why_open_method(self, name: bytes, parameter: str) -> str | None:
-        """Return the reason if method calls in the code may pass a parameter of a function by its name.
+        """Return the reason why a call such as `x.run(y=1)` may pass the parameter `y` of the function `run`.
 
-        Any attribute with the name of the function may be this function. For example, `x.run(y=1)` may call
-        the function `run`, if it is a method.
+        The function may be a method of `x`, so any attribute with the name of the function may stand for it.
 
         Args:
             name: The name of the function.
             parameter: The name of the parameter.
 
         Returns:
-            The reason; None if no such method call was found.
+            The reason; None if no attribute can pass the parameter by its name.
         """
         for attribute in self._attributes:
             if self._unit.text_of(field(attribute, "attribute")) != name:

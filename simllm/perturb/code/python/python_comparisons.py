@@ -107,8 +107,8 @@ def _swapped(unit: CodeUnit, node: Node, sides: list[Node], token: Node, operato
 def _is_literal(unit: CodeUnit, node: Node, operator: str) -> bool:
     """Return whether one side of a comparison is a literal that makes swapping safe, such as 3 in `x < 3`.
 
-    The class of `x` may define its own comparison methods. The swap of `x < 3` is safe, because `3 > x` calls
-    the method of `x`, too. A float is not safe, because `3.0 > x` might not call the method of `x`.
+    The class of `x` may define its own comparison methods. `x < 3` can be swapped, because `3 > x` also calls
+    the method of `x`. `x < 3.0` cannot be swapped, because `3.0 > x` might call the method of the float.
 
     Args:
         unit: The parsed code.

@@ -59,8 +59,8 @@ def _why_not_nested(
     Args:
         unit: The parsed code.
         lines: The lines of the code.
-        moved: For each line, the number of additional levels of indentation from rewrites of other `if`
-            statements. The key is the row of the line, counted from 0.
+        moved: The number of levels of indentation that rewrites of other `if` statements add to each line.
+            The key is the row of the line, counted from 0.
         chain: The `if` statement.
         clauses: The `elif` clauses of this statement.
     """
@@ -93,14 +93,14 @@ def _nesting(
 ) -> Iterator[Edit]:
     """Yield the edits that turn each `elif` of an `if` into `else:` with an `if` on the next line.
 
-    The new `if` and all later lines of the statement are indented by one more level, and by another level for
-    each further `elif`. These levels are added to `moved`.
+    The branch of the first `elif` is indented by one more level, the branch of the second by two, and so on.
+    The numbers of levels are added to `moved`.
 
     Args:
         unit: The parsed code.
         lines: The lines of the code.
-        moved: For each line, the number of levels of indentation that all rewrites so far add to it. The key
-            is the row of the line, counted from 0.
+        moved: The number of levels of indentation that all rewrites so far add to each line. It is updated.
+            The key is the row of the line, counted from 0.
         chain: The `if` statement.
         clauses: The `elif` clauses of this statement.
     """
@@ -181,11 +181,13 @@ def negation(unit: CodeUnit, condition: Node) -> Iterator[Edit]:
 
 
 def _operator(unit: CodeUnit, node: Node) -> Node | None:
-    """Return the operator of an expression if another operator can negate it, such as `is` or `not in`.
+    """Return the operator of an expression that is negated by changing only this operator.
+
+    For example, `a is b` becomes `a is not b`, and `not a` becomes `a`.
 
     Returns:
-        The operator `not`, `is`, `in`, `is not` or `not in`; None for other expressions, for chains such as
-        `a is b is c`, and if a comment stands inside the operator.
+        The syntax node of the operator `not`, `is`, `in`, `is not` or `not in`. None for all other
+        expressions, for chains such as `a is b is c`, and if a comment stands inside or after the operator.
     """
     if node.type == "not_operator":
         between = unit.text[node.start_byte + len(b"not") : field(node, "argument").start_byte]

@@ -23,11 +23,13 @@ _ENCODING = re.compile(rb"\n[ \t\f]*#.*?coding[:=]")
 
 
 def remove_comments(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
-    """Find the comments that can be removed. A line that contains only a comment is removed as a whole.
+    """Find all comments, and yield the edit that removes each one.
+
+    If a line holds only a comment, the whole line is removed.
 
     Yields:
-        A `Site` for each comment that can be removed; a `SkippedSite` for each that cannot, such as
-        `#!/bin/python`.
+        A `Site` with the edit for each comment that can be removed. A `SkippedSite` for each comment that
+        must stay, such as `#!/bin/python`.
     """
     found = captures(unit, "(comment) @comment (interpolation) @inside")
     strings = [(node.start_byte, node.end_byte) for node in found.get("inside", [])]
@@ -49,10 +51,13 @@ def remove_comments(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
 
 
 def add_dead_code(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
-    """Find the functions at whose beginning, after the docstring, `if False: pass` can be inserted.
+    """Yield an edit for each function: it inserts `if False: pass` before the first statement.
+
+    A docstring stays in front of the inserted code.
 
     Yields:
-        A `Site` for each such function; a `SkippedSite` for each other function.
+        A `Site` with the edit for each function that can be edited. A `SkippedSite` for each other function,
+        such as one whose body consists of a docstring.
     """
     for function in reversed(captures(unit, "(function_definition) @function").get("function", [])):
         body = field(function, "body")

@@ -55,8 +55,9 @@ def _expand(
     Args:
         unit: The parsed code.
         nodes: The augmented assignments.
-        kinds: The kinds of values of `x` for which the rewrite is safe, as in `LocalValues.kind`.
-        reason: The reason to give for the skipped assignments.
+        kinds: The kinds of values of `x` for which the rewrite is safe: "integer" or "plain" (see
+            `LocalValues.kind`).
+        reason: The reason to store in each `SkippedSite`.
 
     Yields:
         For each assignment, a `Site` with the rewrite, or a `SkippedSite` if the rewrite is unsafe.

@@ -37,6 +37,6 @@ class Lines:
     def may_move(self, row: int) -> bool:
         """Return whether a line can be indented without changing the meaning of the code.
 
-        An empty line is not indented. A line that begins inside a string cannot be indented.
+        The result is False for a line that begins inside a string, and also for an empty line.
         """
         return row not in self._in_strings and bool(self.text(row).strip())

@@ -206,16 +206,19 @@ def _loop_over(target: Node) -> Node | None:
 
 
 def _reason_to_skip(loop: Node, loops: list[Node], scope: Scope, use: Use) -> str | None:
-    """Return the reason why a use of the loop variable prevents the rewrite of the loop; None if it does not.
+    """Return the reason why one use of the loop variable prevents the rewrite of a loop.
 
-    After the loop, the variable has a different value if the loop has been rewritten. Outside the loop, the
-    variable may therefore be read only in the body of another `for` loop that assigns to the variable.
+    The rewrite changes the value that the variable has after the loop. Outside the loop, the variable may
+    therefore be read only in the body of another `for` loop that assigns to it.
 
     Args:
         loop: The loop to rewrite.
         loops: All `for` loops that assign to the variable.
         scope: The scope of the variable.
         use: The use of the variable to check.
+
+    Returns:
+        The reason; None if this use does not prevent the rewrite.
     """
     at = use.scope
     while at is not scope and at.node.type in IMMEDIATE and at.parent is not None:

@@ -67,8 +67,8 @@ class Scopes:
     Attributes:
         module: The outermost scope.
         variables: All variables.
-        unresolved: Names that occur at least once without a known variable, and all names in type parameters
-            and type aliases.
+        unresolved: Names that may have occurrences whose variable is not known. All names in type parameters
+            and type aliases are among them.
         attributes: The identifiers that are not variables, such as attributes and keywords of calls.
     """
 

@@ -19,7 +19,7 @@ _DEEPEST = 50  # operators inside operators; deeper expressions count as unknown
 
 
 class LocalValues:
-    """The kind of value, integer or other immutable value, that each local variable certainly has.
+    """Analysis of the local variables that certainly hold an integer or another immutable value.
 
     The kind of a variable is "integer" if all values assigned to it are integer literals, lengths, numbers
     from `range` or `enumerate`, or results of arithmetic on such integers. The kind is "plain" if all values
