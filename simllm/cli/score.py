@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -187,6 +189,9 @@ def _choose_source(options: argparse.Namespace) -> PairSource:
         return PairSource(lambda: from_files(*both), both)
     if len(options.texts) != 2:
         raise InputError(f"expected two texts, a candidate and a reference; got {len(options.texts)}")
+    if all(map(os.path.isfile, options.texts)):
+        message = "both texts are names of files; their names are scored; -c and -r score their lines"
+        warnings.warn(message, stacklevel=2)
     return PairSource(lambda: iter([PairWithId(*map(encodable, options.texts))]), ())
 
 

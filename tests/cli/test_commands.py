@@ -34,6 +34,13 @@ def test_score_of_two_texts(model_folder):
     assert float(score) == pytest.approx(expected, abs=1e-6)
 
 
+def test_names_of_files_as_texts_give_a_warning(files, model_folder):
+    done = run("score", files / "c.txt", files / "r.txt", "--model", model_folder)
+    assert done.returncode == 0
+    assert done.stderr.startswith("simllm: warning: both texts are names of files; their names are scored;")
+    assert "warning" not in run("score", files / "c.txt", "some text", "--model", model_folder).stderr
+
+
 def test_scores_of_two_files_as_json(files, model_folder):
     done = run("score", "-c", files / "c.txt", "-r", files / "r.txt", "-f", "json", "--model", model_folder)
     result = json.loads(done.stdout)
