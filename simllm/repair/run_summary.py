@@ -32,7 +32,7 @@ def summarize(
         attempts: The results of all attempts, sorted by item.
         items: All items.
         settings: The settings of the run.
-        most_rounds: The largest number of rounds in an attempt.
+        most_rounds: The number of rounds of the strategy; no attempt has more rounds.
         about: A dict with the one key "judge", whose value describes the judge of the replies.
 
     Returns:
@@ -65,7 +65,7 @@ def summarize(
 
 
 def _first(open_attempts: Sequence[AttemptResult]) -> str | None:
-    """Describe the first open (unfinished) attempt and the reason; return None if there is no attempt."""
+    """Describe the first open (unfinished) attempt and why it is open; return None if no attempt is open."""
     return next((f"item {one.item}, attempt {one.attempt}: {one.open}" for one in open_attempts), None)
 
 

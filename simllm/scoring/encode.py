@@ -57,7 +57,8 @@ class Tokenized:
     Attributes:
         inputs: For each text, its windows. A window is a tuple of token ids that the encoder reads at once,
             from <s> to </s>. Most texts have one window; only a long text may have several.
-        long: Indices of the texts that are longer than the encoder's longest input.
+        long: Indices of the long texts: those with more tokens than the encoder can read at once, or with
+            more than 10,000 characters.
     """
 
     inputs: list[Windows]
