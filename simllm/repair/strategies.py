@@ -48,8 +48,8 @@ def load_strategy(
     Args:
         prompts: The texts of the prompts, which include the file `strategies.json`.
         name: The name of the strategy, such as "cref".
-        parts: The help that the strategy "single" gives the model: any of "guidance", "solution" and "tests".
-            Empty for other strategies.
+        parts: The kinds of help that the strategy "single" gives the model: any of "guidance", "solution" and
+            "tests" (see `Round.adds`). Empty for other strategies.
         rounds: The number of rounds; None for as many as the strategy has in the file.
         is_summary: Whether the model writes summaries of code. Otherwise it repairs programs.
 

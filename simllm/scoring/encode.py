@@ -204,8 +204,8 @@ def batch_slices(sorted_ids: Sequence[Sequence[int]], batch_tokens: int) -> Iter
 
     Args:
         sorted_ids: The token ids of n texts, from the shortest text to the longest.
-        batch_tokens: Largest number of tokens in a batch, padding included. A longer text is alone in
-            its batch.
+        batch_tokens: Largest number of tokens in a batch, padding included. A text with more
+            tokens than that is alone in its batch.
 
     Yields:
         For each batch, a slice: the part of `sorted_ids` that holds the texts of the batch.

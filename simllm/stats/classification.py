@@ -97,7 +97,7 @@ def divide(ratio: tuple[Floats, Floats]) -> Floats:
 
 
 def binary_metrics(counts: Counts) -> dict[str, Floats]:
-    """Compute metrics of classifiers with two classes, such as precision and kappa.
+    """Compute metrics, such as precision and kappa, of classifiers with two classes.
 
     Args:
         counts: (..., 2, 3) confusion matrices; the first class is the positive one.

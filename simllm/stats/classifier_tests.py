@@ -80,6 +80,8 @@ def choose_for_degradation(
 ) -> str:
     """Choose the test that compares a metric's values on validation folds with its values on test sets.
 
+    The test shows whether a classifier degrades on new data.
+
     Args:
         validation_folds: The number of folds.
         test_sets: The number of test sets.

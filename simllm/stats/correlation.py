@@ -236,7 +236,10 @@ def pairwise_accuracy(scores: Floats, ratings: Floats) -> float:
 
 
 def _interval(resampled: Floats) -> tuple[float, float]:
-    """Return the 2.5% and 97.5% quantiles of bootstrap values; both are NaN if low equals high."""
+    """Return the 2.5% and 97.5% quantiles of bootstrap values.
+
+    If the two quantiles are equal, NaN is returned for both.
+    """
     # Values are NaN for constant resamples of small sets.
     low, high = np.nanquantile(resampled, [(1 - _CONFIDENCE) / 2, (1 + _CONFIDENCE) / 2])
     return (float(low), float(high)) if high - low > 1e-12 else (float("nan"), float("nan"))

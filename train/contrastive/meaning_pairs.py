@@ -110,7 +110,8 @@ class ItemPairs:
     Most pairs are two texts of one item. Other pairs are texts of two items; they have different meanings.
 
     Pairs of two items are needed because, within an item, texts that share few words are always rewordings.
-    Trained only on such pairs, the meaning head would take few shared words as a sign of the same meaning.
+    Trained only on pairs within an item, the meaning head would take few shared words as a sign of the same
+    meaning.
     """
 
     def __init__(self, items: Sequence[MeaningItem]) -> None:
