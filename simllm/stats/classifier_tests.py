@@ -80,7 +80,7 @@ def choose_for_degradation(
 ) -> str:
     """Choose the test that compares a metric's values on validation folds with its values on test sets.
 
-    The test shows whether a classifier degrades on new data.
+    The test serves to find out whether a classifier gets worse on new data (degradation).
 
     Args:
         validation_folds: The number of folds.
