@@ -2,7 +2,7 @@
 
 The rules are a normalizer from the package `tokenizers`. It is stored in `tokenizer.json`, so that every
 library that loads the model cleans texts in the same way. Every `str` can be cleaned. Cleaning a text
-twice gives the same result as cleaning it once, if the text has at most `LONGEST` characters.
+twice gives the same result as cleaning it once, if the text has at most `LONGEST` (10,000) characters.
 """
 
 from __future__ import annotations
@@ -68,9 +68,9 @@ _SPACING = [
 def clean(text: str) -> str:
     """Clean a code summary: remove comment marks, convert to lower-case ASCII, put spaces around punctuation.
 
-    Of a comment block, only the text before the first blank line is kept. A block tag, such as `@param`,
-    at the beginning of a later line is removed with all text after it. Only the first 10,000 characters of
-    the text are read.
+    Only the text before the first blank line of a comment block is kept. If a later line begins with a block
+    tag, such as `@param`, the tag and all text after it are removed. Only the first 10,000 characters of the
+    text are read.
 
     Examples:
         >>> clean("/** Gets the user's  NAME (1 . 5 times). */")

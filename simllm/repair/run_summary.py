@@ -32,12 +32,13 @@ def summarize(
         attempts: The results of all attempts, sorted by item.
         items: All items.
         settings: The settings of the run.
-        most_rounds: The largest number of rounds in an attempt.
-        about: A dict with the one key "judge", whose value describes the judge of the replies.
+        most_rounds: The number of rounds of the strategy; no attempt has more rounds.
+        about: A dict with the one key "judge". Its value describes how replies were judged: by the tests of
+            programs, or by a metric for summaries of code.
 
     Returns:
-        The content of `summary.json`. Its value of "figures" holds the statistics of all attempts, such as
-        pass rates and cost. Its value of "groups" holds the same statistics for each group of items.
+        The content of `summary.json`. Under "figures", it has the statistics of all attempts, such as pass
+        rates and cost. Under "groups", it has the same statistics for each group of items.
     """
 
     def of(chosen: Sequence[AttemptResult]) -> dict[str, Any]:
@@ -65,7 +66,7 @@ def summarize(
 
 
 def _first(open_attempts: Sequence[AttemptResult]) -> str | None:
-    """Describe the first open (unfinished) attempt and the reason; return None if there is no attempt."""
+    """Describe the first open (unfinished) attempt and why it is open; return None if no attempt is open."""
     return next((f"item {one.item}, attempt {one.attempt}: {one.open}" for one in open_attempts), None)
 
 

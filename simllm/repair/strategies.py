@@ -22,12 +22,12 @@ class Round:
     Attributes:
         messages: The names of the templates from which the messages are made.
         adds: The help that the round gives the model: any of "guidance" (a tutor's hint), "solution" (a
-            description of a solution), "tests" (the failed tests) and "score" (of the last summary). A round
-            after the first one is skipped if no such help is available for the item.
+            description of a solution), "tests" (the failed tests) and "score" (the score of the model's last
+            summary). A round after the first one is skipped if none of its help is available for the item.
         keeps_history: Whether the messages follow those of earlier rounds. Otherwise, they begin a new
             conversation.
-        repeats: True if the last round of a strategy may be repeated, to have more rounds than the strategy
-            lists. Other rounds do not use this.
+        repeats: Whether the round may be repeated, if the user asks for more rounds than the strategy has.
+            Only the value of the strategy's last round is used.
     """
 
     messages: tuple[str, ...]
@@ -48,8 +48,8 @@ def load_strategy(
     Args:
         prompts: The texts of the prompts, which include the file `strategies.json`.
         name: The name of the strategy, such as "cref".
-        parts: The help that the strategy "single" gives the model: any of "guidance", "solution" and "tests".
-            Empty for other strategies.
+        parts: The kinds of help that the strategy "single" gives the model: any of "guidance", "solution" and
+            "tests" (see `Round.adds`). Empty for other strategies.
         rounds: The number of rounds; None for as many as the strategy has in the file.
         is_summary: Whether the model writes summaries of code. Otherwise it repairs programs.
 
@@ -77,7 +77,7 @@ def load_strategy(
 
 
 def _repeated(found: list[Round], name: str, rounds: int) -> list[Round]:
-    """Cut or extend a list of rounds to a given length; it is extended by repeating its last round."""
+    """Cut a list of rounds to the length `rounds`, or extend the list by repeating its last round."""
     if rounds < 1:
         raise InputError(f"--rounds {rounds}: expected a whole number from 1")
     if rounds > len(found) and not found[-1].repeats:

@@ -57,7 +57,8 @@ class Tokenized:
     Attributes:
         inputs: For each text, its windows. A window is a tuple of token ids that the encoder reads at once,
             from <s> to </s>. Most texts have one window; only a long text may have several.
-        long: Indices of the texts that are longer than the encoder's longest input.
+        long: Indices of the long texts: those with more tokens than the encoder can read at once, or with
+            more than 10,000 characters.
     """
 
     inputs: list[Windows]
@@ -203,8 +204,8 @@ def batch_slices(sorted_ids: Sequence[Sequence[int]], batch_tokens: int) -> Iter
 
     Args:
         sorted_ids: The token ids of n texts, from the shortest text to the longest.
-        batch_tokens: Largest number of tokens in a batch, padding included. A longer text is alone in
-            its batch.
+        batch_tokens: Largest number of tokens in a batch, padding included. A text with more
+            tokens than that is alone in its batch.
 
     Yields:
         For each batch, a slice: the part of `sorted_ids` that holds the texts of the batch.

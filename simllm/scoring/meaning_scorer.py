@@ -31,7 +31,8 @@ class MeaningScorer:
             embeddings: B texts of L tokens, hidden size D.
         similarity: A function that compares two (n, D) arrays of embeddings, and returns (n,) similarities.
         head: The meaning head.
-        info: The slope and the intercept that turn the head's logits into calibrated probabilities.
+        info: Description of the meaning head. It has the slope and the intercept that turn the head's logits
+            into calibrated probabilities.
     """
 
     engine: Engine

@@ -71,7 +71,8 @@ class TokenScorer:
     Attributes:
         engine: The encoder.
         weights: (V,) weight of each token in the vocabulary.
-        similarity: The score that is computed from the matched tokens: `precision`, `recall` or `f1`.
+        similarity: The name of the score that is computed from the matched tokens: "precision", "recall" or
+            "f1".
     """
 
     engine: Engine

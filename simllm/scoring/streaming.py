@@ -31,8 +31,8 @@ def score_in_chunks(
 ) -> Iterator[tuple[list[Pair], Scores]]:
     """Score text pairs in chunks.
 
-    A pair with a text that is empty after cleaning scores 1 if its original texts are equal up to white
-    space, and 0 otherwise.
+    `scorer` computes the scores. Pairs with a text that is empty after cleaning are an exception. Such a pair
+    scores 1 if its two texts, before cleaning, are equal up to white space. Otherwise, it scores 0.
 
     Args:
         pairs: Tuples that begin with a candidate and its reference. More items may follow, such as an id.
@@ -47,7 +47,7 @@ def score_in_chunks(
         For each chunk: its pairs and their scores. The last chunk may be smaller.
 
     Raises:
-        InputError: `tokenize` raises an error for a text, because the text is too long.
+        InputError: A text is too long, so that `tokenize` raises `TooLongError`.
     """
     numbered = zip(count(first, size), chunks(pairs, size), strict=False)
     for chunk, texts in prefetch_map(lambda item: _tokenize_chunk(*item, tokenize), numbered):
@@ -88,8 +88,8 @@ def _tokenize_chunk(
         The chunk itself; and its 2n tokenized texts: first the candidates, then the references.
 
     Raises:
-        InputError: `tokenize` raises an error for a text, because the text is too long. The message names the
-            number of the pair.
+        InputError: A text is too long, so that `tokenize` raises `TooLongError`. The message names the number
+            of the pair.
     """
     try:
         return chunk, tokenize([pair[side] for side in (0, 1) for pair in chunk])

@@ -97,7 +97,7 @@ def divide(ratio: tuple[Floats, Floats]) -> Floats:
 
 
 def binary_metrics(counts: Counts) -> dict[str, Floats]:
-    """Compute metrics of classifiers with two classes, such as precision and kappa.
+    """Compute metrics, such as precision and kappa, of classifiers with two classes.
 
     Args:
         counts: (..., 2, 3) confusion matrices; the first class is the positive one.
@@ -201,9 +201,9 @@ def bootstrap(
         counts: (k, k + 1) counts; at least one is positive.
         metrics: The function that computes metrics of many matrices, such as `binary_metrics`.
         seed: The random seed.
-        items: The number of items n in a resample; by default the sum of the counts. If each item is counted
-            several times, pass a smaller number, such as the number of distinct items, because repeated
-            predictions are not independent.
+        items: The number of items n in a resample; by default the sum of the counts. If `counts` has several
+            predictions for each item, pass the number of distinct items, because predictions for the same
+            item are not independent.
 
     Returns:
         For each metric, by name, (10000,) values; NaN for a resample in which the metric is not defined.

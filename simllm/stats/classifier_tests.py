@@ -43,8 +43,9 @@ def choose_for_classifiers(classifiers: int, data_sets: int = 1, runs: int = 1, 
     Args:
         classifiers: The number of classifiers, from 2.
         data_sets: The number of data sets.
-        runs: The largest number of runs of a classifier.
-        discordant: The number of items that exactly one of two classifiers gets right.
+        runs: The largest number of runs, which are predictions by one classifier for the same item.
+        discordant: The number of items that exactly one of two classifiers gets right. It is used only for
+            two classifiers with one run.
 
     Returns:
         The name of the test, such as "mcnemar-exact".
@@ -78,6 +79,8 @@ def choose_for_degradation(
     validation_folds: int, test_sets: int, shapiro_p: tuple[float, float] | None = None
 ) -> str:
     """Choose the test that compares a metric's values on validation folds with its values on test sets.
+
+    The test serves to find out whether a classifier gets worse on new data (degradation).
 
     Args:
         validation_folds: The number of folds.
@@ -255,7 +258,8 @@ def compare_group_means(values: Sequence[Floats]) -> Outcome:
     """Test whether values differ between groups of items (test of Kruskal and Wallis, 1952).
 
     Args:
-        values: For each group, the values of its items, such as their shares of right runs.
+        values: For each group, one value for each of its items. An example is the share of runs in which a
+            classifier is right on the item.
     """
     from scipy.stats import kruskal
 

@@ -88,8 +88,8 @@ def _p_value(scores: Floats, ratings: Floats) -> float:
 def interval_by_rater(scores: Floats, raters: Floats) -> tuple[float, float]:
     """Compute a 95% interval of Spearman's rho that covers both new items and new raters.
 
-    The interval shows how much rho could change if the study were repeated with as many
-    other raters, and as many other items of the same kind. Two variances are added on Fisher's z scale. The
+    The interval shows how much rho could change if the study were repeated with other raters and other items
+    of the same kind, and with the same number of each. Two variances are added on Fisher's z scale. The
     variance between items comes from a bootstrap. The variance between raters comes from a jackknife, which
     leaves out each rater once (Tukey, "Bias and confidence in not-quite large samples", 1958). The jackknife
     tends to overestimate the variance (Efron and Stein, "The jackknife estimate of variance", 1981). With few
@@ -97,8 +97,8 @@ def interval_by_rater(scores: Floats, raters: Floats) -> tuple[float, float]:
     with Satterthwaite's degrees of freedom ("An approximate distribution of estimates of variance
     components", 1946).
 
-    Raters are not bootstrapped, because a resample contains some raters twice. Its mean rating is noisier and
-    correlates less, which would lower the interval.
+    Raters are not bootstrapped, because a resample contains some raters twice. The mean rating of such a
+    resample is noisier. It therefore correlates less with the scores, which would lower the interval.
 
     Args:
         scores: (n,) scores of a metric for n items.
@@ -106,8 +106,9 @@ def interval_by_rater(scores: Floats, raters: Floats) -> tuple[float, float]:
             is more than 50, the jackknife leaves out 50 groups of raters in turn.
 
     Returns:
-        The lower and the upper bound. Both are NaN for a perfect correlation. Both are also NaN if too few
-        items remain rated when one of the raters is left out.
+        The lower and the upper bound. Both are NaN for a perfect correlation. Both are also NaN if rho is
+        undefined, or becomes undefined when a rater is left out. Rho is undefined for constant values and
+        for fewer than three rated items.
     """
     undefined = float("nan"), float("nan")
     ratings = mean_ratings(raters)
@@ -147,8 +148,8 @@ def _spearman_of_rated(scores: Floats, ratings: Floats) -> float:
 def _fisher(rho: Floats, n: int) -> Floats:
     """Transform correlations to Fisher's z: z = artanh(rho).
 
-    z is infinite for rho = 1. To avoid this, rho is limited: its largest value is halfway between 1 and
-    the next smaller rho that is possible for n items.
+    z would be infinite for rho = 1 and rho = -1. Therefore, rho is first limited to the range from -m to m.
+    The limit m is halfway between 1 and the next smaller rho that is possible for n items without ties.
 
     Args:
         rho: Correlations, an array of any shape.
@@ -235,7 +236,10 @@ def pairwise_accuracy(scores: Floats, ratings: Floats) -> float:
 
 
 def _interval(resampled: Floats) -> tuple[float, float]:
-    """Return the 2.5% and 97.5% quantiles of bootstrap values; both are NaN if they are equal."""
+    """Return the 2.5% and 97.5% quantiles of bootstrap values.
+
+    If the two quantiles are equal, NaN is returned for both.
+    """
     # Values are NaN for constant resamples of small sets.
     low, high = np.nanquantile(resampled, [(1 - _CONFIDENCE) / 2, (1 + _CONFIDENCE) / 2])
     return (float(low), float(high)) if high - low > 1e-12 else (float("nan"), float("nan"))

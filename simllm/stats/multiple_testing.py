@@ -14,7 +14,8 @@ def holm(p_values: Sequence[float] | Floats) -> list[float]:
     """Correct p-values by Holm's method ("A simple sequentially rejective procedure", 1979).
 
     Args:
-        p_values: The p-values of a family of tests: all tests for which the correction shall hold together.
+        p_values: The p-values of all tests in a family. The correction limits the probability that the family
+            has any false positive.
 
     Returns:
         The corrected p-values, in the same order.

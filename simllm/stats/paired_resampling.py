@@ -91,9 +91,9 @@ def interval(values: Values) -> tuple[float, float]:
 def bootstrap_p(differences: Values, n: int) -> float:
     """Compute the two-sided p-value for the hypothesis that two systems have the same mean score.
 
-    p = 2 (k + 1) / (R + 1). R is the number of bootstrap resamples. k is the number of resamples whose
-    difference has the rarer sign, positive or negative; 0 counts as both. For few items, this p can be too
-    small. Therefore p is raised to at least 2^(1-n), the p-value of a sign test in which all n items agree.
+    p = 2 (k + 1) / (R + 1), but at most 1. R is the number of bootstrap resamples. k is the smaller of two
+    numbers: that of differences <= 0, and that of differences >= 0. For few items, this p can be too small.
+    Therefore p is raised to at least 2^(1-n), the p-value of a sign test in which all n items agree.
 
     Args:
         differences: (R,) difference between the two mean scores in each resample.

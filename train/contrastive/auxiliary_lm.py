@@ -33,9 +33,9 @@ _SEED = 2  # makes the seed differ from the seeds for choosing positive pairs an
 class AuxiliaryLanguageModel:
     """Auxiliary task of contrastive training: permuted language modelling with the same encoder.
 
-    As in MPNet, the tokens of a text are put in random order, and the model predicts the last of them. Each
-    token still has its original position as input. The layer that predicts tokens starts from random weights,
-    because model folders do not store it.
+    As in MPNet, the tokens of a text are put in random order, and the model predicts the last few tokens of
+    this order. The model still gets the original position of each token. The layer that predicts tokens
+    starts from random weights, because model folders do not store it.
     """
 
     def __init__(

@@ -33,7 +33,7 @@ class ContrastiveBatch:
       with the same meaning.
     - Section 2: H hard negatives. A hard negative has words like those of a positive pair, but another
       meaning.
-    - Section 3: texts that only the lexical teacher needs. It measures similarity by shared tokens.
+    - Section 3: texts that only the lexical teacher (a similarity by shared tokens) needs.
     - Sections 4 and 5: the first texts and the second texts of pairs with human ratings. If several sources
       of such pairs are configured, each source has two sections.
 

@@ -111,7 +111,7 @@ def make_edited_triples(comments: Path, seed: int, count: int = 500) -> contrast
         count: The largest number of triples.
 
     Returns:
-        The triples, with the comments as references. The attribute `forms` has the value "edited" for all.
+        The triples, with the comments as references. The form of each triple is "edited".
 
     Raises:
         InputError: No comment can be reworded and changed.

@@ -101,7 +101,7 @@ def make_triples(items: list[MeaningItem]) -> Triples:
         items: The meaning items.
 
     Returns:
-        The triples. The attribute `forms` has the value "written" for all of them.
+        The triples, in the order of the items. The form of each triple is "written".
     """
     rows = []
     for item, other in zip(items, [*items[1:], items[0]], strict=True):

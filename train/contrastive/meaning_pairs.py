@@ -110,7 +110,8 @@ class ItemPairs:
     Most pairs are two texts of one item. Other pairs are texts of two items; they have different meanings.
 
     Pairs of two items are needed because, within an item, texts that share few words are always rewordings.
-    Trained only on such pairs, the meaning head would take few shared words as a sign of the same meaning.
+    Trained only on pairs within an item, the meaning head would take few shared words as a sign of the same
+    meaning.
     """
 
     def __init__(self, items: Sequence[MeaningItem]) -> None:
@@ -211,7 +212,7 @@ class WordPairs:
 
 
 def _read_texts(config: MeaningSourceConfig) -> Iterator[str]:
-    """Yield the single texts of a source: all lines of plain files, or one field of all JSON lines."""
+    """Yield the single texts of a source: each line of plain files, or one field of each JSON line."""
     if config.fields:
         for where, row in select_rows(config.source, config.only, config.leave_out):
             yield text_under(row, config.fields[0], where)
@@ -228,9 +229,10 @@ def _clean_and_select(texts: Iterable[str], max_words: int, excluded: ExcludedTe
 def _read_labelled(config: MeaningSourceConfig) -> list[MeaningPair]:
     """Read the labelled text pairs (or word pairs) of a source.
 
-    A pair is left out if its label is neither in the setting `same` nor in the setting `different`. It is
-    also left out if its texts are equal, or if one of its texts is empty or too long. If the settings name no
-    field for the label, all pairs count as having the same meaning.
+    The settings `same` and `different` list the labels in the file that stand for the same meaning and for
+    different meanings. If the settings name no field for the label, all pairs count as having the same
+    meaning. A pair is left out if its label is in neither list, if its texts are equal, or if one of its
+    texts is empty or too long.
     """
     labels = dict.fromkeys(config.same, SAME) | dict.fromkeys(config.different, DIFFERENT)
     pairs = []

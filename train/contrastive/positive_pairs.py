@@ -104,8 +104,9 @@ class PositiveSource:
         - A source of plain texts gives a text, paired with itself.
         - A source of pairs gives a pair. If the pair has no hard negatives, its texts are swapped in half of
           the cases.
-        - A source of meaning items gives two texts of an item with the same meaning. Its hard negatives are
-          texts of the item with another meaning, at most as many as the setting `hard_negatives`.
+        - A source of meaning items gives two texts of an item with the same meaning. The hard negatives of
+          this pair are texts of the item with another meaning, at most as many as the setting
+          `hard_negatives`.
         """
         if self.items:
             item = self.items[random.integers(len(self.items))]

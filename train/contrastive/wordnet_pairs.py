@@ -40,9 +40,9 @@ class Synset:
         words: The synonyms.
         definition: The definition that the synonyms share.
         examples: Sentences that use a synonym.
-        antonyms: Antonyms of some of the synonyms. For example, `{0: ("v00001740", 2)}` means that the
-            antonym of `words[0]` is word 2 (counted from 0) of the synset with the key "v00001740" (see
-            `read_synsets`).
+        antonyms: A dict from the index of a synonym in `words` to its antonym, if it has one. The antonym is
+            given by the key of its synset (see `read_synsets`) and its index in the `words` of that synset,
+            such as ("v00001740", 2).
     """
 
     words: list[str]

@@ -24,8 +24,8 @@ class PairFinder:
             - `name`: hash of the method's repository, class and name; 0 if the function is in no class.
 
             The last two are also 0 if the repository is unknown.
-        overrides: Structured array of type `part_file.OVERRIDES`. An entry says that the method with the hash
-            `name` may be overridden by the method that comment number `row` documents.
+        overrides: Structured array of type `part_file.OVERRIDES`. Each entry has the number of a comment
+            (`row`) and the hash of a method (`name`), which the comment's method may override.
     """
 
     def __init__(self, keys: NDArray[np.void], overrides: NDArray[np.void]) -> None:

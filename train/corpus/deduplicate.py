@@ -107,8 +107,8 @@ class NearDuplicates:
         """Find the texts that equal or nearly repeat a text of the set.
 
         A text is compared with a text of the set only if their signatures are equal in a band (a group of
-        neighbouring bytes). If a band is equal for more than `_COMPARED` texts of the set, the text counts as
-        a near duplicate without a comparison.
+        neighbouring bytes). If more than `_COMPARED` (100) texts of the set have an equal band, the text
+        counts as a near duplicate without a comparison.
 
         Args:
             signatures: (N, SIGNATURE) MinHash signatures of the texts.

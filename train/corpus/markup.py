@@ -79,9 +79,9 @@ def _blocks(text: str, code_indent: int) -> list[str]:
 def _new_sentence(before: str, line: str) -> bool:
     """Return whether a line begins a new sentence, although the previous line has no final punctuation.
 
-    The line must begin with a capitalized word that would have fitted on the previous line. Then the author
-    broke the line on purpose. The previous line must not end with a word such as `the`, which needs a
-    continuation.
+    The line must begin with a capitalized word that would have fitted on the previous line (up to `NARROW`
+    characters): then the author broke the line on purpose. The previous line must not end with a word such as
+    `the`, which needs a continuation.
 
     Args:
         before: The previous line.

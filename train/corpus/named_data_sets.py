@@ -139,7 +139,7 @@ def read_code_or_texts(
         allow_download: Whether a data set of the hub may be downloaded.
 
     Raises:
-        InputError: The data set cannot be read, or has no such column.
+        InputError: The data set cannot be read, or lacks the column that the source names.
     """
     with closing(rows(source, allow_download)) as found:
         for where, row in found:

@@ -82,7 +82,7 @@ def make_parts(
         """Yield the jobs for the parts that are missing or damaged.
 
         Yields:
-            The input of the job (a pickled batch of source files), and the file to write.
+            For each job, the pickled batch from which the part is made, and the file to write.
         """
         for number, batch in enumerate(_batches(config, tally, allow_download)):
             data = pickle.dumps(batch)
@@ -212,7 +212,7 @@ def _prepare_worker(excluded: ExcludedTexts, parent: int) -> None:
     """Prepare a new worker process.
 
     Args:
-        excluded: Evaluation texts to leave out; all parts of this process use them.
+        excluded: Evaluation texts to leave out of all parts that this process makes.
         parent: The id of the process that started the worker.
     """
     global _excluded

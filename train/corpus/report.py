@@ -132,5 +132,5 @@ class Report:
 
 
 def _sorted(tally: Tally) -> dict[str, list[tuple[str, ...]]]:
-    """Return a dict from each kind that `tally` counts to its stored examples, sorted by kind."""
+    """Return the examples in a tally, by kind in sorted order; a kind is a language or a kind of pair."""
     return dict(sorted(tally.examples.items()))
