@@ -190,9 +190,11 @@ def _texts(file: Path, tally: Tally) -> Iterator[Docstring | Comment]:
 def _comment(row: dict[str, Any], where: str) -> Docstring | Comment:
     """Convert a JSON object into a docstring or a comment.
 
+    An object with the key `docstring` (as in the data set CodeSearchNet) becomes a docstring. An object with
+    the key `summary` (as in a corpus) or `text` becomes a comment.
+
     Args:
-        row: The object. It has the key `docstring` (as in the data set CodeSearchNet), `summary` (as in a
-            corpus) or `text`.
+        row: The object.
         where: The file and line, for error messages.
     """
     if "docstring" in row:

@@ -134,7 +134,7 @@ def load_or_make_student(config: DistillConfig, tokenizer: Tokenizer, world: Wor
         world: The processes of the run.
 
     Returns:
-        A metric (it scores text pairs) whose encoder is the untrained student.
+        The untrained student, as the encoder of a `SimLLM` (a metric that scores text pairs).
     """
     teacher = teachers.identity(Path(config.start.teacher)) if config.start else None
     layers = config.start.layers if config.start else ()
