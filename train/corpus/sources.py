@@ -47,10 +47,10 @@ def read(source: str, tags: int, tally: Tally, allow_download: bool = False) -> 
     """Read a source of the corpus: yield its source files, docstrings or comments.
 
     Args:
-        source: One of these: a path or glob pattern; `hf:NAME` for a data set (see
-            `train.corpus.named_data_sets`); `installed-python` for the Python modules on this machine. A path
-            names a folder with code, a git repository, a corpus, a file of JSON lines (`*.jsonl`) or a file
-            of plain lines (any other name). A file is gzipped if its name ends in `.gz`.
+        source: A path or glob pattern, `hf:NAME` for a data set (see `train.corpus.named_data_sets`), or
+            `installed-python` for the Python modules on this machine. A path names a folder with code, a git
+            repository, a corpus folder, a file of JSON lines (`*.jsonl`) or a file of plain lines (any other
+            name). A file is gzipped if its name ends in `.gz`.
         tags: Number of tagged revisions to read from git repositories, besides the current commit.
         tally: Counter of files that are left out; it is updated.
         allow_download: Whether a data set may be downloaded.

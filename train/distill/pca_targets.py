@@ -68,7 +68,7 @@ class Targets:
     def teacher_embeddings(self, numbers: np.ndarray) -> Tensor:
         """Return the concatenated embeddings of all teachers for n texts.
 
-        The inner product of two rows is the mean of the teachers' cosines.
+        The inner product of two texts' embeddings is the mean of the cosines from the single teachers.
 
         Args:
             numbers: (n,) numbers of the texts, from 0.
