@@ -43,8 +43,7 @@ def distil(config: DistillConfig, world: World, stop: StopRequest) -> Path:
         stop: Handles signals. After a signal, training saves its state and stops.
 
     Returns:
-        The model folder of the student. It has the weights that were best on the dev data, among all
-        evaluations in training.
+        The model folder of the student, with the weights that were best on the dev data during training.
     """
     out, revision = Path(config.out), git_revision()
     log = world.first_then_others(lambda: open_log(config, world))
