@@ -206,10 +206,10 @@ def fetch_repository(folder: Path, name: str, revision: str, host: str) -> Path:
 
 
 def remaining_commands(recipe: Recipe, data: str, trees: list[Path]) -> list[list[str]]:
-    """Return the commands of the steps that make the default model and still have to run, in order.
+    """Return the commands that still have to run to make the default model, in order.
 
-    Finished steps that prepare data are left out. The commands that train, mix and release models are
-    always included.
+    Commands that prepare data are left out if their output exists. Commands that train, mix and release
+    models are always included.
 
     Args:
         recipe: The paths and the number of seeds.
@@ -257,9 +257,9 @@ def _mix(run: str, mixed: str, start: Path, share: str) -> list[str]:
     """Return the command that mixes the weights of two models.
 
     Args:
-        run: The name of the run folder with the first model.
+        run: The name of the run folder with the model after a training.
         mixed: The name of the model folder to write.
-        start: The model folder of the second model.
+        start: The model folder of the other model, such as the model before that training.
         share: The weight of `start` in the mixture, from 0 to 1.
     """
     command = ["train.release.mix_weights", str(_RUNS / run), str(_RUNS / mixed)]
@@ -273,7 +273,8 @@ def _second_stage(suffix: str, wordnet: Path, overrides: list[str]) -> list[list
     command mixes the weights of the trained encoder and of the encoder before this stage.
 
     Args:
-        suffix: The end of the names of the folders to write: "" or "-control".
+        suffix: The suffix of the folders to write: "", or "-control" for the control model (trained without
+            the word pairs of the contrast set).
         wordnet: The file of text pairs from WordNet, such as words and definitions.
         overrides: `key=value` items that change the configuration of the training.
     """
@@ -293,8 +294,9 @@ def _last_stages(start: str, suffix: str, wordnet: Path, overrides: list[str]) -
     command trains only the meaning head.
 
     Args:
-        start: The end of the folder name of the initial model: "" or "-control".
-        suffix: The end of the names of the folders to write, such as "", "-seed2" or "-control".
+        start: The suffix of the initial model's folder: "", or "-control" for the control model (trained
+            without the word pairs of the contrast set).
+        suffix: The suffix of the folders to write, such as "", "-seed2" or "-control".
         wordnet: The file of text pairs from WordNet, such as words and definitions.
         overrides: `key=value` items that change the configuration of the trainings.
     """

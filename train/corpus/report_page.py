@@ -17,8 +17,8 @@ def render_page(facts: dict[str, Any], most_words: int) -> str:
 
     Args:
         facts: The content of `report.json`.
-        most_words: The last bin (number of words) in the counts of text lengths, `facts["lengths"]`. Longer
-            texts are counted in this bin, too.
+        most_words: The largest number of words in the counts of text lengths, `facts["lengths"]`. Longer
+            texts are counted under this number, too.
 
     Returns:
         The HTML page.
@@ -37,8 +37,8 @@ def _left_out(stage: str, tally: dict[str, Any]) -> list[tuple[str, int, list[st
     """List the reasons why files, comments or texts were left out, the most frequent reason first.
 
     Args:
-        stage: What was left out: "files", "comments" or "texts".
-        tally: The counts and examples by reason, as in `Tallies.facts`.
+        stage: Which of them to list: "files", "comments" or "texts".
+        tally: Their counts and examples by reason, as in `Tallies.facts`.
 
     Returns:
         For each reason, its name, its count and its examples.

@@ -83,8 +83,9 @@ class Tallies:
         """Return the numbers of files, comments and texts of each kind, with examples, as JSON values.
 
         Returns:
-            A dict with the keys `files`, `comments` and `texts`. Each value is a dict with two entries:
-            `counts` maps each kind, such as "file too large", to a number, and `examples` to a list of texts.
+            A dict with the keys `files`, `comments` and `texts`. Each value is a dict with two entries.
+            `counts` maps each kind, such as "file too large", to a number. `examples` maps each kind to the
+            stored examples, a list of strings.
         """
         tallies: dict[str, Tally] = {part.name: getattr(self, part.name) for part in fields(self)}
         return {

@@ -253,8 +253,8 @@ def _revision(
         repository: The open repository.
         revision: The hash of a commit or tag.
         name: The name of the repository.
-        seen: Hashes of files that were already read from other revisions. Such files are skipped, and the
-            hashes of the other files are added.
+        seen: Hashes of files that were already read from other revisions. These files are skipped. The
+            hashes of all new files are added to the set.
         tally: Counter of files that are left out; it is updated.
     """
     code_files = []

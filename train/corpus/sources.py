@@ -47,10 +47,10 @@ def read(source: str, tags: int, tally: Tally, allow_download: bool = False) -> 
     """Read a source of the corpus: yield its source files, docstrings or comments.
 
     Args:
-        source: One of these: a path or glob pattern; `hf:NAME` for a data set (see
-            `train.corpus.named_data_sets`); `installed-python` for the Python modules on this machine. A path
-            names a folder with code, a git repository, a corpus, a file of JSON lines (`*.jsonl`) or a file
-            of plain lines (any other name). A file is gzipped if its name ends in `.gz`.
+        source: A path or glob pattern, `hf:NAME` for a data set (see `train.corpus.named_data_sets`), or
+            `installed-python` for the Python modules on this machine. A path names a folder with code, a git
+            repository, a corpus folder, a file of JSON lines (`*.jsonl`) or a file of plain lines (any other
+            name). A file is gzipped if its name ends in `.gz`.
         tags: Number of tagged revisions to read from git repositories, besides the current commit.
         tally: Counter of files that are left out; it is updated.
         allow_download: Whether a data set may be downloaded.
@@ -190,9 +190,11 @@ def _texts(file: Path, tally: Tally) -> Iterator[Docstring | Comment]:
 def _comment(row: dict[str, Any], where: str) -> Docstring | Comment:
     """Convert a JSON object into a docstring or a comment.
 
+    An object with the key `docstring` (as in the data set CodeSearchNet) becomes a docstring. An object with
+    the key `summary` (as in a corpus) or `text` becomes a comment.
+
     Args:
-        row: The object. It has the key `docstring` (as in the data set CodeSearchNet), `summary` (as in a
-            corpus) or `text`.
+        row: The object.
         where: The file and line, for error messages.
     """
     if "docstring" in row:

@@ -25,8 +25,9 @@ class EvaluationTexts:
     """Evaluation texts, which must be left out of the training texts.
 
     `text in evaluation_texts` is true in two cases. First, the text has the same words as an evaluation text
-    of at least three words. Second, an evaluation text begins with the text, or the text begins with an
-    evaluation text, and the shorter of the two has at least six words. Case and punctuation are ignored.
+    of at least three words. Second, the text is the beginning of an evaluation text, or an evaluation
+    text is the beginning of the text; the beginning must have at least six words. Case and punctuation are
+    ignored.
 
     Args:
         texts: The evaluation texts.

@@ -26,7 +26,7 @@ def fetch(catalog: Catalog, sets: Iterable[DataSet], root: Path, host: str, cach
     Args:
         catalog: The catalog of all data sets.
         sets: The data sets to fetch.
-        root: The folder of the data. If a file must be fetched, the folder must be missing, empty, or made by
+        root: The folder for the data. Files are written only to a folder that is missing, empty, or made by
             simllm.
         host: The place of the git repositories: the URL before "/owner/name", or a local folder.
         cache: An empty folder, for temporary copies of the repositories.

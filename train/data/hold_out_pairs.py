@@ -2,8 +2,8 @@
 
     python -m train.data.hold_out_pairs 'data/meaning/*nli*.jsonl.gz' -o runs/held-out.jsonl
 
-Pairs with the same first text are held out together. Whether a pair is held out depends only on its first
-text. Therefore, pairs that are later added to a file do not change the choice of the earlier pairs. To keep
+Whether a pair is held out depends only on its first text. Therefore, pairs with the same first text stay
+together, and pairs that are later added to a file do not change the choice of the earlier pairs. To keep
 the held-out pairs out of a training, list the output under `exclude` in the configuration of the training.
 """
 

@@ -75,19 +75,25 @@ def negations(files: Iterable[SourceFile]) -> Iterator[Row]:
 
 
 def antonyms(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield each line of two words with opposite meanings as a row with `a`, `b` and the label "opposite"."""
+    """Yield pairs of words with opposite meanings, as rows with `a`, `b` and the label "opposite".
+
+    A line with two words is a pair; other lines are skipped.
+    """
     return _word_pairs(files, "opposite")
 
 
 def synonyms(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield each line of two words with the same meaning as a row with `a`, `b` and the label "same"."""
+    """Yield pairs of words with the same meaning, as rows with `a`, `b` and the label "same".
+
+    A line with two words is a pair; other lines are skipped.
+    """
     return _word_pairs(files, "same")
 
 
 def _word_pairs(files: Iterable[SourceFile], label: str) -> Iterator[Row]:
-    """Yield a row with the texts `a` and `b` and the given label for each line that has two words.
+    """Yield pairs of words, as rows with the words `a` and `b` and the given label.
 
-    Other lines are skipped.
+    A line with two words is a pair; other lines are skipped.
     """
     for file in files:
         for line in file.lines():

@@ -1,6 +1,7 @@
 """Readers of text pairs about code: human paraphrases, and references with generated summaries.
 
-A reader is a function that converts fetched files into rows (JSON objects).
+A reader is a function that converts fetched files into rows (JSON objects). The two texts of a pair are `a`
+and `b` for paraphrases, otherwise `reference` and `candidate` (the generated summary).
 """
 
 from __future__ import annotations

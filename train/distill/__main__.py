@@ -43,8 +43,7 @@ def distil(config: DistillConfig, world: World, stop: StopRequest) -> Path:
         stop: Handles signals. After a signal, training saves its state and stops.
 
     Returns:
-        The folder of the trained student. Of all evaluated states of the student, the folder has the state
-        that was best on the dev data.
+        The model folder of the student, with the weights that were best on the dev data during training.
     """
     out, revision = Path(config.out), git_revision()
     log = world.first_then_others(lambda: open_log(config, world))
@@ -134,7 +133,7 @@ def load_or_make_student(config: DistillConfig, tokenizer: Tokenizer, world: Wor
         world: The processes of the run.
 
     Returns:
-        A metric (it scores text pairs) whose encoder is the untrained student.
+        The untrained student, as the encoder of a `SimLLM` (a metric that scores text pairs).
     """
     teacher = teachers.identity(Path(config.start.teacher)) if config.start else None
     layers = config.start.layers if config.start else ()

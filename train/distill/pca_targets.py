@@ -35,13 +35,13 @@ class Targets:
     """The embeddings that the student should learn, computed from the embeddings of all teachers.
 
     The teachers' embeddings are concatenated, projected to the student's width, and scaled to length 1.
-    Then all targets are rotated, so that they are near the untrained student's embeddings and easier to
-    learn (Schönemann, "A generalized solution of the orthogonal Procrustes problem", 1966). The rotation
-    changes no cosine between targets.
+    `rotate_towards` can then rotate all targets, so that they are near the untrained student's embeddings and
+    easier to learn (Schönemann, "A generalized solution of the orthogonal Procrustes problem", 1966). The
+    rotation changes no cosine between targets.
 
     Attributes:
         shards: For each teacher, the embeddings of all texts, in shards (see `teachers.embed_all`).
-        axes: (sum of the teachers' widths, student's width) the projection, including the rotation.
+        axes: (sum of the teachers' widths, student's width) matrix of the projection, including the rotation.
     """
 
     def __init__(self, shards: Sequence[Sequence[np.ndarray]], texts: int, width: int, seed: int) -> None:
@@ -68,7 +68,7 @@ class Targets:
     def teacher_embeddings(self, numbers: np.ndarray) -> Tensor:
         """Return the concatenated embeddings of all teachers for n texts.
 
-        The inner product of two rows is the mean of the teachers' cosines.
+        The inner product of two texts' embeddings is the mean of the cosines from the single teachers.
 
         Args:
             numbers: (n,) numbers of the texts, from 0.

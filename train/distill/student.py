@@ -1,8 +1,8 @@
 """The student before training: an encoder with token vectors and, optionally, layers from a teacher.
 
-The student has its own vocabulary. The teacher's tokenizer splits each token of the student, and the mean of
-the resulting tokens' vectors is the token's initial vector. Layers can be copied if the student's layers have
-the teacher's shape.
+The student has its own vocabulary. The teacher's tokenizer splits each of the student's tokens into tokens of
+the teacher. The mean of their vectors is the initial vector of the student's token. The teacher's layers can
+be copied if the student's layers have the same shape.
 """
 
 from __future__ import annotations
@@ -108,10 +108,10 @@ def _copy_layers(teacher: Encoder, student: Encoder, source: StartConfig) -> Non
 def average_token_vectors(teacher: Encoder, backend: Backend, tokenizer: Tokenizer) -> Tensor:
     """Compute the student's initial token vectors from a teacher's token vectors.
 
-    The teacher's tokenizer splits each token of the student. The mean of the resulting tokens' vectors is the
-    initial vector. For example, if the teacher splits "walking" into "walk" and "##ing", the student's token
-    for "walking" gets the mean of these two vectors. A token inside a word, such as "ing", gets the vector of
-    "##ing" if the teacher has this token.
+    The teacher's tokenizer splits each of the student's tokens into tokens of the teacher. The mean of their
+    vectors is the initial vector of the student's token. For example, if the teacher splits "walking" into
+    "walk" and "##ing", the student's token for "walking" gets the mean of these two vectors. A token inside a
+    word, such as "ing", gets the vector of "##ing" if the teacher has this token.
 
     Args:
         teacher: The teacher, whose token vectors have width D.

@@ -35,7 +35,7 @@ class DistillBatch:
     Attributes:
         ids: The token ids of each text.
         targets: (N, D) embeddings that the student should learn.
-        cosines: (N, N) cosines between the teachers' embeddings of two texts, averaged over the teachers.
+        cosines: (N, N) cosine between each two texts in a teacher's embeddings, averaged over the teachers.
     """
 
     ids: list[list[int]]

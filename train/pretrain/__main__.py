@@ -65,8 +65,8 @@ def pretrain(config: PretrainConfig, world: World, stop: StopRequest) -> Path:
         stop: Handles signals. After a signal, training saves its state and stops.
 
     Returns:
-        The folder of the trained model. Of all evaluated states of the model, the folder has the state with
-        the lowest perplexity on the held-out texts.
+        The model folder, with the weights that had the lowest perplexity on the held-out texts during
+        training.
     """
     out, revision = Path(config.out), git_revision()
     log = world.first_then_others(lambda: open_log(config, world))

@@ -27,8 +27,8 @@ BLOCK_SIZE = 128  # rows and columns that the kernel computes or skips together
 def grouped_attention(batch: PermutedBatch, relative_bias: RelativeBias, dropout: float) -> AttentionFunction:
     """Make an attention function for one batch, without padding (for CPUs).
 
-    The attention function computes consecutive texts of the same shape in one call. The shape of a text is
-    its number of tokens n and its number of predicted tokens m.
+    The attention function computes the attention of consecutive texts of the same shape together. The shape
+    of a text is its number of tokens n and its number of predicted tokens m.
 
     Args:
         batch: The batch.
@@ -38,9 +38,9 @@ def grouped_attention(batch: PermutedBatch, relative_bias: RelativeBias, dropout
     groups = [(sum(1 for _ in texts), *shape) for shape, texts in groupby(map(tuple, batch.shape.tolist()))]
 
     def split(x: Tensor, dim: int) -> list[Tensor]:
-        """Split a tensor with one entry per row of the batch into one tensor for each group of texts.
+        """Split a tensor, which has one entry for each row of the batch, by groups of texts.
 
-        A group is a run of consecutive texts with equal numbers of tokens and of predicted tokens.
+        A group is several consecutive texts of the same shape (numbers of tokens and of predicted tokens).
 
         Args:
             x: The tensor. Dimension `dim` has the content streams of all texts, then their query streams.
@@ -122,7 +122,8 @@ def _block_mask(texts: Tensor, columns: int, may_attend: Callable[..., Tensor]) 
     Args:
         texts: (T,) index of the text of each row. The indices ascend within the content stream, and again
             within the query stream.
-        columns: Number of rows of the content stream, which are the columns of the attention matrix.
+        columns: Number of rows of the content stream (see `PermutedBatch`). These rows are also the columns
+            of the attention matrix.
         may_attend: Function that returns whether a row attends to a column: a `mask_mod` of FlexAttention.
     """
     rows = texts.unflatten(0, (-1, BLOCK_SIZE))

@@ -36,11 +36,12 @@ class LanguageModelHead(nn.Module):
 
 
 class PermutedLanguageModel(nn.Module):
-    """An encoder with output layers that predict tokens.
+    """An encoder with output layers that predict tokens of a text in a permuted (random) order.
 
     Args:
         encoder: The encoder.
-        make_attention: Function that makes the attention function for a batch, such as `grouped_attention`.
+        make_attention: Takes a batch and returns the attention function for the batch. An example is
+            `grouped_attention`.
     """
 
     def __init__(self, encoder: Encoder, make_attention: MakeAttention = grouped_attention) -> None:

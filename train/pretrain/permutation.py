@@ -7,13 +7,12 @@ has these rows:
     content stream: n - m context tokens | m originals | m slots
     query stream:   m slots
 
-The rows of the query stream predict the originals. Every row sees each position of its text exactly once:
+The i-th row of the query stream predicts the i-th original. Every row sees each position of its text exactly
+once. Every row sees all context tokens. At the predicted positions, it depends on the row:
 
-- At a position that is not predicted, every row sees the context token.
-- At a predicted position, a query row sees the original if it is predicted before the token that the row
-  predicts, otherwise the slot.
-- The row of an original sees this original, and otherwise the same as the query row that predicts it.
-- The rows of context tokens and slots see only slots at the predicted positions.
+- The i-th query row sees the originals 1 to i - 1, and the slots of the other originals.
+- The row of the i-th original sees the originals 1 to i, and the slots of the other originals.
+- The rows of context tokens and slots see only slots.
 
 Each row keeps the position of its token in the text. A batch concatenates the content streams of all texts,
 and then their query streams, without padding.
@@ -169,11 +168,11 @@ def noisy_slot_tokens(
     Args:
         originals: (M,) predicted tokens.
         vocab_size: Number of tokens in the vocabulary.
-        draw: (M,) random numbers from [0, 1), which choose between the three cases.
-        token: (M,) random numbers from [0, 1), which choose the random tokens.
+        draw: (M,) random numbers from [0, 1). They decide between the three cases.
+        token: (M,) random numbers from [0, 1). They are scaled to the ids of the random tokens.
 
     Returns:
-        (M,) token ids.
+        (M,) token ids of the slots.
     """
     ordinary = len(SPECIAL_TOKENS) + (token * (vocab_size - len(SPECIAL_TOKENS))).astype(np.int64)
     return np.select([draw < 0.8, draw < 0.9], [np.int64(MASK_ID), originals], ordinary)
@@ -188,7 +187,8 @@ def predicted_indices(lengths: Ints, predicted: Ints, order: Ints) -> Ints:
         order: (N,) permuted positions of each text, from `permute_positions`.
 
     Returns:
-        (M,) indices among all N tokens, in the order of prediction.
+        (M,) indices of the predicted tokens among all N tokens in their original order. The predicted tokens
+        of a text are in the order of prediction.
     """
     text, place, starts = ragged_indices(lengths)
     return (starts[text] + order)[place >= (lengths - predicted)[text]]

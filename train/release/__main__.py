@@ -3,10 +3,10 @@
     python -m train.release runs/mini runs/contrastive --out checkpoints/default \
         --notes checkpoints/notes.md --centre runs/mini/corpus/test.txt
 
-List the training runs in the order in which they trained. The model of the last run is released. With
-`--seeds`, the last run is compared with the runs after `--seeds`, and the model with the best dev criterion
-(a figure from dev data) is released. The file after `--config` names the data sets on which the model is
-measured; the default is configs/measure.yaml.
+List the training runs in the order in which they trained. The model of the last run is released. After
+`--seeds`, list runs that repeat the last training with other random seeds. The released model is then the one
+with the best dev criterion (a figure from dev data), of the last run and the runs after `--seeds`. The file
+after `--config` names the data sets on which the model is measured; the default is configs/measure.yaml.
 """
 
 from __future__ import annotations

@@ -49,9 +49,10 @@ class Variant:
 
 @dataclass(frozen=True, kw_only=True)
 class FirstStage:
-    """Settings for a short pretraining, which makes the initial model of some variants.
+    """Settings for a first stage of training: a short pretraining.
 
-    The other variants start from the initial model of the recipe.
+    It makes the initial model for some variants of the recipe. The other variants start from the initial
+    model of the recipe.
     """
 
     recipe: str  # a configuration file of pretraining
@@ -181,13 +182,13 @@ def _finished_rows(output: Path, overwrite: bool) -> dict[str, dict[str, Any]]:
 
     Args:
         output: The JSON file.
-        overwrite: Whether a file with other content is treated as empty.
+        overwrite: Whether a file that holds anything else than such results is treated as empty.
 
     Returns:
         The result of each variant, by the variant's name.
 
     Raises:
-        InputError: The file cannot be read, or has other content and `overwrite` is false.
+        InputError: The file cannot be read, or it holds anything else and `overwrite` is false.
     """
     try:
         text = output.read_text(encoding="utf-8")

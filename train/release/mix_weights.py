@@ -68,11 +68,12 @@ def write_mixed(run: Path, folder: Path, start: Path, share: float) -> None:
 def interpolate_weights(end: SavedModel, start: SavedModel, share: float) -> SavedModel:
     """Mix the encoder weights of two models: share * start + (1 - share) * end.
 
-    See Wortsman et al., "Robust fine-tuning of zero-shot models", 2022.
+    `start` is usually the model before a training, and `end` the model after it. See Wortsman et al., "Robust
+    fine-tuning of zero-shot models", 2022.
 
     Args:
-        end: The model to change; its encoder is changed in place.
-        start: The model whose encoder weights are mixed in.
+        end: The first model; its encoder is changed in place.
+        start: The second model, which is not changed.
         share: The weight of `start` in the mixture, from 0 to 1.
 
     Returns:

@@ -37,14 +37,14 @@ class Release:
             comments is about 0. None: embeddings are not shifted.
         calibrate: Two files to which the score scale is fitted: held-out comments, and rated text pairs.
             None: the model has no score scale.
-        calibrate_meaning: A file of held-out text pairs, labelled as having the same meaning or not. They
-            calibrate the probabilities of the meaning head. The file is used only if `calibrate` is given.
-            None: the probabilities are not calibrated.
-        held_out: The folder of a control run. The contrast set has pairs of words that change the meaning of
-            a text, such as "attaches" and "detaches". The control run is like the last of `runs`, but was
-            trained without the pairs of words from the contrast set. None: no control run.
-        seeds: Folders of runs like the last of `runs`, with other seeds. They are compared with the last of
-            `runs`, and the run with the best dev criterion (the mean of figures on dev data) is released.
+        calibrate_meaning: A file of held-out text pairs with labels by meaning, to which the probabilities of
+            the meaning head are calibrated. It needs `calibrate`, too. None: no calibration.
+        held_out: The folder of a control run, which was trained like the last of `runs`, but without the
+        pairs
+            of words in the contrast set. Such a pair changes the meaning of a text, such as "attaches" and
+            "detaches". None: no control run.
+        seeds: Folders of runs like the last of `runs`, with other random seeds. Of these runs and the last of
+            `runs`, the one with the best dev criterion (the mean of figures on dev data) is released.
         ablations: The JSON file that `train.release.ablations` wrote; None: no section about ablations.
     """
 

@@ -23,8 +23,8 @@ def postprocess(run: Path, folder: Path, comments: Sequence[str]) -> None:
     Args:
         run: The folder of the training run.
         folder: The model folder to write.
-        comments: Texts whose mean embedding is about 0 after the shift. Every 20th of them is embedded. If
-            there are none, embeddings are not shifted.
+        comments: Texts. Embeddings are shifted so that the mean embedding of every 20th text is 0. If there
+            are no texts, embeddings are not shifted.
     """
     model = saved_model.load(run / "model")
     save_rounded(model, folder, comments[::_EVERY])

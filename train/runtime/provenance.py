@@ -70,7 +70,8 @@ def training_card(stage: str, facts: dict[str, Any]) -> str:
     """Format the short model card that a training run writes.
 
     Args:
-        stage: One sentence about the training, without the full stop.
+        stage: A sentence that names the stage of training, without the full stop, such as "Distilled from
+            larger sentence encoders".
         facts: Facts about the run by name. Facts that are dictionaries are left out.
 
     Returns:

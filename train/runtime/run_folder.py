@@ -92,7 +92,7 @@ def _check_run(out: Path, config: TrainingConfig, values: dict[str, Any]) -> Non
 
 
 def _file_names(folder: Path) -> list[str]:
-    """List the names in a folder, without an error if the folder is missing.
+    """List the names of the files and subfolders in a folder; none if the folder is missing.
 
     Raises:
         InputError: The folder cannot be read.

@@ -112,8 +112,8 @@ class TrainingState:
 
         Raises:
             InputError: A state cannot be read or belongs to another run, or all states are damaged. Or a
-                damaged state lacks `.simllm`, the file by which simllm recognizes the folders that it
-                wrote. Training could not replace such a state.
+                damaged state lacks the file `.simllm`, which marks folders that simllm wrote; training could
+                not replace this state.
         """
         saved = _saved_states(folder)
         for state in saved:
