@@ -107,7 +107,7 @@ def head_folder(model_folder, tmp_path_factory):
     """The model of `model_folder` with a meaning head of random weights."""
     loaded = saved_model.load(model_folder)
     torch.manual_seed(1)
-    head = MeaningHead(HeadConfig(16, 2, 2), loaded.encoder.config)
+    head = MeaningHead(HeadConfig(16, 2, 2, encoder_layers=2), loaded.encoder.config)
     info = saved_model.ModelInfo(meaning=saved_model.MeaningInfo(head.config))
     folder = tmp_path_factory.mktemp("models") / "with-head"
     saved_model.save(folder, loaded.encoder, loaded.tokenizer, info, "# A card\n", head=head)

@@ -51,8 +51,10 @@ class TokenStates(nn.Module):
             (B, L, D) hidden states; D is the hidden size. If the model has a meaning head, also the
             input of this head: (B, L, W) states, mapped to the head's width W.
         """
-        states = self.encoder(input_ids, None, matmul_attention)
-        return (states, self.head.project(states)) if self.head else (states,)
+        layers = self.head.config.encoder_layers if self.head else 1
+        states = self.encoder(input_ids, None, matmul_attention, layers)
+        last = states[..., -self.encoder.config.hidden_size :]
+        return (last, self.head.project(states)) if self.head else (last,)
 
 
 class PairLogits(nn.Module):

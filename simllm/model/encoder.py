@@ -16,6 +16,7 @@ query. Then R is the number of positions in both streams, and C the number in th
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Callable
 from functools import partial
 
@@ -222,7 +223,11 @@ class Encoder(nn.Module):
         return self.config.attention_probs_dropout_prob if self.training else 0.0
 
     def forward(
-        self, tokens: Tensor, mask: Tensor | None = None, attention: Callable[..., Tensor] = attention
+        self,
+        tokens: Tensor,
+        mask: Tensor | None = None,
+        attention: Callable[..., Tensor] = attention,
+        last_layers: int = 1,
     ) -> Tensor:
         """Encode B texts of L tokens (padding included).
 
@@ -231,19 +236,21 @@ class Encoder(nn.Module):
             mask: (B, L) bool, true for tokens that are not padding; None if nothing is padding.
             attention: The function that computes the attention, by default
                 `simllm.model.encoder.attention`; other functions must take the same arguments.
+            last_layers: Number N of layers whose hidden states are returned, counted from the last layer.
 
         Returns:
-            (B, L, D) hidden states; D is the hidden size.
+            (B, L, N D) hidden states; D is the hidden size. The states of the N layers are side by side, and
+            those of the last layer come last.
         """
         positions = torch.arange(tokens.shape[1], device=tokens.device)[None]
         bias = self.relative_bias(positions, positions)
         if mask is not None:
             bias = bias.masked_fill(~mask[:, None, None, :], torch.finfo(bias.dtype).min)
         attend = partial(attention, bias=bias, dropout=self.attention_dropout)
-        return self.encode_rows(tokens, positions, tokens.shape[1], attend)
+        return self.encode_rows(tokens, positions, tokens.shape[1], attend, last_layers)
 
     def encode_rows(
-        self, tokens: Tensor, positions: Tensor, columns: int, attend: AttentionFunction
+        self, tokens: Tensor, positions: Tensor, columns: int, attend: AttentionFunction, last_layers: int = 1
     ) -> Tensor:
         """Encode tokens at freely chosen positions with a freely chosen attention function.
 
@@ -255,11 +262,13 @@ class Encoder(nn.Module):
             columns: Number C of tokens for which keys and values are computed: the first C of the R tokens.
             attend: The function that computes the attention from queries, keys and values. It also adds the
                 relative position bias.
+            last_layers: Number N of layers whose hidden states are returned, counted from the last layer.
 
         Returns:
-            (B, R, D) hidden states; D is the hidden size.
+            (B, R, N D) hidden states, those of the last layer last; D is the hidden size.
         """
         x = self.embeddings(tokens, positions)
+        states: deque[Tensor] = deque(maxlen=last_layers)
         again = self.gradient_checkpointing and torch.is_grad_enabled()
         for layer in self.layers:
             x = (
@@ -267,4 +276,5 @@ class Encoder(nn.Module):
                 if again
                 else layer(x, columns, attend)
             )
-        return x
+            states.append(x)
+        return x if last_layers == 1 else torch.cat([*states], dim=-1)

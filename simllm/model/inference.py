@@ -53,17 +53,18 @@ class Engine:
         """Largest number of tokens in a batch, padding included."""
         return _CPU_BATCH if self.device.type == "cpu" else _GPU_BATCH
 
-    def __call__(self, tokens: Tensor, mask: Tensor) -> Tensor:
+    def __call__(self, tokens: Tensor, mask: Tensor, last_layers: int = 1) -> Tensor:
         """Encode B texts of L tokens.
 
         Args:
             tokens: (B, L) token ids.
             mask: (B, L) bool, true for tokens that are not padding.
+            last_layers: Number N of layers whose hidden states are returned, counted from the last layer.
 
         Returns:
-            (B, L, D) hidden states; D is the hidden size.
+            (B, L, N D) hidden states, those of the last layer last; D is the hidden size.
         """
-        return self.encoder(tokens, mask, self.attention)
+        return self.encoder(tokens, mask, self.attention, last_layers)
 
 
 def make_engine(encoder: Encoder, mode: str) -> Engine:

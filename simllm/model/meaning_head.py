@@ -6,6 +6,9 @@ tokens of the other text, and compares the aligned tokens (Parikh et al., "A dec
 2016; Chen et al., "Enhanced LSTM for natural language inference", 2017). Then a few transformer layers read
 the results of these comparisons in the order of the text.
 
+The head reads the hidden states of one or more of the encoder's last layers, side by side. The last layer
+alone knows less about the order of the words, because it was trained for the mean over all tokens.
+
 The large encoder, which computes the hidden states, runs only once for each text, even if the text is in many
 pairs.
 
@@ -21,6 +24,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from simllm.errors import InputError
 from simllm.model.encoder import Layer, RelativeBias, attention
 from simllm.model.network_shape import HeadConfig, ModelConfig
 
@@ -37,6 +41,9 @@ class MeaningHead(nn.Module):
         Args:
             config: The shape of the head.
             encoder: The shape of the encoder that makes the hidden states for the head.
+
+        Raises:
+            InputError: The head reads more layers than the encoder has.
         """
         super().__init__()
         self.config = config
@@ -49,7 +56,12 @@ class MeaningHead(nn.Module):
             hidden_dropout_prob=0.0,
             attention_probs_dropout_prob=0.0,
         )
-        self.project = nn.Linear(encoder.hidden_size, width)
+        if config.encoder_layers > encoder.num_hidden_layers:
+            raise InputError(
+                f"meaning head: encoder_layers {config.encoder_layers} is more than the encoder's "
+                f"{encoder.num_hidden_layers} layers"
+            )
+        self.project = nn.Linear(config.encoder_layers * encoder.hidden_size, width)
         self.align = nn.Linear(width, width)
         # Features of a token: its state, the aligned state, their difference and product, and two numbers:
         # the offset of the aligned position, and the largest alignment weight.

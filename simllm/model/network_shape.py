@@ -107,14 +107,17 @@ class HeadConfig:
         width: Hidden size of the head: the number of features for each token.
         layers: Number of transformer layers in the head.
         heads: Number of attention heads in each layer; `width` is a multiple of this number.
+        encoder_layers: Number of encoder layers whose hidden states the head reads, counted from the last
+            layer. Lower layers tell more about the order of the words.
     """
 
     width: int = 192
     layers: int = 2
     heads: int = 4
+    encoder_layers: int = 1
 
     def __post_init__(self) -> None:
-        if min(self.width, self.layers, self.heads) < 1 or self.width % self.heads:
-            raise InputError(
-                "meaning head: width, layers and heads must be positive, and width a multiple of heads"
-            )
+        if min(self.width, self.layers, self.heads, self.encoder_layers) < 1:
+            raise InputError("meaning head: width, layers, heads and encoder_layers must be positive")
+        if self.width % self.heads:
+            raise InputError("meaning head: width must be a multiple of heads")

@@ -173,7 +173,10 @@ def mean_of_windows(embeddings: Mapping[Ids, Floats], windows: Windows) -> Float
 
 
 def run_encoder(
-    engine: Engine, texts: Tokenized, reduce: Callable[[Tensor, Tensor], Iterable[Reduced]]
+    engine: Engine,
+    texts: Tokenized,
+    reduce: Callable[[Tensor, Tensor], Iterable[Reduced]],
+    last_layers: int = 1,
 ) -> dict[Ids, Reduced]:
     """Run the encoder on the windows of tokenized texts.
 
@@ -184,8 +187,9 @@ def run_encoder(
         engine: The encoder.
         texts: n tokenized texts, each with one or more windows.
         reduce: A function that computes one result for each window in a batch, such as its embedding. It
-            takes (B, L, D) hidden states and a (B, L) mask, true for tokens that are not padding: B windows
+            takes (B, L, N D) hidden states and a (B, L) mask, true for tokens that are not padding: B windows
             of L tokens, hidden size D.
+        last_layers: Number N of layers whose hidden states `reduce` takes, counted from the last layer.
 
     Returns:
         A dict from each window (a tuple of token ids) to its result.
@@ -195,7 +199,7 @@ def run_encoder(
     with torch.inference_mode():
         for rows in batch_slices(unique, engine.batch_tokens):
             tokens, mask = (tensor.to(engine.device) for tensor in pad(unique[rows]))
-            reduced.update(zip(unique[rows], reduce(engine(tokens, mask), mask), strict=True))
+            reduced.update(zip(unique[rows], reduce(engine(tokens, mask, last_layers), mask), strict=True))
     return reduced
 
 

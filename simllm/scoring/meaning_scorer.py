@@ -54,7 +54,8 @@ class MeaningScorer:
         scores, same = np.zeros(n), np.ones(n)
         for pairs in split_pairs(texts.inputs[:n], texts.inputs[n:]):
             sides = [[texts.inputs[i] for i in pairs], [texts.inputs[n + i] for i in pairs]]
-            read = run_encoder(self.engine, Tokenized(sides[0] + sides[1]), self._reduce)
+            texts_of_pairs = Tokenized(sides[0] + sides[1])
+            read = run_encoder(self.engine, texts_of_pairs, self._reduce, self.head.config.encoder_layers)
             rows = {ids: row for ids, (row, _) in read.items()}
             states = {ids: projected for ids, (_, projected) in read.items()}
             embeddings = [np.stack([mean_of_windows(rows, text) for text in side]) for side in sides]
@@ -68,17 +69,18 @@ class MeaningScorer:
     def _reduce(self, hidden: Tensor, mask: Tensor) -> list[tuple[Floats, Tensor]]:
         """Compute the embedding and the mapped token states of each text in a batch.
 
-        Mapped states are the input of the meaning head: the encoder's hidden states, mapped by a linear layer
-        from their size D to the head's width W.
+        Mapped states are the input of the meaning head: the hidden states of the encoder's last N layers,
+        mapped by a linear layer from their size N D to the head's width W.
 
         Args:
-            hidden: (B, L, D) hidden states of B texts with L tokens.
+            hidden: (B, L, N D) hidden states of B texts with L tokens, those of the last layer last.
             mask: (B, L) bool, true for tokens that are not padding.
 
         Returns:
             For each text: its (D,) embedding; and its (number of tokens, W) mapped states, without padding.
         """
-        embeddings = self.pool(hidden, mask).float().cpu().numpy()
+        last = hidden[..., -self.engine.encoder.config.hidden_size :]
+        embeddings = self.pool(last, mask).float().cpu().numpy()
         projected, lengths = self.head.project(hidden), mask.sum(1).tolist()
         return [
             (row, states[:length]) for row, states, length in zip(embeddings, projected, lengths, strict=True)

@@ -32,6 +32,15 @@ def test_hidden_states_equal_those_of_transformers(encoder, model_folder):
     assert actual[mask].std() > 0.1
 
 
+def test_states_of_several_layers_equal_those_of_transformers(encoder, model_folder):
+    theirs = MPNetModel.from_pretrained(model_folder, add_pooling_layer=False).eval()
+    tokens, mask = padded(7, 64)
+    with torch.no_grad():
+        expected = theirs(tokens, attention_mask=mask.long(), output_hidden_states=True).hidden_states
+        actual = encoder(tokens, mask, last_layers=2)
+    assert (actual - torch.cat(expected[-2:], dim=-1))[mask].abs().max() < 1e-5
+
+
 def test_padding_does_not_change_hidden_states(encoder):
     tokens, mask = padded(7, 64)
     with torch.no_grad():

@@ -79,10 +79,17 @@ def test_a_packed_copy_gives_the_same_logits(head, mode):
     assert all(torch.equal(tensor, before[name]) for name, tensor in head.state_dict().items())
 
 
-@pytest.mark.parametrize("shape", [{"width": 10}, {"width": 0}, {"layers": 0}, {"heads": -1}])
+@pytest.mark.parametrize(
+    "shape", [{"width": 10}, {"width": 0}, {"layers": 0}, {"heads": -1}, {"encoder_layers": 0}]
+)
 def test_an_impossible_shape_is_refused(shape):
-    with pytest.raises(InputError, match="width, layers and heads must be positive, and width a multiple"):
+    with pytest.raises(InputError, match="meaning head: width"):
         HeadConfig(**shape)
+
+
+def test_a_head_cannot_read_more_layers_than_the_encoder_has(small_config):
+    with pytest.raises(InputError, match="encoder_layers 9 is more than the"):
+        MeaningHead(HeadConfig(encoder_layers=9), small_config)
 
 
 def test_a_folder_with_a_head_loads_as_it_was_saved(head_folder, model_folder):
@@ -180,7 +187,7 @@ def test_damaged_head_gives_a_one_line_error(head_folder, tmp_path, damage, mess
 @pytest.mark.parametrize(
     ("meaning", "message"),
     [
-        ({"head": {"width": 10}}, "width a multiple of heads"),
+        ({"head": {"width": 10}}, "width must be a multiple of heads"),
         ({"head": {}, "slope": "steep"}, "slope must be of type float"),
         ({"head": {}, "slop": 1.0}, "unknown key meaning.slop"),
         ({}, "missing key meaning.head"),

@@ -121,7 +121,7 @@ class MeaningTask:
         tokens, mask = (x.to(self.world.device) for x in pad([*first, *second]))
         with self.world.autocast(self.precision):
             with torch.set_grad_enabled(not self.config.freeze_encoder):
-                states = self.encoder(tokens, mask)
+                states = self.encoder(tokens, mask, last_layers=self.config.head.encoder_layers)
             projected, n = self.head.project(states), len(first)
             return self.head(projected[:n], mask[:n], projected[n:], mask[n:]).float()
 

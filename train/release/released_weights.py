@@ -62,4 +62,5 @@ def centre_embeddings(model: SavedModel, texts: Sequence[str]) -> None:
     shift = torch.from_numpy(embeddings.mean(axis=0))
     last.norm.bias.data -= shift
     if model.head:
-        model.head.project.bias.data += model.head.project.weight.data @ shift
+        of_last = model.head.project.weight.data[:, -len(shift) :]  # the head may read lower layers, too
+        model.head.project.bias.data += of_last @ shift

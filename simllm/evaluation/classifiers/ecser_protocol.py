@@ -338,13 +338,16 @@ def _measure_matrix(name: str, cells: Sequence[int], labels: Sequence[str]) -> P
 
 
 def _find_leaks(rows: DataFrame) -> list[str]:
-    """Return the ids of leaked items: they are in two splits, such as train and test, of the same fold.
+    """Return the names of leaked items: they are in two splits, such as train and test, of the same fold.
 
-    Only rows of the same classifier are compared. Rewritten variants of items do not count.
+    Only rows of the same classifier are compared. Rewritten variants of items do not count. An item's name is
+    its id. If there are several data sets, the data set stands before the id, as in `A/17`.
     """
     keys = ["classifier", "fold", *ITEM]
     counted = rows[rows["variant"] == ""].groupby(keys, sort=False)["split"].nunique()
-    return list(dict.fromkeys(str(key[-1]) for key in counted[counted > 1].index))
+    several = rows["data_set"].nunique() > 1
+    leaked = dict.fromkeys(key[-2:] for key in counted[counted > 1].index)
+    return [f"{data_set}/{item}" if several else str(item) for data_set, item in leaked]
 
 
 def _ask_all(

@@ -281,13 +281,13 @@ def _apply_threshold(rows: DataFrame, threshold: float, positive: str | None) ->
     """
     if positive is None:
         raise InputError("--threshold needs --positive: the class of rows from the threshold on")
-    others = sorted(set(rows["gold"]) - {positive})
-    if len(others) != 1:
-        raise InputError(f"--threshold needs two classes, but the rows have {', '.join([positive, *others])}")
     if rows["predicted"].notna().all():
         raise InputError("--threshold has no effect: every row has a predicted label already")
     if positive not in set(rows["gold"]):
         raise InputError(f"no row has the gold {positive}, which is the positive class")
+    others = sorted(set(rows["gold"]) - {positive})
+    if len(others) != 1:
+        raise InputError(f"--threshold needs two classes, but the rows have {', '.join([positive, *others])}")
     values = rows["probability"].fillna(rows["score"])
     made = Series(np.where(values >= threshold, positive, others[0]), rows.index).where(values.notna(), None)
     return rows["predicted"].where(rows["predicted"].notna(), made)

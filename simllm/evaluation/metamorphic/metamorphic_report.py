@@ -204,11 +204,11 @@ def worst_items(
         For each item, the worst first: its counts of successes, and the lines of the diff from the original
         to the variant. A line is a pair: its sign ("+", "-" or " ") and its text.
     """
-    lost = sorted((one for one in found.study.outcomes if one.difference < 0), key=lambda one: one.difference)
+    known = study.sources.keys() & study.variants.keys()
+    lost = [one for one in found.study.outcomes if one.difference < 0 and one.id in known]
     chosen = []
-    for one in lost[:_WORST]:
-        if one.id in study.sources and one.id in study.variants:
-            before, after = (code[one.id].splitlines() for code in (study.sources, study.variants))
-            lines = list(difflib.unified_diff(before, after, n=2, lineterm=""))[2:]
-            chosen.append((one, [(line[:1], line[1:]) for line in lines if not line.startswith("@@")]))
+    for one in sorted(lost, key=lambda one: one.difference)[:_WORST]:
+        before, after = (code[one.id].splitlines() for code in (study.sources, study.variants))
+        lines = list(difflib.unified_diff(before, after, n=2, lineterm=""))[2:]
+        chosen.append((one, [(line[:1], line[1:]) for line in lines if not line.startswith("@@")]))
     return chosen

@@ -258,6 +258,18 @@ def test_leaks_and_costs(tmp_path):
     assert study.classifiers["fast"].dominated_by == []
 
 
+def test_leaks_with_equal_ids_in_several_data_sets_are_counted_apart(tmp_path):
+    rows = [
+        row(item, "01"[item], "1", split=split, data_set=data_set)
+        for split in ("validation", "test")
+        for data_set in ("a", "b", "c")
+        for item in range(2)
+        if split == "test" or item == 0 and data_set != "c"
+    ]
+    study = study_of(tmp_path, rows)
+    assert (study.leaks, study.leaked) == (2, ["a/0", "b/0"])
+
+
 def test_performance_without_any_parsed_output(tmp_path):
     rows = classifiers.read([write(tmp_path / "rows.jsonl", [row(0, "1", None), row(1, "0", None)])]).rows
     found = measure(rows, ["1", "0"])

@@ -43,6 +43,13 @@ def test_columns_can_be_renamed_and_scores_become_labels(tmp_path):
     assert rows["predicted"].tolist() == ["yes", "no", None]
 
 
+def test_a_positive_class_that_no_row_has_is_named(tmp_path):
+    file = tmp_path / "m.csv"
+    file.write_text("item,gold,score\n1,yes,3\n2,no,-1\n")
+    with pytest.raises(InputError, match="no row has the gold yess, which is the positive class"):
+        classifiers.read([file], threshold=0, positive="yess")
+
+
 GOOD = "item,gold,predicted"
 
 

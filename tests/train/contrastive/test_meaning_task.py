@@ -144,7 +144,7 @@ def test_invalid_source_is_an_error(labelled, words, options, message):
     [
         ("meaning.pairs=0", "pairs and weight must be positive"),
         ("meaning.sources=[]", "meaning.sources must not be empty"),
-        ("meaning.head.width=10", "width a multiple of heads"),
+        ("meaning.head.width=10", "width must be a multiple of heads"),
         ("meaning.sources=[{source: a, share: 0}]", "share and max_words must be positive"),
         ("meaning.sources=[{source: a, share: 1, sentences: [b]}]", "sentences need pairs of words"),
         ("anchor_weight=-1", "anchor_weight must be positive"),

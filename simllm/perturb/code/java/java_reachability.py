@@ -56,17 +56,17 @@ def completes_normally(unit: JavaUnit, node: Node) -> bool | None:
     return True
 
 
-def jumps(node: Node, kind: str, *, through: frozenset[str] = frozenset()) -> list[Node]:
+def jumps(node: Node, kind: str) -> list[Node]:
     """Return the `break` or `continue` statements without a label that refer to a given loop or switch.
+
+    Inner loops, lambdas and classes are not searched, because the jumps inside them do not refer to `node`.
+    For `break`, inner switches are not searched either.
 
     Args:
         node: The loop or switch.
         kind: "break_statement" or "continue_statement".
-        through: Types of syntax nodes that are not searched, in addition to those that are never searched.
-            Inner loops, lambdas and classes are never searched, because the jumps inside them do not refer to
-            `node`. For `break`, inner switches are not searched either.
     """
-    stop = LOOPS | FUNCTIONS | through | ({"switch_expression"} if kind == "break_statement" else set())
+    stop = LOOPS | FUNCTIONS | ({"switch_expression"} if kind == "break_statement" else set())
     found = [part for child in node.children for part in walk(child, not_into=frozenset(stop))]
     return [part for part in found if part.type == kind and not children(part)]
 
