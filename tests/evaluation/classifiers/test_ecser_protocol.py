@@ -264,7 +264,7 @@ def test_leaks_with_equal_ids_in_several_data_sets_are_counted_apart(tmp_path):
         for split in ("validation", "test")
         for data_set in ("a", "b", "c")
         for item in range(2)
-        if split == "test" or item == 0 and data_set != "c"
+        if split == "test" or (item == 0 and data_set != "c")
     ]
     study = study_of(tmp_path, rows)
     assert (study.leaks, study.leaked) == (2, ["a/0", "b/0"])
