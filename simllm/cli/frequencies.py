@@ -73,12 +73,12 @@ def _write_ngrams(place: Path, k: int, language: str, output: Path, overwrite: b
             be read.
     """
     with metrics_option.require_code_extra():
-        from simllm.code import languages
+        from simllm.code.languages.language_registry import LANGUAGE_OF_SUFFIX, find_language
         from simllm.metrics.code import crystalbleu
-    languages.find(language)
+    find_language(language)
     if k < 1:
         raise InputError(f"--ngrams {k}: expected 1 or more")
-    suffixes = {suffix for suffix, name in languages.LANGUAGES.items() if name == language}
+    suffixes = {suffix for suffix, name in LANGUAGE_OF_SUFFIX.items() if name == language}
     found = sorted(_code_files(place, suffixes)) if place.is_dir() else [place]
     if not found:
         raise InputError(f"{place}: no files of {language} ({', '.join(sorted(suffixes))})")

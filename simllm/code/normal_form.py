@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from tree_sitter import Node
 
-from simllm.code import languages
+from simllm.code.languages.language_registry import find_language
 
 # Types of syntax nodes that are treated as one token: strings, regular expressions and characters.
 _LITERAL = re.compile(
@@ -104,7 +104,7 @@ def _token_lines(text: str, language: str) -> tuple[str, ...]:
     Tokens are the leaves of the syntax tree, and whole literals such as strings.
     """
     code = _dedent(text).encode(errors="replace")
-    root = languages.find(language).parse(code)
+    root = find_language(language).parse(code)
     indents = [_indent(line) for line in code.split(b"\n")] if language == "python" else []
     lines: list[tuple[bytes, list[bytes]]] = []  # the indentation and the tokens of each line
     tokens = list(_tokens(root, code, language))

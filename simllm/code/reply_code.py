@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from markdown_it import MarkdownIt
 from tree_sitter import Node
 
-from simllm.code import languages
-from simllm.code.languages import Language
+from simllm.code.languages.language import Language
+from simllm.code.languages.language_registry import find_language
 
 # Labels of code fences besides the names of the languages.
 _LABELS = {
@@ -82,7 +82,7 @@ def code_of_reply(reply: str, language: str, is_program: bool = False) -> str | 
         InputError: The language is not supported.
         TimeoutError: Parsing takes too long.
     """
-    rules = languages.find(language)
+    rules = find_language(language)
     fences = [token for token in _MARKDOWN.parse(reply) if token.type == "fence"]
     if fences:
         own = [token.content.removesuffix("\n") for token in fences if _label(token.info) in (language, "")]

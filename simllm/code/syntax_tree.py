@@ -6,7 +6,7 @@ import re
 
 from tree_sitter import Node
 
-from simllm.code import languages
+from simllm.code.languages.language_registry import find_language
 from simllm.code.ordered_tree import OrderedTree
 
 _OPERATOR = re.compile(r"[-+*/%<>=!&|^~?@]+|(?:and|or|not|in|is)(?: (?:not|in))?")
@@ -26,7 +26,7 @@ def syntax_tree(code: str, language: str) -> OrderedTree:
         InputError: The language is not supported.
         TimeoutError: Parsing takes too long.
     """
-    root = languages.find(language).parse(code.encode(errors="replace"))
+    root = find_language(language).parse(code.encode(errors="replace"))
     labels: list[str] = []
     sizes: list[int] = []
     stack = [(root, False, 0)]  # a node, whether its children are done, and the number of labels before them

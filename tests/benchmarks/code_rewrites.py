@@ -11,7 +11,7 @@ import json
 import time
 from pathlib import Path
 
-from simllm.code import languages
+from simllm.code.languages.language_registry import find_language
 from simllm.errors import InputError
 from simllm.perturb.code import DEFAULT_RULES, rewrite
 from tests.benchmarks import machine
@@ -23,7 +23,7 @@ TURNS = 3
 
 def walk(source, language):
     """Parse a source with py-tree-sitter, and visit each node."""
-    stack, count = [languages.find(language).parse(source.encode())], 0
+    stack, count = [find_language(language).parse(source.encode())], 0
     while stack:
         node = stack.pop()
         count += len(node.type)
@@ -34,7 +34,7 @@ def walk(source, language):
 def functions(source, language):
     """Return the outermost functions of a source as texts of their own."""
     code, found = source.encode(), []
-    stack = [languages.find(language).parse(code)]
+    stack = [find_language(language).parse(code)]
     while stack:
         node = stack.pop()
         if node.type == FUNCTIONS[language]:

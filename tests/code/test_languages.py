@@ -4,7 +4,8 @@ from collections import Counter
 
 import pytest
 
-from train.corpus.extract import LANGUAGES, extract
+from simllm.code.languages.language_registry import LANGUAGE_OF_SUFFIX
+from train.corpus.extract import extract
 
 PYTHON = b'''
 """A module is no function."""
@@ -332,7 +333,7 @@ def test_finds_documented_functions_in_order(language, newline):
 
 
 def test_every_suffix_belongs_to_a_language():
-    assert set(LANGUAGES.values()) == set(EXPECTED)
+    assert set(LANGUAGE_OF_SUFFIX.values()) == set(EXPECTED)
     with pytest.raises(KeyError):
         list(extract(b"", "cobol", Counter()))
 

@@ -8,7 +8,7 @@ import textwrap
 import pytest
 
 from simllm import metrics
-from simllm.code import languages
+from simllm.code.languages.language_registry import LANGUAGE_OF_SUFFIX, load_language
 from simllm.metrics import Example
 from simllm.metrics.code import codebleu
 from simllm.metrics.code.codebleu import code_bleu, keywords, syntax_match
@@ -16,7 +16,7 @@ from simllm.metrics.code.data_flow import _PythonWalker, data_flow
 
 
 def parse(code, language="python"):
-    return languages.load(language).parse(code.encode())
+    return load_language(language).parse(code.encode())
 
 
 def test_parts_of_the_reference_vectors(shared):
@@ -36,7 +36,7 @@ def test_keywords_of_the_reference_vectors(shared):
     rules = json.loads((shared / "reference" / "code-metrics.json").read_text())["rules"]
     expected = rules["codebleu_keywords"]
     assert {name: sorted(words) for name, words in keywords().items() if name in expected} == expected
-    assert keywords().keys() == set(languages.LANGUAGES.values())
+    assert keywords().keys() == set(LANGUAGE_OF_SUFFIX.values())
 
 
 def test_comments_and_layout_do_not_count():

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from simllm.code.languages import Function
+from simllm.code.languages.language import Function
 from train.corpus.english import is_english
 
 LONGEST_SUMMARY = 1_000  # characters; the longest sentence in Python's library has 664

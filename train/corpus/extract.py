@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 
-from simllm.code import languages
-from simllm.code.languages import Function
+from simllm.code.languages.language import Function
+from simllm.code.languages.language_registry import load_language
 from train.corpus import markup
 from train.corpus.comment_filters import DocumentedFunction, is_generated, rejecting_filter
 from train.corpus.first_sentence import first_sentence
 from train.corpus.function_comment import Comment
 
-LANGUAGES = languages.LANGUAGES
 LARGEST = 1 << 20  # bytes; larger files are usually data
 
 
@@ -26,7 +25,7 @@ def extract(
 
     Args:
         code: The content of the file; any bytes are accepted.
-        language: The programming language, one of the values of `LANGUAGES`.
+        language: The programming language, one of the values of `LANGUAGE_OF_SUFFIX`.
         dropped: Counter of rejected comments by the name of the filter; it is updated. A file that is left
             out completely counts once.
         on_dropped: Function that is called for each rejected comment, with the name of the filter and the
@@ -45,7 +44,7 @@ def extract(
         return drop("file too large", "")
     if is_generated(code):
         return drop("generated file", code[:300].decode(errors="replace"))
-    for function in languages.load(language).functions(code.replace(b"\r\n", b"\n")):
+    for function in load_language(language).functions(code.replace(b"\r\n", b"\n")):
         if comment := make_comment(function, language, drop):
             yield comment
     return None

@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from simllm.code.languages import LANGUAGES, Function
+from simllm.code.languages.language import Function
+from simllm.code.languages.language_registry import LANGUAGE_OF_SUFFIX
 from simllm.errors import InputError, missing_package
 from simllm.text_cleaning import LONGEST, clean
 from train.corpus.decontaminate import ExcludedTexts
@@ -90,7 +91,7 @@ def _from_docstring(item: Docstring, tally: Tally) -> Iterator[Comment]:
     Yields:
         The comment, or nothing if it is rejected or in an unknown programming language.
     """
-    if item.language not in LANGUAGES.values():
+    if item.language not in LANGUAGE_OF_SUFFIX.values():
         tally.add(f"of {item.language or 'no language'}", item.text)
         return
     function = Function(item.function, item.text, item.text, head="")

@@ -16,9 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
+from simllm.code.languages.language_registry import LANGUAGE_OF_SUFFIX
 from simllm.errors import InputError, missing_package
 from simllm.io.files import printable
-from train.corpus.extract import LANGUAGES, LARGEST
+from train.corpus.extract import LARGEST
 from train.corpus.function_comment import Comment
 from train.corpus.skip_counts import Tally
 from train.corpus.source_trees import Code
@@ -170,7 +171,7 @@ def _code(row: Row, where: str, tally: Tally) -> Iterator[Code]:
         tally.add("row without a text", f"{where}: {_CONTENT} is {type(content).__name__}")
         return
     path = _first(row, _PATHS)
-    language = LANGUAGES.get(PurePosixPath(path).suffix or f".{row.get(_SUFFIX)}")
+    language = LANGUAGE_OF_SUFFIX.get(PurePosixPath(path).suffix or f".{row.get(_SUFFIX)}")
     if language is None:
         return
     data = content if isinstance(content, bytes) else content.encode(errors="replace")

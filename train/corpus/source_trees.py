@@ -11,9 +11,10 @@ from pathlib import Path, PurePath
 
 from simllm.code.git_folders import RepositoryPaths, find_repository
 from simllm.code.git_repository import Repository, open_repository
+from simllm.code.languages.language_registry import LANGUAGE_OF_SUFFIX
 from simllm.errors import InputError
 from simllm.io.files import printable
-from train.corpus.extract import LANGUAGES, LARGEST
+from train.corpus.extract import LARGEST
 from train.corpus.skip_counts import Tally
 
 _DEPENDENCIES = {"node_modules", "bower_components", "vendor", "third_party", "site-packages", "__pycache__"}
@@ -195,7 +196,7 @@ def _file(file: Path, root: Path, repository: str, licence: str, tally: Tally) -
         licence: The name of the licence file.
         tally: Counter of files that are left out; it is updated.
     """
-    language = LANGUAGES.get(file.suffix)
+    language = LANGUAGE_OF_SUFFIX.get(file.suffix)
     if not language:
         return
     try:
@@ -261,7 +262,11 @@ def _revision(
     files = repository.files(revision)
     for entry in files:
         path = PurePath(entry.path)
-        if path.suffix not in LANGUAGES or any(map(_is_skipped, path.parts[:-1])) or entry.blob in seen:
+        if (
+            path.suffix not in LANGUAGE_OF_SUFFIX
+            or any(map(_is_skipped, path.parts[:-1]))
+            or entry.blob in seen
+        ):
             continue
         seen.add(entry.blob)
         if entry.size > LARGEST:
@@ -274,7 +279,7 @@ def _revision(
         if data is None:
             tally.add("unreadable file", f"{repository.folder}: {entry.path}: not in the repository")
         else:
-            yield Code(data, LANGUAGES[PurePath(entry.path).suffix], entry.path, name, licence)
+            yield Code(data, LANGUAGE_OF_SUFFIX[PurePath(entry.path).suffix], entry.path, name, licence)
 
 
 def _is_skipped(folder: str) -> bool:

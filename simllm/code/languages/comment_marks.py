@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from inspect import cleandoc
 
-from simllm.code.languages.base import CommentPlace
+from simllm.code.languages.language import CommentPlace
 
 # Each pattern matches a whole comment (or several in a row), even if the comment is never closed. Therefore
 # each byte of a file is matched only once, in linear time.

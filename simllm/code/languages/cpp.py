@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from tree_sitter import Node
 
-from simllm.code.languages.base import Language, path_to_type, text
 from simllm.code.languages.comment_marks import block_comments, strip_block_marks
+from simllm.code.languages.language import Language, path_to_type, text
 from simllm.code.languages.syntax_tree_cursor import NodePath
 
 _FUNCTIONS = frozenset({"function_definition", "declaration", "field_declaration", "template_declaration"})

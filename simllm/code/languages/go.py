@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 from tree_sitter import Node
 
-from simllm.code.languages.base import CommentPlace, Language, field, path_to_type
 from simllm.code.languages.comment_marks import line_comments, strip_block_marks, strip_line_marks
+from simllm.code.languages.language import CommentPlace, Language, field, path_to_type
 from simllm.code.languages.syntax_tree_cursor import NodePath
 
 _LINES = re.compile(rb"(?m)^((?:[ \t]*//[^\n]*\n)++)[ \t]*(func\b|[A-Z]\w*\()?")

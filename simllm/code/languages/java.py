@@ -1,7 +1,7 @@
 """Rules for Java: the documentation of a method or constructor is the Javadoc comment before it."""
 
-from simllm.code.languages.base import Language, field, path_to_type
 from simllm.code.languages.comment_marks import block_comments, strip_block_marks
+from simllm.code.languages.language import Language, field, path_to_type
 from simllm.code.languages.syntax_tree_cursor import NodePath
 
 _FUNCTIONS = frozenset(

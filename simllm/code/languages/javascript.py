@@ -9,8 +9,8 @@ import re
 
 from tree_sitter import Node
 
-from simllm.code.languages.base import Language, field, path_to_type, text
 from simllm.code.languages.comment_marks import block_comments, strip_block_marks
+from simllm.code.languages.language import Language, field, path_to_type, text
 from simllm.code.languages.syntax_tree_cursor import NodePath
 
 _NAMED = frozenset(

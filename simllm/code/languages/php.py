@@ -1,7 +1,7 @@
 """Rules for PHP: the documentation of a function or method is the PHPDoc comment before it."""
 
-from simllm.code.languages.base import Language, field, path_to_type
 from simllm.code.languages.comment_marks import block_comments, strip_block_marks
+from simllm.code.languages.language import Language, field, path_to_type
 from simllm.code.languages.syntax_tree_cursor import NodePath
 
 _FUNCTIONS = frozenset({"function_definition", "method_declaration"})

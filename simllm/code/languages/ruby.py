@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from simllm.code.languages.base import CommentPlace, Language, field, path_to_type
 from simllm.code.languages.comment_marks import line_comments, strip_line_marks
+from simllm.code.languages.language import CommentPlace, Language, field, path_to_type
 from simllm.code.languages.syntax_tree_cursor import NodePath
 
 _LINES = re.compile(rb"(?m)^((?:[ \t]*#[^\n]*\n)++)[ \t]*(?:(?!def\b)[a-z_]\w*[ \t(]+)?(def\b)?")

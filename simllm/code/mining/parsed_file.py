@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from tree_sitter import Node
 
-from simllm.code import languages
-from simllm.code.languages.base import field
+from simllm.code.languages.language import field
+from simllm.code.languages.language_registry import load_language
 from simllm.code.languages.syntax_tree_cursor import NodePath
 
 _BLOCK_MARKS = ("/*", "=begin", "<!--")
@@ -73,7 +73,7 @@ class ParsedFile:
         self.code = code
         self.comments: list[FileComment] = []
         self.functions: list[FileFunction] = []
-        self._rules = languages.load(language)
+        self._rules = load_language(language)
         self._parse()
         ends = [comment.end for comment in self.comments]
         self._above: dict[FileFunction, FileComment] = {}

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 from simllm.code.git_history import FileVersions
-from simllm.code.languages import LANGUAGES
+from simllm.code.languages.language_registry import LANGUAGE_OF_SUFFIX
 from simllm.code.mining.parsed_file import FileComment, FileFunction, ParsedFile
 from simllm.code.normal_form import normal_forms
 
@@ -83,7 +83,7 @@ def find_repayments(versions: FileVersions) -> Iterator[tuple[int, Repayment | N
         fulfils all rules, otherwise None.
     """
     old, new = (code.replace(b"\r\n", b"\n") for code in (versions.before, versions.after))
-    language = LANGUAGES.get(PurePath(versions.path).suffix)
+    language = LANGUAGE_OF_SUFFIX.get(PurePath(versions.path).suffix)
     if not language or not _debt_lines(old) - _debt_lines(new):  # saves the time for parsing
         return
     try:

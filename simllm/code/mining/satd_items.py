@@ -19,7 +19,7 @@ from typing import Any
 import simllm
 from simllm.code.git_history import file_versions
 from simllm.code.git_repository import open_repository
-from simllm.code.languages import LANGUAGES
+from simllm.code.languages.language_registry import LANGUAGE_OF_SUFFIX
 from simllm.code.mining import repayment_judge
 from simllm.code.mining.repayments import (
     LARGEST_FILE,
@@ -233,7 +233,7 @@ def _mine(repository: NamedRepository, renames: bool) -> tuple[list[int], list[d
     """
     remaining, repayments = [0] * len(RULES), []
     with open_repository(repository.paths) as opened:
-        for versions in file_versions(opened, LANGUAGES, may_admit_debt, LARGEST_FILE, renames):
+        for versions in file_versions(opened, LANGUAGE_OF_SUFFIX, may_admit_debt, LARGEST_FILE, renames):
             for fulfilled, repayment in find_repayments(versions):
                 for rule in range(fulfilled):
                     remaining[rule] += 1

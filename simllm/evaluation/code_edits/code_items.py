@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from simllm.code import languages
+from simllm.code.languages.language_registry import find_language
 from simllm.code.reply_code import code_of_reply
 from simllm.errors import InputError
 from simllm.io import files
@@ -78,7 +78,7 @@ def read_items(
     for where, row in files.objects(file):
         named = language if language and "language" not in row else files.text_under(row, "language", where)
         try:
-            languages.find(named)
+            find_language(named)
         except InputError as error:
             raise InputError(f"{where}: {error}") from None
         candidate: str | None

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 import simllm
-from simllm.code import languages
+from simllm.code.languages.language_registry import find_language
 from simllm.errors import InputError
 from simllm.metrics.code import (
     AS_PUBLISHED,
@@ -108,7 +108,7 @@ class CodeMetric:
             if self.needs_source and example.source is None:
                 raise InputError(f"examples[{index}]: the metric {self.name} needs a source")
         for language in {example.language for example in examples if example.language is not None}:
-            languages.find(language)
+            find_language(language)
         score = self.prepare(examples)
         return CodeScores(np.array([score(example) for example in examples], np.float64), self.signature)
 

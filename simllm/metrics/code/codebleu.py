@@ -12,7 +12,7 @@ from statistics import mean
 
 from tree_sitter import Node
 
-from simllm.code import languages
+from simllm.code.languages.language_registry import find_language
 from simllm.io import files
 from simllm.metrics.code.code_tokens import ngrams, tokenize
 from simllm.metrics.code.data_flow import data_flow
@@ -59,7 +59,7 @@ def code_bleu(candidate: str, reference: str, language: str) -> CodeBleuParts:
         TimeoutError: Parsing takes too long.
     """
     tokens, expected = tokenize(candidate), tokenize(reference)
-    roots = [languages.find(language).parse(text.encode(errors="replace")) for text in (candidate, reference)]
+    roots = [find_language(language).parse(text.encode(errors="replace")) for text in (candidate, reference)]
     flow: float | None = None
     if expected_items := data_flow(roots[1], language):
         common = Counter(data_flow(roots[0], language)) & Counter(expected_items)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simllm.code.languages import LANGUAGES
+from simllm.code.languages.language_registry import LANGUAGE_OF_SUFFIX
 from simllm.code.mining.parsed_file import ParsedFile
 
 # For each language: code, and the function of each comment by the comment's number.
@@ -163,7 +163,7 @@ void C::m() { /* 4 in */ }
 
 
 def test_every_language_has_a_case():
-    assert set(CODE) == set(LANGUAGES.values())
+    assert set(CODE) == set(LANGUAGE_OF_SUFFIX.values())
 
 
 @pytest.mark.parametrize("language", CODE)

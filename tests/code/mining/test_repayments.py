@@ -5,7 +5,7 @@ from textwrap import indent
 import pytest
 
 from simllm.code.git_history import FileVersions
-from simllm.code.languages import LANGUAGES
+from simllm.code.languages.language_registry import LANGUAGE_OF_SUFFIX
 from simllm.code.mining.repayments import RULES, find_repayments, may_admit_debt
 
 ALL = len(RULES)
@@ -156,10 +156,10 @@ SNIPPETS = {
 }
 
 
-@pytest.mark.parametrize("suffix", LANGUAGES)
+@pytest.mark.parametrize("suffix", LANGUAGE_OF_SUFFIX)
 def test_every_file_suffix(suffix):
-    code, mark = SNIPPETS[LANGUAGES[suffix]]
+    code, mark = SNIPPETS[LANGUAGE_OF_SUFFIX[suffix]]
     debt = f"{mark} TODO: return the sum"
     [(fulfilled, found)] = find(code.format(debt, 1), code.format("", 2), f"a{suffix}")
-    assert (fulfilled, found.comment, found.language) == (ALL, debt, LANGUAGES[suffix])
+    assert (fulfilled, found.comment, found.language) == (ALL, debt, LANGUAGE_OF_SUFFIX[suffix])
     assert debt in found.source

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simllm.code.languages import base
-from train.corpus.extract import LANGUAGES, LARGEST, extract
+from simllm.code.languages import language
+from simllm.code.languages.language_registry import LANGUAGE_OF_SUFFIX
+from train.corpus.extract import LARGEST, extract
 
 
 def javadoc(comment, method="void run() { }"):
@@ -145,7 +146,7 @@ PIECES = [
     ),
     *("Two words", ">>> a", ".. a::", "```", "Args:", "---", "\\", "\0", "é", "\x85", "\u2028"),
 ]
-languages = st.sampled_from(sorted(set(LANGUAGES.values())))
+languages = st.sampled_from(sorted(set(LANGUAGE_OF_SUFFIX.values())))
 codes = st.one_of(st.binary(), st.lists(st.sampled_from(PIECES)).map(lambda some: "".join(some).encode()))
 
 
@@ -193,7 +194,7 @@ def test_hostile_code_takes_linear_time(language, before, piece, after):
 
 
 def test_file_that_parses_too_slowly_is_skipped(monkeypatch):
-    monkeypatch.setattr(base, "LONGEST_PARSE", 0.5)
+    monkeypatch.setattr(language, "LONGEST_PARSE", 0.5)
     hostile = b"def f():\n" + b"#\n" * 100_000 + b"    'Adds two.'\n"
     started = time.process_time()
     with pytest.raises(TimeoutError, match="parsing took more than"):

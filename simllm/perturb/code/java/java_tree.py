@@ -9,8 +9,8 @@ from functools import cache, cached_property
 
 from tree_sitter import Node, Query, QueryCursor
 
-from simllm.code import languages
-from simllm.code.languages.base import load_grammar
+from simllm.code.languages.language import load_grammar
+from simllm.code.languages.language_registry import find_language
 from simllm.errors import InputError
 from simllm.perturb.code.code_unit import CodeUnit
 from simllm.perturb.code.java.java_scopes import JavaScopes
@@ -50,7 +50,7 @@ def parse(source: bytes) -> JavaUnit:
         InputError: The source has a syntax error, or is not a file, method or constructor. The message begins
             with the line number, as in `line 3: `.
     """
-    java = languages.find("java")
+    java = find_language("java")
     root = java.parse(source)
     _check_characters(source, root)
     if not root.has_error and any(child.type in _FILE for child in root.named_children):
