@@ -46,10 +46,10 @@ _MEANING, _MIXED, _ITEMS, _MIXED_2, _HEAD = "meaning", "mixed", "items", "mixed-
 _CONTROL = "-control"
 _HEAD_ONLY = [
     "head_only=true",
-    "updates=2500",
+    "updates=4000",
     "warmup_updates=50",
-    "learning_rate=3e-4",
-    "evaluate_every=250",
+    "learning_rate=5e-4",
+    "evaluate_every=500",
 ]
 
 

@@ -292,7 +292,7 @@ def compare_samples(a: Floats, b: Floats) -> Samples:
     Returns:
         The outcome of Welch's t-test, or of Mann and Whitney's test if Shapiro and Wilk's test rejects
         that a sample is normal. If a sample has fewer than 3 values, there is no test, and the p-value is
-        NaN.
+        NaN. It is also NaN if each sample repeats one value, and the two values differ.
     """
     from scipy.stats import mannwhitneyu, shapiro, ttest_ind
 

@@ -95,7 +95,8 @@ def make_triples(items: list[MeaningItem]) -> Triples:
 
     An item with n texts of another meaning gives n + 1 triples. The reference is always the text of the item.
     Each text with another meaning is the change in one triple. In the last triple, the change is the text of
-    the next item, and the kind of change is "unrelated". The triples use the item's rewordings in turn.
+    the next item, and the kind of change is "unrelated". A single item has no such triple. The triples use
+    the item's rewordings in turn.
 
     Args:
         items: The meaning items.
@@ -105,7 +106,9 @@ def make_triples(items: list[MeaningItem]) -> Triples:
     """
     rows = []
     for item, other in zip(items, [*items[1:], items[0]], strict=True):
-        changes = [*zip(item.different, item.kinds, strict=True), (other.same[0], "unrelated")]
+        changes = [*zip(item.different, item.kinds, strict=True)]
+        if other is not item:
+            changes.append((other.same[0], "unrelated"))
         for number, (changed, kind) in enumerate(changes):
             rewording = item.same[1 + number % (len(item.same) - 1)]
             rows.append((item.same[0], rewording, changed, kind, "written"))

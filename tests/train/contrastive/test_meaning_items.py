@@ -12,7 +12,7 @@ from simllm.perturb.summaries import lexicon
 from simllm.text_cleaning import clean
 from tests.conftest import ROOT
 from train.contrastive.config import MeaningSourceConfig, PositivesConfig
-from train.contrastive.meaning_items import SPLITS, make_triples, read_items
+from train.contrastive.meaning_items import SPLITS, MeaningItem, make_triples, read_items
 from train.contrastive.meaning_pairs import DIFFERENT, SAME, open_source
 from train.contrastive.positive_pairs import PositiveSource
 from train.corpus.decontaminate import ExcludedTexts
@@ -117,6 +117,14 @@ def test_positive_pairs_have_changes_as_hard_negatives(file):
 def test_options_that_do_not_apply_to_items_are_refused(config, options):
     with pytest.raises(InputError, match="items"):
         config(source="x", share=1.0, items=True, **options)
+
+
+def test_a_single_item_has_no_unrelated_triple():
+    item = MeaningItem(("opens it", "it is opened"), ("closes it",), ("opposite-verb",))
+    assert make_triples([item]).kinds == ["opposite-verb"]
+    assert make_triples([item, item]).kinds == ["opposite-verb"] * 2
+    other = MeaningItem(("adds a", "a is added"), ("drops a",), ("opposite-verb",))
+    assert make_triples([item, other]).kinds == ["opposite-verb", "unrelated"] * 2
 
 
 @pytest.mark.parametrize("split", SPLITS)
