@@ -2,6 +2,7 @@
   "use strict";
   const data = JSON.parse(document.getElementById("data").textContent);
   const rowsOnPage = 25;
+  const mostPrinted = 100; // rows
   const mostWords = 60; // of a folded text
   const fewWords = 10; // are not worth folding
   const find = (id) => document.getElementById(id);
@@ -69,6 +70,7 @@
   const everything = { filter: all, order: worst, query: "", group: "" };
   const state = { ...everything, page: 0, chosen: null };
   let shown = [];
+  let isPrinting = false;
 
   function element(tag, properties = {}, ...children) {
     const made = Object.assign(document.createElement(tag), properties);
@@ -216,9 +218,9 @@
   function draw() {
     const pages = Math.max(1, Math.ceil(shown.length / rowsOnPage));
     state.page = Math.min(Math.max(0, state.page), pages - 1);
-    const start = state.page * rowsOnPage;
-    const body = document.querySelector(".pairs tbody");
-    body.replaceChildren(...shown.slice(start, start + rowsOnPage).map(tableRow));
+    const start = isPrinting ? 0 : state.page * rowsOnPage;
+    const visible = shown.slice(start, start + (isPrinting ? mostPrinted : rowsOnPage));
+    document.querySelector(".pairs tbody").replaceChildren(...visible.map(tableRow));
     find("page").textContent = `page ${state.page + 1} of ${pages}`;
     find("back").disabled = state.page === 0;
     find("next").disabled = state.page === pages - 1;
@@ -230,11 +232,21 @@
     if (find("query").value !== state.query) find("query").value = state.query;
     const of = data.pairs.length < data.total ? ` (a sample of ${data.total.toLocaleString("en")})` : "";
     say(`${shown.length.toLocaleString("en")} of ${count(data.pairs.length)}${of}`);
+    find("printed").textContent = describeRows(start, visible.length);
     for (const head of document.querySelectorAll(".pairs th[data-place]")) {
       const chosen = state.order.key === columns[Number(head.dataset.place)];
       if (chosen) head.setAttribute("aria-sort", state.order.direction > 0 ? "ascending" : "descending");
       else head.removeAttribute("aria-sort");
     }
+  }
+
+  // Say which rows a print has; the names are those of the controls, which a print lacks.
+  function describeRows(start, size) {
+    const choices = ["filter", "group", "order"].map((id) => [find(id).labels[0], find(id).selectedOptions[0]]);
+    const parts = choices.map(([label, option]) => `${label.firstChild.textContent.trim()}: ${option.textContent}`);
+    if (state.query.trim()) parts.push(`Search: ${state.query.trim()}`);
+    const rows = size ? `Pairs ${start + 1} to ${start + size} of ${shown.length.toLocaleString("en")}` : "No pair matches";
+    return `${[...parts, rows].join(". ")}.`;
   }
 
   // Headings stay in view beside a table that is not wider than the screen: only a wider one must scroll.
@@ -284,7 +296,7 @@
     }
     state.page = Math.floor(place / rowsOnPage);
     draw();
-    find(`pair-${number}`).scrollIntoView({ block: "center" });
+    find(`pair-${number}`).scrollIntoView(); // below the headings, by the row's scroll margin
   }
 
   function record(pair) {
@@ -369,6 +381,12 @@
   find("copy-tsv").onclick = () => copy("tsv");
   window.addEventListener("hashchange", goToLink);
   window.addEventListener("resize", fit);
+  for (const [event, value] of [["beforeprint", true], ["afterprint", false]]) {
+    window.addEventListener(event, () => {
+      isPrinting = value;
+      draw();
+    });
+  }
   select();
   draw();
   goToLink();

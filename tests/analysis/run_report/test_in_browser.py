@@ -230,6 +230,23 @@ def test_a_link_opens_the_page_at_its_pair(page, shown, run):
 
 
 @needs_browser
+def test_a_link_shows_the_top_of_its_pair_below_the_headings(shown, run, tmp_path):
+    page = tmp_path / "page.html"
+    page.write_text(render_report(run, ""), encoding="utf-8")
+    first, *_, last = np.argsort(run.main) + 1
+    other = Visit(shown.page.context.new_page()).page
+    other.set_viewport_size({"width": 1280, "height": 900})
+    other.goto(f"{page.as_uri()}#pair-{first}")
+    for number in (first, last, first):
+        other.evaluate(f"location.hash = 'pair-{number}'")  # on an open page
+        row = other.locator(f"#pair-{number}")
+        expect(row).to_be_in_viewport(ratio=1)
+        heading = other.locator(".pairs thead th").first.bounding_box()
+        assert row.bounding_box()["y"] >= heading["y"] + heading["height"] - 1
+    other.close()
+
+
+@needs_browser
 def test_shown_pairs_are_copied_as_json_and_tsv(page, run):
     page.fill("#query", "of item 20")
     expect(page.locator("#status")).to_contain_text("of 400 pairs")
@@ -290,6 +307,38 @@ def test_the_print_is_dark_on_white_with_marked_words(page, scheme):
     assert body[:2] == ["rgb(34, 34, 34)", "rgb(255, 255, 255)"]
     assert mark[1:] == ["rgb(255, 227, 179)", "exact"]
     page.emulate_media(media="screen", color_scheme="light")
+
+
+@needs_browser
+def test_a_print_has_all_columns_and_says_which_rows_it_has(page, run):
+    page.select_option("#group", label="language: go")
+    page.fill("#query", "name")
+    count = "document.querySelectorAll('.pairs tbody tr').length"
+    page.evaluate(f"addEventListener('beforeprint', () => {{ window.rowsInPrint = {count} }})")
+    page.pdf(format="A4")
+    n = int(page.inner_text("#status").split()[0])
+    assert page.evaluate("rowsInPrint") == min(n, 100) > 25
+    assert page.evaluate(count) == 25
+    page.emulate_media(media="print")
+    page.set_viewport_size({"width": 703, "height": 900})  # an A4 page without its margins
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    wide = "[...document.querySelectorAll('main, .wide')].filter((box) => box.scrollWidth > box.clientWidth)"
+    assert page.evaluate(f"{wide}.length") == 0
+    order = "Order: worst first (lowest scores). Search: name."
+    expect(page.locator("#printed")).to_have_text(
+        f"Show: all pairs. Group: language: go. {order} Pairs 1 to {min(n, 100)} of {n}."
+    )
+    assert page.locator("main button:visible").all_inner_texts() == [
+        "pair",
+        "score",
+        "rouge-l",
+        "same",
+        "words",
+    ]
+    assert "pairs are here" not in page.inner_text("main")
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    page.emulate_media(media="screen")
+    page.set_viewport_size({"width": 1100, "height": 900})
 
 
 @needs_browser
@@ -420,7 +469,7 @@ def test_long_texts_are_folded_but_found_and_printed(shown, tmp_path):
     page = tmp_path / "page.html"
     page.write_text(render_report(run, ""), encoding="utf-8")
     other = another_page(shown, page)
-    end = other.page.get_by_text("word99")
+    end = other.page.get_by_text("word99", exact=True)
     expect(other.page.get_by_text("word59")).to_be_visible()
     expect(end).to_be_hidden()
     other.page.emulate_media(media="print")
