@@ -201,7 +201,7 @@ def _on_the_scale(run: ScoredRun) -> list[str]:
         f"The mean is above {_percentile_of_mean(scale, run.main)} of the scores of unrelated texts.",
         unrelated,
         f"On average, people would rate the similarity {scale.rating(run.main).mean():.1f} "
-        f"(estimated, {_rating_range(scale)}).",
+        f"(estimated on a scale {_rating_range(scale)}).",
     ]
 
 
@@ -218,7 +218,7 @@ def _on_the_scale_of_systems(run: ScoredRun) -> list[str]:
             for name, values in run.scores.items()
         ),
         f"95% of unrelated texts score below {format_number(bar)}: texts with such scores may be unrelated.",
-        f"The ratings are estimates of how people would rate the similarity, {_rating_range(scale)}.",
+        f"The estimated ratings are those of the similarity by people, on a scale {_rating_range(scale)}.",
     ]
 
 

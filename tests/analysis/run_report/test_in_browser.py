@@ -501,6 +501,7 @@ def test_systems_stand_beside_each_other(shown, tmp_path):
     assert other.page.locator(".pairs .cause").count() == 0  # "reads" is not in the texts of "second"
     note = 'second: meaning may have changed; second changed by: "reads"'
     assert other.page.inner_text(".pairs td.note") == note
+    assert "distinct reference words" not in other.page.inner_text("main")
     assert other.faults() == []
     assert other.errors == []
 
