@@ -161,7 +161,7 @@ def write(
         options: The parsed options; `report` and `quiet` are read.
         run: The scored pairs, which the report shows.
         metrics: A dict from the names of columns of scores to the learned metrics that computed them. For
-            these columns, the report names words that changed the meaning of a pair.
+            these columns, the report names words that changed the meaning of a pair, and finds long texts.
         comparison: The comparison of the systems; None for a single system.
 
     Raises:
@@ -176,8 +176,10 @@ def write(
     command = encodable(shlex.join(["simllm", *sys.argv[1:]]))
     if metrics:
         from simllm.analysis.run_report.explained_pairs import find_changing_words
+        from simllm.analysis.run_report.long_texts import find_long_texts
 
-        run = replace(run, changed_by=find_changing_words(metrics, run))
+        words, long = find_changing_words(metrics, run), find_long_texts(metrics, run)
+        run = replace(run, changed_by=words, long_texts=long)
     files.check_output(options.report, (), options.overwrite)  # another program may have just written it
     files.write(options.report, render_report(run, command, comparison))
     if not options.quiet:

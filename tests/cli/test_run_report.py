@@ -76,7 +76,7 @@ def test_metrics_stand_beside_each_other(folder):
     assert page.count("<svg") == 2
     assert "jaccard and simllm: Spearman" in page
     assert data["pairs"][0]["changedBy"] == [["opens", "closes"]]
-    assert "random pairs of comments" not in page  # the scale is that of another metric
+    assert "beside that of unrelated texts" not in page  # the scale is that of another metric
 
 
 def test_compare_shows_each_pair_by_all_systems(folder):
@@ -91,7 +91,7 @@ def test_compare_shows_each_pair_by_all_systems(folder):
     assert first["reference"] == "closes the file / closes the file"
     assert "b has the highest mean score" in page
     assert "changedBy" not in first  # two references were joined
-    assert "human rating" not in page  # two references have no scale
+    assert "people would rate" not in page  # two references have no scale
 
 
 @pytest.mark.parametrize(

@@ -57,7 +57,8 @@ def describe_choice(run: ScoredRun) -> str:
     return (
         f"The table holds {MOST:,} of the {len(run):,} pairs: {_OF_A_KIND} each with the lowest scores, "
         "the highest scores, the most and the fewest common words for their score, a changed "
-        f"meaning{systems}, and random pairs. All means, intervals and figures are those of all pairs."
+        f"meaning{systems}, and others drawn at random. All means, intervals and figures are "
+        "those of all pairs."
     )
 
 

@@ -2,6 +2,7 @@
   "use strict";
   const data = JSON.parse(document.getElementById("data").textContent);
   const rowsOnPage = 25;
+  const mostPrinted = 100; // rows
   const mostWords = 60; // of a folded text
   const fewWords = 10; // are not worth folding
   const find = (id) => document.getElementById(id);
@@ -19,16 +20,18 @@
   const main = several ? { value: (pair) => mean(pair.scores) } : columns[1];
   const surprise = { value: (pair) => pair.surprise };
   const [bad, good] = data.lowerIsBetter ? ["high", "low"] : ["low", "high"];
+  const isGood = (pair) => (data.lowerIsBetter ? main.value(pair) <= data.goodFrom : main.value(pair) >= data.goodFrom);
+  const isComparable = (pair) => main.value(pair) !== null && [pair.reference, ...pair.candidates].every((text) => wordsOf(text).size);
 
   // An order of the pairs: a column or another key, and a direction. The menu has all orders, so it always
-  // names the true one.
+  // names the true one. An order with a condition leaves out the other pairs.
   const worst = { name: `worst first (${bad}est scores)`, key: main, direction: data.lowerIsBetter ? -1 : 1 };
   const best = { name: `best first (${good}est scores)`, key: main, direction: -worst.direction };
   const orders = [
     worst,
     best,
-    { name: `common words, but a ${bad} score`, key: surprise, direction: -1 },
-    { name: `other words, but a ${good} score`, key: surprise, direction: 1 },
+    { name: `common words, but a ${bad} score`, key: surprise, direction: -1, holds: (pair) => isComparable(pair) && !isGood(pair) },
+    { name: `other words, but a ${good} score`, key: surprise, direction: 1, holds: (pair) => isComparable(pair) && isGood(pair) },
     { name: "as in the input", key: columns[0], direction: 1 },
   ];
   data.systems.forEach((a, i) =>
@@ -47,8 +50,7 @@
   // A filter: a condition for showing a pair, the order in which such pairs are seen best, and its button.
   const isChanged = (pair) => pair.changed.some(Boolean);
   const all = { name: "all pairs", holds: () => true, order: worst, button: "See the worst pairs" };
-  const filters = [
-    all,
+  const flags = [
     {
       name: "score like unrelated texts",
       holds: (pair) => pair.unrelated,
@@ -62,13 +64,17 @@
       button: "See pairs whose meaning may have changed",
     },
     { name: "a text is empty", holds: (pair) => pair.empty, order: orderBy(columns[0], 1) },
-  ].filter((filter) => filter === all || data.pairs.some(filter.holds));
+    { name: "a text is too long", holds: (pair) => pair.long, order: orderBy(columns[0], 1) },
+  ].filter((flag) => data.pairs.some(flag.holds));
+  const flagged = { name: "all flagged pairs", holds: (pair) => flags.some((flag) => flag.holds(pair)), order: worst };
+  const filters = [all, ...(flags.length > 1 ? [flagged] : []), ...flags];
 
   const hasCauses = data.pairs.some((pair) => pair.changedBy);
 
   const everything = { filter: all, order: worst, query: "", group: "" };
   const state = { ...everything, page: 0, chosen: null };
   let shown = [];
+  let isPrinting = false;
 
   function element(tag, properties = {}, ...children) {
     const made = Object.assign(document.createElement(tag), properties);
@@ -81,6 +87,9 @@
   // The column "words" counts words by the same rule; see word_overlap.py.
   const normal = (word) => word.toLowerCase().replace(/[^\p{L}\p{M}\p{N}]/gu, "");
   const wordsOf = (text) => new Set(text.split(/\s+/).map(normal).filter(Boolean));
+
+  // Cleaned texts have spaces around punctuation, which readers do not type: "e . g ." is found by "e.g.".
+  const tight = (text) => text.toLowerCase().replace(/\s*([^\p{L}\p{M}\p{N}\s])\s*/gu, "$1").replace(/\s+/g, " ").trim();
 
   // The words that changed the meaning are cleaned: in lower-case ASCII, without the punctuation beside them.
   function isCause(part, causes) {
@@ -105,8 +114,8 @@
 
   // Hide the end of a long text behind a button, unless the reader searches for something in it.
   function fold(line, parts, text, size) {
-    const query = state.query.trim().toLowerCase();
-    const hidden = !query || !text.toLowerCase().includes(query);
+    const query = tight(state.query);
+    const hidden = !query || !tight(text).includes(query);
     const rest = element("span", { className: "folded", hidden }, ...parts);
     const button = element("button");
     const label = () => {
@@ -141,6 +150,7 @@
         else if (words) found.push(`${name}changed by no single word`);
       });
     }
+    if (pair.long) found.push("a text is too long for the model");
     if (pair.cut) found.push(`cut after ${data.longest.toLocaleString("en")} characters, words not compared`);
     else if (!several && !pair.empty) {
       const reference = [...wordsOf(pair.reference)];
@@ -149,7 +159,7 @@
       if (!candidate.size) found.push("the candidate has no words");
       else if (!reference.length) found.push("the reference has no words");
       else if (missing === reference.length) found.push("no common words");
-      else if (missing) found.push(`${missing} of ${reference.length} reference words missing`);
+      else if (missing) found.push(`${missing} of ${reference.length} distinct reference words missing`);
     }
     return found.join("; ");
   }
@@ -189,22 +199,23 @@
   const asText = (value) => (typeof value === "string" ? value : JSON.stringify(value));
 
   function matches(pair) {
-    if (!state.filter.holds(pair)) return false;
+    if (!state.filter.holds(pair) || (state.order.holds && !state.order.holds(pair))) return false;
     if (state.group) {
       const [field, value] = JSON.parse(state.group);
       if (pair.groups[field] !== value) return false;
     }
-    const query = state.query.trim().toLowerCase();
+    const query = tight(state.query);
     if (!query) return true;
-    const texts = [asText(pair.id ?? ""), pair.reference, ...pair.candidates];
-    return isNumber(pair, query) || texts.some((text) => text.toLowerCase().includes(query));
+    pair.tight ??= [asText(pair.id ?? ""), pair.reference, ...pair.candidates].map(tight);
+    return isNumber(pair, query) || pair.tight.some((text) => text.includes(query));
   }
 
-  const isNumber = (pair, query) => /^\d+$/.test(query) && pair.number === Number(query);
+  // "54", "#54" and "pair 54" are the number of a pair.
+  const isNumber = (pair, query) => pair.number === Number(/^(?:pair ?)?#?(\d+)$/.exec(query)?.[1]);
 
   function select() {
     const { key: { value }, direction } = state.order;
-    const query = state.query.trim();
+    const query = tight(state.query);
     const last = (number) => (number === null || Number.isNaN(number) ? 1 : 0);
     shown = data.pairs.filter(matches).sort((a, b) => {
       const [x, y] = [value(a), value(b)];
@@ -216,9 +227,9 @@
   function draw() {
     const pages = Math.max(1, Math.ceil(shown.length / rowsOnPage));
     state.page = Math.min(Math.max(0, state.page), pages - 1);
-    const start = state.page * rowsOnPage;
-    const body = document.querySelector(".pairs tbody");
-    body.replaceChildren(...shown.slice(start, start + rowsOnPage).map(tableRow));
+    const start = isPrinting ? 0 : state.page * rowsOnPage;
+    const visible = shown.slice(start, start + (isPrinting ? mostPrinted : rowsOnPage));
+    document.querySelector(".pairs tbody").replaceChildren(...visible.map(tableRow));
     find("page").textContent = `page ${state.page + 1} of ${pages}`;
     find("back").disabled = state.page === 0;
     find("next").disabled = state.page === pages - 1;
@@ -229,12 +240,23 @@
     find("group").value = state.group;
     if (find("query").value !== state.query) find("query").value = state.query;
     const of = data.pairs.length < data.total ? ` (a sample of ${data.total.toLocaleString("en")})` : "";
-    say(`${shown.length.toLocaleString("en")} of ${count(data.pairs.length)}${of}`);
+    const others = state.order.holds ? "; this order leaves out the others" : "";
+    say(`${shown.length.toLocaleString("en")} of ${count(data.pairs.length)}${of}${others}`);
+    find("printed").textContent = describeRows(start, visible.length);
     for (const head of document.querySelectorAll(".pairs th[data-place]")) {
       const chosen = state.order.key === columns[Number(head.dataset.place)];
       if (chosen) head.setAttribute("aria-sort", state.order.direction > 0 ? "ascending" : "descending");
       else head.removeAttribute("aria-sort");
     }
+  }
+
+  // Say which rows a print has; the names are those of the controls, which a print lacks.
+  function describeRows(start, size) {
+    const choices = ["filter", "group", "order"].map((id) => [find(id).labels[0], find(id).selectedOptions[0]]);
+    const parts = choices.map(([label, option]) => `${label.firstChild.textContent.trim()}: ${option.textContent}`);
+    if (state.query.trim()) parts.push(`Search: ${state.query.trim()}`);
+    const rows = size ? `Pairs ${start + 1} to ${start + size} of ${shown.length.toLocaleString("en")}` : "No pair matches";
+    return `${[...parts, rows].join(". ")}.`;
   }
 
   // Headings stay in view beside a table that is not wider than the screen: only a wider one must scroll.
@@ -243,28 +265,52 @@
     find("table").classList.toggle("fits", table.offsetWidth <= find("table").clientWidth);
   }
 
-  const say = (text) => { find("status").textContent = text; };
+  const say = (text, place = "status") => { find(place).textContent = text; };
 
   function refresh(change) {
     Object.assign(state, { page: 0 }, change);
     select();
     draw();
+    say("", "done");
+    writeAddress();
+  }
+
+  // The address names the filter, order, group and search, so that a reload and a link show the same pairs.
+  function writeAddress(pair = "") {
+    const { filter, order, group, query } = state;
+    const choices = [["show", filter, all], ["order", order, worst]].filter(([, value, usual]) => value !== usual);
+    const named = choices.map(([key, { name }]) => [key, name]);
+    const typed = [["group", group], ["search", query]].filter(([, value]) => value);
+    const hash = [pair, new URLSearchParams([...named, ...typed]).toString()].filter(Boolean).join("&");
+    history.replaceState(null, "", hash ? `#${hash}` : location.pathname + location.search);
+  }
+
+  function readAddress() {
+    const fields = new URLSearchParams(location.hash.slice(1));
+    const named = (list, key) => list.find(({ name }) => name === fields.get(key));
+    const groups = [...find("group").options].map(({ value }) => value);
+    Object.assign(state, {
+      filter: named(filters, "show") ?? all,
+      order: named(orders, "order") ?? worst,
+      group: groups.find((value) => value === fields.get("group")) ?? "",
+      query: fields.get("search") ?? "",
+    });
   }
 
   function sortBy(key) {
     refresh({ order: orderBy(key, state.order.key === key ? -state.order.direction : 1) });
   }
 
-  function goToTable() {
-    find("table").scrollIntoView();
-    find("table").focus({ preventScroll: true });
+  function goToControls() {
+    find("pairs").scrollIntoView();
+    find("filter").focus({ preventScroll: true });
   }
 
   // Mark a pair as chosen and put it into the address, without a jump: only an opened address scrolls.
   function choose(event, number) {
     if (event.ctrlKey || event.metaKey || event.shiftKey) return; // the reader opens a tab or a window
     event.preventDefault();
-    history.replaceState(null, "", `#pair-${number}`);
+    writeAddress(`pair-${number}`);
     state.chosen = number;
     for (const row of document.querySelectorAll(".pairs tbody tr")) {
       row.classList.toggle("chosen", row.id === `pair-${number}`);
@@ -272,11 +318,14 @@
   }
 
   function goToLink() {
-    const number = Number(/^#pair-(\d+)$/.exec(location.hash)?.[1]);
+    const number = Number(/^#pair-(\d+)(?=&|$)/.exec(location.hash)?.[1]);
     if (!number) return;
     history.scrollRestoration = "manual"; // a reload shows the pair, not the place that the reader scrolled to
     Object.assign(state, { chosen: number });
-    if (!shown.some((pair) => pair.number === number)) refresh(everything);
+    if (!shown.some((pair) => pair.number === number)) {
+      refresh(everything);
+      writeAddress(`pair-${number}`);
+    }
     const place = shown.findIndex((pair) => pair.number === number);
     if (place < 0) {
       say(`Pair ${number} is not in this table.`);
@@ -284,7 +333,7 @@
     }
     state.page = Math.floor(place / rowsOnPage);
     draw();
-    find(`pair-${number}`).scrollIntoView({ block: "center" });
+    find(`pair-${number}`).scrollIntoView(); // below the headings, by the row's scroll margin
   }
 
   function record(pair) {
@@ -297,22 +346,33 @@
       fields["changed by"] = words.filter(Boolean).join("; ");
     }
     data.fields.forEach((name, i) => { fields[`group ${name}`] = pair.groups[i]; });
+    fields.note = notes(pair);
     pair.candidates.forEach((text, i) => { fields[several ? `candidate ${data.systems[i]}` : "candidate"] = text; });
     return { ...fields, reference: pair.reference };
   }
 
-  async function copy(form) {
+  function shownAs(form) {
     const records = shown.map(record);
     const line = (values) => values.map((value) => asText(value ?? "").replace(/\s/g, " ")).join("\t");
-    const text = form === "json"
+    return form === "json"
       ? JSON.stringify(records, null, 1)
       : [line(Object.keys(records[0] ?? {})), ...records.map((fields) => line(Object.values(fields)))].join("\n");
+  }
+
+  async function copy(form) {
     try {
-      await navigator.clipboard.writeText(text);
-      say(`Copied ${count(records.length)}.`);
+      await navigator.clipboard.writeText(shownAs(form));
+      say(`Copied ${count(shown.length)}.`, "done");
     } catch {
-      say("The browser does not allow copying.");
+      say("The browser does not allow copying.", "done");
     }
+  }
+
+  function save(form) {
+    const href = URL.createObjectURL(new Blob([shownAs(form), "\n"]));
+    element("a", { href, download: `pairs.${form}` }).click();
+    URL.revokeObjectURL(href);
+    say(`Saved ${count(shown.length)} as pairs.${form}.`, "done");
   }
 
   const heads = [...columns.map((column) => column.name), "candidate", "reference", "note"].map((name, place) => {
@@ -337,7 +397,7 @@
   for (const filter of filters.filter((filter) => filter.button)) {
     const onclick = () => {
       refresh({ ...everything, filter, order: filter.order });
-      goToTable();
+      goToControls();
     };
     find("shortcuts").append(element("button", { textContent: filter.button, onclick }), " ");
   }
@@ -365,10 +425,30 @@
   };
   find("back").onclick = () => turn(-1, "back", "next");
   find("next").onclick = () => turn(1, "next", "back");
-  find("copy-json").onclick = () => copy("json");
-  find("copy-tsv").onclick = () => copy("tsv");
-  window.addEventListener("hashchange", goToLink);
+  for (const form of ["json", "tsv"]) {
+    find(`copy-${form}`).onclick = () => copy(form);
+    find(`save-${form}`).onclick = () => save(form);
+  }
+  if (filters.includes(flagged)) {
+    find("flagged").hidden = false;
+    find("flagged").textContent = `"${flagged.name}" joins these filters: ${quoted(flags.map(({ name }) => name))}.`;
+  }
+  window.addEventListener("hashchange", () => {
+    if (location.hash.includes("=")) {
+      readAddress();
+      select();
+      draw();
+    }
+    goToLink();
+  });
   window.addEventListener("resize", fit);
+  for (const [event, value] of [["beforeprint", true], ["afterprint", false]]) {
+    window.addEventListener(event, () => {
+      isPrinting = value;
+      draw();
+    });
+  }
+  readAddress();
   select();
   draw();
   goToLink();

@@ -27,6 +27,7 @@ from simllm.io.html_page import render
 from simllm.io.number_format import format_count, format_number, format_p_value
 from simllm.metrics.protocol import Floats
 from simllm.model.score_scale import ScoreScale
+from simllm.scoring.scores import SAME, SIMILAR
 
 _NONE = "\u2013"  # a dash, in place of a missing number
 _LONGEST = 2_000  # characters of a text that the page shows
@@ -70,6 +71,9 @@ def render_report(run: ScoredRun, command: str, comparison: Comparison | None = 
         pairs=format_count(len(run), "pair"),
         choice=describe_choice(run),
         explained=_on_changing_words(run),
+        surprising=_on_high_scores(run),
+        similar=format_number(SIMILAR, 1),
+        likely=format_number(SAME, 1),
         longest=_LONGEST,
         has_cut=any(_is_cut(run, int(i)) for i in choose_pairs(run)),
         data=_script_data(run, fields),
@@ -101,7 +105,9 @@ def write_sentences(run: ScoredRun, mean: GroupMean, comparison: Comparison | No
         sentences.append(f"In {_share(changed, n)}, the texts are similar, but the meaning may have changed.")
     if empty := int(run.empty.sum()):
         sentences.append(f"In {_share(empty, n)}, a text is empty after cleaning.")
-    if run.truncated:
+    if long := int(run.long.sum()):
+        sentences.append(f"In {_share(long, n)}, a text is longer than the model reads.")
+    elif run.truncated:
         texts = "text is" if run.truncated == 1 else "texts are"
         sentences.append(f"{run.truncated:,} {texts} longer than the model reads.")
     return sentences
@@ -129,8 +135,26 @@ def _on_the_score(run: ScoredRun) -> str:
     usual = format_number(float(np.median(run.calibration.random)), 2)
     return (
         f"{text} The highest score is 1: the texts say the same. Unrelated texts score around {usual}, "
-        "so a score may be negative: the texts have nothing in common."
+        "so a score may be negative: the texts have as little in common as unrelated texts."
     )
+
+
+def _good_from(run: ScoredRun) -> float:
+    """Return the lowest good score (or the highest, if lower scores are better), for the orders of the page.
+
+    The learned metric has a fixed bar for similar texts. Among other metrics, scores better than the median
+    are good.
+    """
+    is_learned = run.calibration is not None or next(iter(run.scores)) in run.same
+    return SIMILAR if is_learned else float(np.median(run.ranking))
+
+
+def _on_high_scores(run: ScoredRun) -> str:
+    """Write sentences about the pairs that the two orders by words and score leave out."""
+    good = "low up to" if run.lower_is_better else "high from"
+    bar = _good_from(run)
+    shown = format_number(bar, 1) if bar == SIMILAR else f"{format_number(bar)}, the median"
+    return f"There, a score is {good} {shown}. Pairs in which a text has no words are left out."
 
 
 def _trend(which: str, numbers: Sequence[int] | None, scores: Floats) -> str:
@@ -157,7 +181,7 @@ def _trend(which: str, numbers: Sequence[int] | None, scores: Floats) -> str:
 
 
 def _on_the_scale(run: ScoredRun) -> list[str]:
-    """Write sentences that compare the scores with those of random pairs, and convert them to human ratings.
+    """Write sentences that compare the scores with those of unrelated texts, and estimate human ratings.
 
     The list is empty if the model has no calibration (map from scores to percentiles and ratings).
     """
@@ -165,7 +189,7 @@ def _on_the_scale(run: ScoredRun) -> list[str]:
     if scale is None or bar is None:
         return []
     low = int(run.any_unrelated.sum())
-    usual = f"below {format_number(bar)}, as 95% of random pairs do"
+    usual = f"below {format_number(bar)}, as 95% of unrelated texts do"
     they = "it scores" if low == 1 else "they score"
     unrelated = (
         f"{_share(low, len(run))} may be of unrelated texts: {they} {usual}. "
@@ -174,9 +198,10 @@ def _on_the_scale(run: ScoredRun) -> list[str]:
         else f"No pair scores {usual}."
     )
     return [
-        f"The mean is above {_percentile_of_mean(scale, run.main)} of the scores of random pairs.",
+        f"The mean is above {_percentile_of_mean(scale, run.main)} of the scores of unrelated texts.",
         unrelated,
-        f"The mean expected human rating is {scale.rating(run.main).mean():.1f}; {_rating_range(scale)}.",
+        f"On average, people would rate the similarity {scale.rating(run.main).mean():.1f} "
+        f"(estimated on a scale {_rating_range(scale)}).",
     ]
 
 
@@ -187,18 +212,18 @@ def _on_the_scale_of_systems(run: ScoredRun) -> list[str]:
         return []
     return [
         *(
-            f"{name}: the mean is above {_percentile_of_mean(scale, values)} of the scores of random pairs. "
-            f"The mean expected human rating is {scale.rating(values).mean():.1f}. "
+            f"{name}: the mean is above {_percentile_of_mean(scale, values)} of the scores of unrelated "
+            f"texts. The estimated human rating is {scale.rating(values).mean():.1f}. "
             f"{_count_below(values, bar)} below {format_number(bar)}."
             for name, values in run.scores.items()
         ),
-        f"95% of random pairs score below {format_number(bar)}: both texts of such a pair may be unrelated.",
-        f"Expected human ratings: {_rating_range(scale)}.",
+        f"95% of unrelated texts score below {format_number(bar)}: texts with such scores may be unrelated.",
+        f"The estimated ratings are those of the similarity by people, on a scale {_rating_range(scale)}.",
     ]
 
 
 def _percentile_of_mean(scale: ScoreScale, values: Floats) -> str:
-    """Describe the share of random pairs that score below the mean of (n,) scores, such as "98.2%"."""
+    """Describe the share of unrelated texts that score below the mean of (n,) scores, such as "98.2%"."""
     return f"{min(float(scale.percentile(np.array([values.mean()]))[0]), 99.9):.1f}%"
 
 
@@ -212,7 +237,7 @@ def _count_below(values: Floats, bar: float) -> str:
 
 def _rating_range(scale: ScoreScale) -> str:
     """Name the lowest and the highest rating of the model's scale."""
-    return f"the model's scale goes from {scale.ratings[0]:.1f} to {scale.ratings[-1]:.1f}"
+    return f"from {scale.ratings[0]:.1f} to {scale.ratings[-1]:.1f}"
 
 
 def _share(count: int, n: int) -> str:
@@ -269,6 +294,7 @@ def _script_data(run: ScoredRun, fields: Mapping[str, Sequence[str]]) -> str:
         "same": list(run.same),
         "systems": list(run.candidates) if run.has_systems else [],
         "lowerIsBetter": run.lower_is_better,
+        "goodFrom": round(_good_from(run), 4),
         "longest": _LONGEST,
         "fields": list(fields),
         "pairs": [_pair(run, fields, int(i)) for i in chosen],
@@ -294,6 +320,7 @@ def _pair(run: ScoredRun, fields: Mapping[str, Sequence[str]], i: int) -> dict[s
         **({"cut": True} if _is_cut(run, i) else {}),
         "empty": bool(run.empty[i]),
         **({"unrelated": True} if run.any_unrelated[i] else {}),
+        **({"long": True} if run.long[i] else {}),
         "groups": [values[i] for values in fields.values()],
         "candidates": [_cut(texts[i]) for texts in run.candidates.values()],
         "reference": _cut(run.references[i]),
@@ -309,9 +336,8 @@ def _on_changing_words(run: ScoredRun) -> str:
     which = "" if n == changed else f" among the {changed:,}"
     texts = "pair of texts" if n == 1 else "pairs of texts"
     return (
-        f'The words after "changed by" are looked for in {n:,} {texts}{which} whose meaning may have '
-        f"changed: those with the highest scores and at most {LONGEST_EXPLAINED} words in each text. "
-        "simllm explain finds them for any pair."
+        f"these words are looked for in {n:,} {texts}{which} whose meaning may have "
+        f"changed: those with the highest scores and at most {LONGEST_EXPLAINED} words in each text."
     )
 
 

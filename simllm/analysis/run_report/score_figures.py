@@ -13,14 +13,14 @@ from simllm.io.svg_figure import BLUE, style, svg_element
 from simllm.metrics.protocol import Floats
 
 COLOURS = (BLUE, "#c1571b", "#4c8c4a", "#7d5ba6", "#b8860b", "#5f6b76", "#a8325e", "#2f7f86")
-RANDOM_PAIRS = "#848e9a"  # a contrast of 3:1 to the light and to the dark background
+UNRELATED_TEXTS = "#848e9a"  # a contrast of 3:1 to the light and to the dark background
 _POINTS = 2_000  # in a scatter plot; more only make the page larger
 _FEW_POINTS = 300  # fewer points are drawn larger and darker
 _SEED = 12345
 
 
 def draw_distribution(run: ScoredRun) -> str:
-    """Draw a histogram of the scores, and one of the scores of random pairs if the model folder has them.
+    """Draw a histogram of the scores, and one of the scores of unrelated texts if the model folder has them.
 
     For several systems, each system has its own line. For a single system, only the scores by the first
     metric are drawn.
@@ -42,8 +42,8 @@ def draw_distribution(run: ScoredRun) -> str:
         keys: list[tuple[str, Any]] = []  # each name in the legend, and the histogram's shapes
         if run.calibration is not None:
             weights = np.full(len(points), 100 / len(points))
-            drawn = axes.hist(points, bins.tolist(), weights=weights, color=RANDOM_PAIRS)
-            keys.append(("random pairs", drawn[2]))
+            drawn = axes.hist(points, bins.tolist(), weights=weights, color=UNRELATED_TEXTS)
+            keys.append(("unrelated texts", drawn[2]))
         for (name, values), colour in zip(known.items(), COLOURS * (1 + len(known) // 8), strict=False):
             weights = np.full(len(values), 100 / max(1, len(values)))
             style_ = {"histtype": "step", "lw": 1.4} if run.has_systems else {"alpha": 0.8}

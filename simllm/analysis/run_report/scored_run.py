@@ -39,6 +39,7 @@ class ScoredRun:
             pairs by these values.
         changed_by: A dict from a column's name to a dict from the index of a pair to the words that changed
             its meaning. It holds the few pairs for which the words were looked for.
+        long_texts: Indices of the pairs with a text that is longer than the model's longest input, if known.
     """
 
     references: Sequence[str]
@@ -52,6 +53,7 @@ class ScoredRun:
     ids: Sequence[Any] | None = None
     groups: Mapping[str, Sequence[str]] = field(default_factory=dict)
     changed_by: Mapping[str, Mapping[int, Sequence[str]]] = field(default_factory=dict)
+    long_texts: Sequence[int] = ()
 
     def __len__(self) -> int:
         return len(self.references)
@@ -97,6 +99,11 @@ class ScoredRun:
         """(n,) bool, true if the reference or a candidate has no words after cleaning."""
         columns = [self.references, *self.candidates.values()]
         return _any([[not clean(text) for text in column] for column in columns])
+
+    @cached_property
+    def long(self) -> NDArray[np.bool_]:
+        """(n,) bool, true if a text of the pair is known to be longer than the model's longest input."""
+        return np.isin(np.arange(len(self)), self.long_texts)
 
     @cached_property
     def unrelated_below(self) -> float | None:

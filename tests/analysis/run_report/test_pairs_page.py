@@ -11,6 +11,7 @@ from simllm.analysis.comparison import compare_scores
 from simllm.analysis.explanation import explain
 from simllm.analysis.run_report import ScoredRun, render_report
 from simllm.analysis.run_report.explained_pairs import find_changing_words
+from simllm.analysis.run_report.long_texts import find_long_texts
 from simllm.analysis.run_report.pair_sample import (
     LONGEST_EXPLAINED,
     MOST,
@@ -18,7 +19,7 @@ from simllm.analysis.run_report.pair_sample import (
     describe_choice,
     number_of_explained,
 )
-from simllm.analysis.run_report.score_figures import RANDOM_PAIRS, draw_distribution
+from simllm.analysis.run_report.score_figures import UNRELATED_TEXTS, draw_distribution
 from simllm.metric import SimLLM
 
 
@@ -118,7 +119,7 @@ def test_large_ids_keep_all_digits():
 
 
 def test_the_legend_has_all_systems(recwarn):
-    names = ["_hidden", "$x$", "\u65e5\u672c", "random pairs"]
+    names = ["_hidden", "$x$", "\u65e5\u672c", "unrelated texts"]
     scores = {name: np.array([0.2, 0.4]) for name in names}
     run = ScoredRun(["a", "b"], {name: ["a", "c"] for name in names}, scores)
     figure = draw_distribution(run)
@@ -140,8 +141,8 @@ def contrast(first, second):
 
 def test_the_distribution_has_contrast_and_numbers_without_a_zero(default_metric):
     figure = draw_distribution(run_of(40, calibration=default_metric.calibration))
-    assert contrast(RANDOM_PAIRS, "#ffffff") > 3
-    assert f"fill: {RANDOM_PAIRS}" in figure
+    assert contrast(UNRELATED_TEXTS, "#ffffff") > 3
+    assert f"fill: {UNRELATED_TEXTS}" in figure
     assert {">.2</text>", ">1</text>"} <= set(re.findall(">[^<>]*</text>", figure))
     assert ">0." not in figure
 
@@ -172,8 +173,8 @@ def test_pairs_with_a_cut_text_are_marked_in_the_data():
     run = ScoredRun(["a " * 1_001, "a " * 1_000], {"": ["b", "b"]}, {"score": np.ones(2)})
     page = render_report(run, "")
     assert ["cut" in pair for pair in data_of(page)["pairs"]] == [True, False]
-    assert "Where a text is cut, no word is marked as missing." in page
-    assert "Where a text is cut" not in render_report(run_of(3), "")
+    assert "No word of the pair is marked as missing." in page
+    assert "No word of the pair" not in render_report(run_of(3), "")
 
 
 def test_the_scores_of_each_system_are_put_into_words(default_metric):
@@ -184,9 +185,9 @@ def test_the_scores_of_each_system_are_put_into_words(default_metric):
     assert sentences[0].startswith("good has the highest mean score")
     assert "No pair scores below ." in sentences[1]
     rating = scale.rating(scores["bad"]).mean()
-    assert sentences[1].startswith("good: the mean is above 99.9% of the scores of random pairs.")
-    assert f"The mean expected human rating is {rating:.1f}. 2 pairs (67%) score below ." in sentences[2]
-    assert sentences[3].startswith("95% of random pairs score below .")
+    assert sentences[1].startswith("good: the mean is above 99.9% of the scores of unrelated texts.")
+    assert f"The estimated human rating is {rating:.1f}. 2 pairs (67%) score below ." in sentences[2]
+    assert sentences[3].startswith("95% of unrelated texts score below .")
     assert f"from {scale.ratings[0]:.1f} to {scale.ratings[-1]:.1f}" in sentences[4]
 
 
@@ -199,6 +200,37 @@ def test_a_sentence_counts_the_pairs_that_may_be_unrelated(default_metric):
     assert "Unrelated texts score around -.0" in page
     high = dataclasses.replace(run, scores={"score": np.full(3, 0.9)})
     assert items(render_report(high, ""))[2].startswith("No pair scores below .")
+
+
+def test_the_page_states_the_rules_of_its_notes(default_metric):
+    run = run_of(40, calibration=default_metric.calibration, same={"score": np.ones(40)})
+    page = render_report(run, "")
+    text = re.sub("<script.*|<[^>]*>", "", page, flags=re.DOTALL)
+    assert 'meaning may have changed: the score is at least .5, but "same" is below .5.' in text
+    assert "as little in common as unrelated texts" in text
+    sentence = (
+        r"On average, people would rate the similarity \d\.\d \(estimated on a scale from 1\.0 to 3\.8\)"
+    )
+    assert re.search(sentence, text)
+    assert "random pairs" not in text
+    assert "Press the name of a column of numbers to sort by it." in text
+
+
+def test_without_a_learned_metric_a_high_score_is_above_the_median():
+    scores = {"rps": np.array([9.0, 1.0, 4.0])}
+    page = render_report(ScoredRun(["a"] * 3, {"": ["b"] * 3}, scores), "")
+    assert data_of(page)["goodFrom"] == 4
+    assert "There, a score is low up to 4.000, the median." in page
+
+
+def test_long_texts_are_found_in_every_column(default_metric):
+    long = "opens the file " * 200
+    run = ScoredRun(["a", long, "c"], {"x": ["a", "b", "c"], "y": ["a", "b", long]}, {"x": np.ones(3)})
+    metrics = {"x": default_metric, "y": default_metric}
+    assert find_long_texts(metrics, run) == [1, 2]
+    assert find_long_texts({}, run) == []
+    found = dataclasses.replace(run_of(3), truncated=2, long_texts=[1, 2])
+    assert "In 2 pairs (67%), a text is longer than the model reads." in render_report(found, "")
 
 
 @pytest.mark.parametrize(
@@ -269,7 +301,9 @@ def test_only_few_short_pairs_are_explained(default_metric):
     assert sorted(found) == sorted(best.tolist())
     assert [number_of_explained(n) for n in (1, 2_000, 3_000, 10**6)] == [10, 10, 15, 25]
     page = render_report(dataclasses.replace(run, changed_by={"score": found}), "")
-    assert "looked for in 10 pairs of texts among the 13 whose meaning may have changed" in page
+    assert (
+        "these words are looked for in 10 pairs of texts among the 13 whose meaning may have changed" in page
+    )
 
 
 def test_metrics_that_cannot_be_explained_name_no_words(default_metric):
