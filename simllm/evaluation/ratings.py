@@ -141,7 +141,7 @@ def _pair(row: dict[str, Any], fields: Sequence[str], where: str) -> tuple[str, 
     if rating == "ratings":
         value = _mean(row, where)
     elif rating == "passed":
-        if row[rating] not in (0, 1):
+        if row.get(rating) not in (0, 1):
             raise InputError(f'{where}: expected true or false under "passed"')
         value = float(row[rating])
     else:
@@ -183,7 +183,7 @@ def _ratings_of(row: dict[str, Any], where: str) -> dict[str, float]:
     Raises:
         InputError: The ratings are not numbers, or the raters do not match the ratings.
     """
-    ratings = row["ratings"]
+    ratings = row.get("ratings")
     if isinstance(ratings, list):
         raters = row.get("raters", list(range(1, len(ratings) + 1)))
         if not isinstance(raters, list) or not len(set(map(str, raters))) == len(raters) == len(ratings):
