@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +84,16 @@ class Recorded:
     draws: list[Draw] = field(default_factory=list)
     counts: dict[tuple[str, str, str], tuple[tuple[int, int], tuple[int, int]]] = field(default_factory=dict)
     facts: dict[tuple[str, str], ItemFacts] = field(default_factory=dict)
+
+    def facts_about(self, arm: str, item: str) -> ItemFacts:
+        """Return the facts about an item and its variant that was made by an arm (a way to rewrite code).
+
+        If they are not recorded, the facts about the original code are known from the arm of all rules. The
+        facts about the variant are then unknown, because another arm made another variant.
+        """
+        if found := self.facts.get((arm, item)):
+            return found
+        return replace(self.facts.get(("", item), ItemFacts()), rules=None, unchanged=False)
 
 
 def read_recorded(file: Path | str) -> Recorded:
@@ -246,8 +256,8 @@ def count_successes(
             place = next(iter(where.values()))
             raise InputError(f"{place}: the item {item} has no draw of the side {missing[0]}")
         if len(sides) == len(SIDES):
-            facts = recorded.facts.get((arm, item), recorded.facts.get(("", item), ItemFacts()))
-            outcomes[model].append(ItemOutcome(item, sides[SIDES[0]], sides[SIDES[1]], **vars(facts)))
+            facts = vars(recorded.facts_about(arm, item))
+            outcomes[model].append(ItemOutcome(item, sides[SIDES[0]], sides[SIDES[1]], **facts))
     return outcomes, crashes
 
 
