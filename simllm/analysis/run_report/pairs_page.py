@@ -1,4 +1,7 @@
-"""The HTML page of a report: the numbers and sentences for its template, and the pairs for its script."""
+"""Rendering of a report as an HTML page.
+
+The template of the page shows the main results as sentences, tables and figures. Its script shows the pairs.
+"""
 
 from __future__ import annotations
 
@@ -158,12 +161,14 @@ def _on_high_scores(run: ScoredRun) -> str:
 
 
 def _trend(which: str, numbers: Sequence[int] | None, scores: Floats) -> str:
-    """Write a sentence on whether pairs with larger numbers in a field score higher or lower.
+    """Write a sentence on whether pairs with a larger number in a field score higher or lower.
+
+    For example: "Longer references score lower", followed by Spearman's correlation and its p-value.
 
     Args:
-        which: The subject of the sentence: pairs with large numbers, such as "longer references".
+        which: The words in the sentence that name the pairs with larger numbers, such as "longer references".
         numbers: The numbers in the field, one for each of n pairs; None if the field has no numbers.
-        scores: (n,) main scores.
+        scores: (n,) scores by the main metric, or their means over several systems.
 
     Returns:
         The sentence; empty if there are no numbers, or if the correlation is undefined.
@@ -206,7 +211,11 @@ def _on_the_scale(run: ScoredRun) -> list[str]:
 
 
 def _on_the_scale_of_systems(run: ScoredRun) -> list[str]:
-    """Write sentences that say, for each of several systems, what its scores mean; see `_on_the_scale`."""
+    """Write sentences that compare each system's scores with those of unrelated texts, and estimate ratings.
+
+    The ratings are those that people would give to the system's candidates, on average. The list is empty if
+    the model has no calibration (map from scores to percentiles and ratings).
+    """
     scale, bar = run.calibration, run.unrelated_below
     if scale is None or bar is None:
         return []
@@ -228,7 +237,10 @@ def _percentile_of_mean(scale: ScoreScale, values: Floats) -> str:
 
 
 def _count_below(values: Floats, bar: float) -> str:
-    """Write the start of a sentence on how many of (n,) scores are below a bar: "12 pairs (3%) score"."""
+    """Count the (n,) scores below a threshold, and write the start of a sentence about them.
+
+    An example is "12 pairs (3%) score". The caller appends "below" and the threshold.
+    """
     low = int((values < bar).sum())
     if low == 0:
         return "No pair scores"
@@ -328,7 +340,11 @@ def _pair(run: ScoredRun, fields: Mapping[str, Sequence[str]], i: int) -> dict[s
 
 
 def _on_changing_words(run: ScoredRun) -> str:
-    """Write sentences about the words that changed the meaning; empty if they were not looked for."""
+    """Write a note that tells which pairs of texts were searched for words that change the meaning.
+
+    Such words make the candidate differ in meaning from the reference. The note is empty if no pairs were
+    searched.
+    """
     n = sum(map(len, run.changed_by.values()))
     changed = sum(int(flags.sum()) for flags in run.changed.values())
     if n == 0:
@@ -342,12 +358,14 @@ def _on_changing_words(run: ScoredRun) -> str:
 
 
 def _changed_by(run: ScoredRun, i: int) -> dict[str, Any]:
-    """Return the words that changed the meaning of pair `i`, as part of the pair's JSON object.
+    """Return the words that make the candidate of pair `i` differ in meaning from its reference.
+
+    The result is one part of the pair's JSON object.
 
     Returns:
         A dict with the key "changedBy". Its value is a list with one element for each column of
-        `run.changed`: the words, or None if no words were looked for in this column. If no words were looked
-        for in any column, the dict is empty.
+        `run.changed` (a metric or a system): the words found for this column, or None if the pair was not
+        searched for it. If the pair was not searched for any column, the dict is empty.
     """
     words = [run.changed_by.get(name, {}).get(i) for name in run.changed]
     return {} if all(own is None for own in words) else {"changedBy": words}
