@@ -162,6 +162,12 @@ def test_held_out_words_are_in_no_list(whole_lexicon):
     assert "encrypts" not in known.opposites
 
 
+def test_capitals_do_not_hold_out_function_words():
+    held = HeldOutWords([("The", "A"), ("Opens", "closes")], IRREGULAR)
+    assert not held.holds_out("the file", "a file")
+    assert held.holds_out("open the file", "close the file")
+
+
 def test_phrases_do_not_differ_by_a_held_out_pair(tmp_path):
     file = tmp_path / "phrases.txt"
     file.write_text("^calculating {1}$ | ^computing {1}$ | ^the computing of {1}$ | ^working out {1}$\n")

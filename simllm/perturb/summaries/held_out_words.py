@@ -29,9 +29,9 @@ class HeldOutWords:
     def __init__(self, pairs: Collection[tuple[str, str]], irregular: Irregular) -> None:
         self.pairs = {
             frozenset(forms)
-            for a, b in pairs
+            for a, b in (map(clean, pair) for pair in pairs)
             if not _CLOSED & {a, b}
-            for forms in product(word_family(clean(a), irregular), word_family(clean(b), irregular))
+            for forms in product(word_family(a, irregular), word_family(b, irregular))
         }
         self.words = frozenset(word for pair in self.pairs for word in pair)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from tree_sitter import Node
@@ -25,6 +26,9 @@ _LITERALS = {
     "false": "boolean",
     "null_literal": "null",
 }
+_NOT_ZERO = re.compile(  # an integer literal: decimal or octal, hexadecimal, or binary
+    rb"[-+]?(?:[0-9_]*[1-9][0-9_]*|0[xX][0-9a-fA-F_]*[1-9a-fA-F][0-9a-fA-F_]*|0[bB][01_]*1[01_]*)[lL]?"
+)
 _COMPARISONS = frozenset(("<", "<=", ">", ">=", "==", "!=", "&&", "||"))
 _STRING_METHODS = {
     "length": "int",
@@ -226,8 +230,6 @@ def _operator_can_throw(unit: JavaUnit, node: Node) -> bool:
     if operator == "+" and "String" in types:
         return False
     if operator in ("/", "%") and not (types & {"float", "double"}):
-        divisor = without_parentheses(right)
-        return not (
-            types <= PRIMITIVES and is_literal(divisor) and unit.text_of(divisor).strip(b"0xXlL_") != b""
-        )
+        divisor = unit.text_of(without_parentheses(right))
+        return not (types <= PRIMITIVES and _NOT_ZERO.fullmatch(divisor))
     return not types <= PRIMITIVES

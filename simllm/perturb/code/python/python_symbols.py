@@ -203,8 +203,9 @@ def _reads_function_name(unit: CodeUnit, attribute: Node) -> bool:
     if unit.text_of(attribute) not in (b"__name__", b"__qualname__") or attribute.parent is None:
         return False
     owner = attribute.parent.child_by_field_name("object")
-    text = unit.text_of(owner) if owner else b""
-    return not (text.endswith(b"__class__") or text.startswith(b"type("))
+    if owner and owner.type == "call":
+        return unit.text_of(field(owner, "function")) != b"type"
+    return not (owner and unit.text_of(owner).endswith(b"__class__"))
 
 
 def _first_parameter(unit: CodeUnit, function: Node | None) -> str:

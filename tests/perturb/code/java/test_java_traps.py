@@ -75,6 +75,16 @@ def test_rewrites_of_unusual_code(rule, before, after):
     assert rewrite(before, "java", [rule], "plain").text == after
 
 
+@pytest.mark.parametrize(
+    ("divisor", "swapped"),
+    [(text, False) for text in ("0", "-0", "0b0", "0x0_0", "00L", "'\\0'", "m")]
+    + [(text, True) for text in ("7", "-1", "0b10", "0xA", "010", "1_000L")],
+)
+def test_operands_are_not_exchanged_if_a_division_may_fail(divisor, swapped):
+    source = f"boolean f(int m, int a) {{ return a / {divisor} < m / a; }}"
+    assert (rewrite(source, "java", ["swap-relation"]).text != source) == swapped
+
+
 def test_no_method_gets_the_name_of_a_method_of_object():
     names = {"inform": ["notify", "tell"]}
     found = rewrite(

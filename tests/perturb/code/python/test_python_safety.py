@@ -83,6 +83,10 @@ KEEP_BEHAVIOUR = {
         "def f(x):\n    def g(): pass\n    return getattr(g, '__name__')\n",
         "f(3)",
     ),
+    "a name that a call beginning with type reads": (
+        "class C:\n    def g(self): pass\ndef f(x):\n    return type(C()).g.__name__\n",
+        "f(3)",
+    ),
     "a global that code binds": (
         "def f(n):\n    return [i for i in range(n)]\nglobals()['range'] = lambda n: 'xy'\n",
         "f(3)",
