@@ -68,9 +68,9 @@ _SPACING = [
 def clean(text: str) -> str:
     """Clean a code summary: remove comment marks, convert to lower-case ASCII, put spaces around punctuation.
 
-    Only the text before the first blank line of a comment block is kept. If a later line begins with a block
-    tag, such as `@param`, the tag and all text after it are removed. Only the first 10,000 characters of the
-    text are read.
+    In a text that begins with a comment mark such as `/**`, the first blank line and all text after it are
+    removed. If any line but the first begins with a block tag such as `@param`, the tag and all text after it
+    are removed. Only the first 10,000 characters of the text are read.
 
     Examples:
         >>> clean("/** Gets the user's  NAME (1 . 5 times). */")

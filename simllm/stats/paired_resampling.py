@@ -54,13 +54,14 @@ def swaps(n: int, random: np.random.Generator) -> Iterator[Values]:
 def permutation_p(extreme: Values, n: int) -> Values:
     """Compute p-values from the counts of a permutation test.
 
-    For at most 13 items, the test tries all 2^n sets of swapped items, and p = extreme / 2^n. For more
-    items, the test tries 10,000 random sets. The data without a swap count as one more set, so that
-    p = (extreme + 1) / 10,001.
+    A permutation test compares two systems that have values for the same items. For many sets of items, it
+    swaps the values of these items between the systems, and computes the difference between the systems
+    again. For at most 13 items, the test tries all 2^n sets, and p = extreme / 2^n. For more items, the test
+    tries 10,000 random sets. The data without a swap are counted, too, so that p = (extreme + 1) / 10,001.
 
     Args:
-        extreme: For each test, the number of sets whose swap gives a difference that is at least as large as
-            the difference in the data.
+        extreme: For each test, the number of sets after whose swap the difference between the systems is at
+            least as large as without a swap.
         n: Number of items.
 
     Returns:
@@ -91,9 +92,9 @@ def interval(values: Values) -> tuple[float, float]:
 def bootstrap_p(differences: Values, n: int) -> float:
     """Compute the two-sided p-value for the hypothesis that two systems have the same mean score.
 
-    p = 2 (k + 1) / (R + 1), but at most 1. R is the number of bootstrap resamples. k is the smaller of two
-    numbers: that of differences <= 0, and that of differences >= 0. For few items, this p can be too small.
-    Therefore p is raised to at least 2^(1-n), the p-value of a sign test in which all n items agree.
+    p = 2 (k + 1) / (R + 1), but at most 1. R is the number of bootstrap resamples. k is the number of
+    differences <= 0 or the number of differences >= 0, whichever is smaller. For few items, this p can be too
+    small. Therefore p is at least 2^(1-n), the p-value of a sign test if one system is better on all n items.
 
     Args:
         differences: (R,) difference between the two mean scores in each resample.

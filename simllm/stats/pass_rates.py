@@ -1,4 +1,8 @@
-"""Pass rates of generated code, with several attempts for each item: TOP-k (also called pass@k) and AVG-k."""
+"""Pass rates of generated code, with several attempts for each programming task (item).
+
+TOP-k, also called pass@k, is the probability that at least one of k attempts passes the tests. AVG-k is the
+mean share of attempts that pass.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +16,8 @@ def pass_at_k(passed: Sequence[Sequence[bool]], k: int) -> float:
     """Estimate pass@k: the probability that at least one of k attempts passes, averaged over items.
 
     If c of an item's n attempts passed, the estimate is 1 - C(n - c, k) / C(n, k) (Chen et al., "Evaluating
-    large language models trained on code", 2021). Yang et al., in their paper on CREF, call pass@k TOP-k.
+    large language models trained on code", 2021). The paper on the program-repair method CREF (Yang et al.,
+    2024) calls pass@k TOP-k.
 
     Args:
         passed: For each item, a list that says for each of its attempts whether it passed.
@@ -34,7 +39,7 @@ def pass_at_k(passed: Sequence[Sequence[bool]], k: int) -> float:
 def average_pass_rate(passed: Sequence[Sequence[bool]]) -> float:
     """Compute AVG-k: the share of an item's attempts that passed, averaged over items.
 
-    The name AVG-k is that of Yang et al., in their paper on CREF.
+    The name AVG-k comes from the paper on the program-repair method CREF (Yang et al., 2024).
 
     Args:
         passed: For each item, a list that says for each of its attempts whether it passed.

@@ -54,7 +54,7 @@ class ContrastiveTask:
         world: The processes of the run.
 
     Raises:
-        InputError: A file of training texts cannot be read or has no usable pair.
+        InputError: A file of training texts cannot be read, or gives no text pair to train on.
     """
 
     def __init__(self, config: ContrastiveConfig, world: World) -> None:
@@ -163,9 +163,11 @@ class ContrastiveTask:
         return torch.cat([embeddings, anchored], dim=1)
 
     def _loss(self, embeddings: Tensor, batch: ContrastiveBatch) -> Tensor:
-        """Compute the weighted sum of the losses that compare the embeddings of a batch.
+        """Compute the weighted sum of the losses that need only the embeddings of a batch.
 
-        The losses of the auxiliary language model and of the meaning head are not included.
+        These are InfoNCE for positive pairs and, if configured, ranking by human ratings and distillation
+        from the lexical teacher (similarity by shared tokens) and from the initial model. The losses of the
+        auxiliary language model and of the meaning head are computed elsewhere.
 
         Args:
             embeddings: (N, D) embeddings of all texts in the batch. If the loss has an anchor (a frozen

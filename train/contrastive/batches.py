@@ -33,7 +33,8 @@ class ContrastiveBatch:
       with the same meaning.
     - Section 2: H hard negatives. A hard negative has words like those of a positive pair, but another
       meaning.
-    - Section 3: texts that only the lexical teacher (a similarity by shared tokens) needs.
+    - Section 3: further texts for distillation from the lexical teacher (a similarity by shared tokens). No
+      other loss uses them.
     - Sections 4 and 5: the first texts and the second texts of pairs with human ratings. If several sources
       of such pairs are configured, each source has two sections.
 
@@ -44,9 +45,9 @@ class ContrastiveBatch:
             same meaning as the second text of a positive pair (column).
         false_hard_negatives: (B, H) bool: whether the first text of a positive pair (row) is known to
             have the same meaning as a hard negative (column).
-        rated: For each source of pairs with human ratings, the pairs and their ratings.
-        cosines: (C, C) similarities from the lexical teacher, between the C texts of section 0 and of all
-            sections from 3 on; None without a lexical teacher.
+        rated: For each source of pairs with human ratings, the texts and the ratings of its pairs.
+        cosines: (C, C) similarities of every two of C texts, computed by the lexical teacher. The C texts are
+            those of section 0 and of all sections from 3 on. None without a lexical teacher.
     """
 
     ids: list[list[int]]
@@ -64,14 +65,16 @@ class ContrastiveBatches:
     """
 
     def __init__(self, config: ContrastiveConfig, start: SavedModel) -> None:
-        """Read all files of training texts, and the word lists for making pairs by rule.
+        """Read all files of training texts, and the word lists that the editing rules need.
+
+        The rules reword texts or change their meaning.
 
         Args:
             config: The configuration of the run.
             start: The initial model, with its tokenizer.
 
         Raises:
-            InputError: A source of texts cannot be read or has no usable pair.
+            InputError: A file of training texts cannot be read, or gives no text pair to train on.
         """
         self.config, self.start = config, start
         excluded = self.excluded = decontaminate.read_excluded(config.exclude)
@@ -131,9 +134,9 @@ def _list_texts(pairs: list[PositivePair]) -> list[str]:
 def hash_inputs(config: ContrastiveConfig) -> str:
     """Compute one SHA-256 over the content of all data files that a run reads.
 
-    These are the training texts, the evaluation texts to leave out, the dev data, the word lists for making
-    pairs by rule, and the contrast set. The contrast set has triples: a text, a rewording, and a text with
-    another meaning.
+    The files are the training texts, the evaluation texts to leave out, the dev data, the word lists for
+    editing texts by rule, and the contrast set. The contrast set has triples: a text, a rewording, and a text
+    with another meaning.
     """
     patterns = [source.source for source in config.positives]
     patterns += [pattern for source in config.rated for pattern in source.sources]

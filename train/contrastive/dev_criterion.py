@@ -24,14 +24,16 @@ _WORDS = (4, 20)  # fewest and most words of a comment that is edited
 
 
 class DevCriterion:
-    """Evaluation of models on dev data; its result, the dev criterion, chooses the best model of a run.
+    """Evaluation of models on dev data.
+
+    A call returns the dev criterion, a number. The model with the lowest number is the best model of a run.
 
     Args:
         dev: Paths of files of text pairs with human ratings.
         dev_comments: A file of cleaned comments, one per line; None: the criterion uses no comments.
         seed: Seed for choosing comments and for editing them by rule.
-        dev_items: A file or glob pattern of meaning items (texts with rewordings and changes of meaning);
-            None: the criterion uses no items.
+        dev_items: A file or glob pattern of meaning items. An item has a text, rewordings of this text, and
+            texts with other meanings. None: the criterion uses no items.
     """
 
     def __init__(
@@ -86,13 +88,13 @@ class DevCriterion:
 
 
 def _score_by(metric: SimLLM, measure: str) -> Callable[[Sequence[str], Sequence[str]], NDArray[np.float64]]:
-    """Return a function that scores n candidates against n references, and returns (n,) scores.
+    """Return a function that scores n candidate texts against n references, and returns (n,) scores.
 
     Args:
         metric: The metric that computes the scores.
-        measure: The kind of scores. "" means the similarity of candidate and reference. "same_" means the
-            probability, from the meaning head, that candidate and reference have the same meaning. Without
-            a meaning head, the similarity is always returned.
+        measure: The kind of score. "": the similarity of candidate and reference. "same_": the probability
+            that both have the same meaning, which the metric's meaning head predicts. A metric without a
+            meaning head gives the similarity for both kinds.
     """
 
     def score(candidates: Sequence[str], references: Sequence[str]) -> NDArray[np.float64]:
@@ -111,10 +113,11 @@ def make_edited_triples(comments: Path, seed: int, count: int = 500) -> contrast
         count: The largest number of triples.
 
     Returns:
-        The triples, with the comments as references. The form of each triple is "edited".
+        The triples, with the comments as references. Their attribute `forms`, which tells how each triple
+        was made, is "edited" for all triples.
 
     Raises:
-        InputError: No comment can be reworded and changed.
+        InputError: The rules can edit no comment in both ways (reword it and change its meaning).
     """
     words, random = lexicon.load(held_out=contrast.deciding_word_pairs()), np.random.default_rng(seed)
     texts = [text for _, text in files.lines(comments) if _WORDS[0] <= len(text.split()) <= _WORDS[1]]

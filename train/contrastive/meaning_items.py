@@ -4,9 +4,11 @@ The files in `train/contrastive/items` were written for this project. Each line 
 
     {"text": "opens it", "same": ["it is opened"], "different": [["opposite-verb", "closes it"]]}
 
-Under "different", each text follows the kind of its change in meaning. A hash of the item's text chooses its
-split: 90% of the items train models ("train"), 5% choose the best model of a run ("dev"), and 5% test
-models ("test").
+"same" lists texts with the same meaning as "text". "different" lists texts with another meaning, each after a
+name for the kind of difference.
+
+Items are divided into three splits: "train" (90%, to train models), "dev" (5%, to choose the best model of a
+run) and "test" (5%, to test models). A hash of the item's "text" decides to which split the item belongs.
 """
 
 from __future__ import annotations
@@ -32,12 +34,12 @@ SPLITS = {"train": range(90), "dev": range(90, 95), "test": range(95, 100)}  # p
 
 @dataclass(frozen=True)
 class MeaningItem:
-    """A text, texts with the same meaning, and texts with other meanings; all are cleaned.
+    """A main text, texts with the same meaning, and texts with other meanings; all are cleaned.
 
     Attributes:
-        same: Two or more texts with the same meaning. The first is the text of the item.
+        same: Two or more texts with the same meaning. The first is the main text of the item.
         different: Texts that resemble a text of `same`, but have another meaning.
-        kinds: For each text of `different`, the kind of its change in meaning, such as "negation".
+        kinds: For each text of `different`, the kind of difference in meaning, such as "negation".
     """
 
     same: tuple[str, ...]
@@ -70,14 +72,16 @@ def read_items(
         pattern: Path or glob pattern of files with items.
         split: "train", "dev" or "test".
         excluded: Texts that must not be trained on. An item that has such a text is left out.
-        held_out: Word pairs that must not be trained on, such as `open` and `close`. A text that differs from
-            another text of its item by such a pair may be removed (see `_without_held_out_words`).
+        held_out: Word pairs that must not be trained on, such as `open` and `close`. A rewording is
+            removed if it differs from the item's text in such a pair (one has `open`, the other `close`). A
+            text with another meaning is removed if it differs in such a pair from the item's text or from a
+            rewording that is kept.
 
     Returns:
-        The items that still have two texts with the same meaning and a text with another meaning.
+        The items that still have a rewording and a text with another meaning.
 
     Raises:
-        InputError: A file cannot be read, a line is no item, or no item is left.
+        InputError: A file cannot be read, a line is not a valid item, or all items are left out.
     """
     items: list[MeaningItem] = []
     for where, row in (each for file in match_files(pattern) for each in files.objects(file)):
@@ -93,16 +97,21 @@ def read_items(
 def make_triples(items: list[MeaningItem]) -> Triples:
     """Make triples from meaning items: a reference, a rewording and a change (a text with another meaning).
 
-    An item with n texts of another meaning gives n + 1 triples. The reference is always the text of the item.
-    Each text with another meaning is the change in one triple. In the last triple, the change is the text of
-    the next item, and the kind of change is "unrelated". A single item has no such triple. The triples use
-    the item's rewordings in turn.
+    The reference is always the main text of the item. An item with n texts of another meaning gives n + 1
+    triples:
+
+    - In n triples, the change is one of these n texts.
+    - In one more triple, the change is the main text of the next item, and its kind is "unrelated". For the
+      last item, the next item is the first item. If there is only one item, it has no such triple.
+
+    The rewordings of an item are used in turn.
 
     Args:
         items: The meaning items.
 
     Returns:
-        The triples, in the order of the items. The form of each triple is "written".
+        The triples, in the order of the items. Their attribute `forms`, which tells how each triple was made,
+        is "written" for all triples.
     """
     rows = []
     for item, other in zip(items, [*items[1:], items[0]], strict=True):
@@ -148,14 +157,16 @@ def _are_texts(value: Any) -> bool:
 
 
 def _without_held_out_words(item: MeaningItem, held_out: HeldOutWords) -> Iterator[MeaningItem]:
-    """Remove from an item the texts that reveal a held-out word pair (a pair that must not be trained on).
+    """Remove texts from an item, so that models cannot learn held-out word pairs from it.
 
-    A text with the same meaning is removed if it differs from the item's text by such a word pair. A text
-    with another meaning is removed if it differs by such a pair from a remaining text with the same meaning.
+    An item has a main text, rewordings, and texts with other meanings. A held-out word pair, such as `open`
+    and `close`, is only for tests. Two texts differ in this pair if one has `open` and the other has `close`
+    instead. First, rewordings are removed that differ from the main text in a held-out pair. Then texts with
+    another meaning are removed that differ in such a pair from the main text or from a rewording that is
+    kept.
 
     Yields:
-        The item without the removed texts. Nothing, if fewer than two texts with the same meaning or no text
-        with another meaning remain.
+        The item without the removed texts. Nothing, if no rewording or no text with another meaning is left.
     """
     text, *others = item.same
     same = [text, *(other for other in others if not held_out.holds_out(text, other))]

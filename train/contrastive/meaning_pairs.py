@@ -53,16 +53,16 @@ def open_source(config: MeaningSourceConfig, excluded: ExcludedTexts, lexicon: L
     Args:
         config: The settings of the source: its files, their fields, and which pairs to use.
         excluded: Texts that must not be trained on.
-        lexicon: The word lists for making pairs by rule. They also name held-out word pairs, which must not
-            be trained on. Text pairs that differ by such a word pair are left out. In a source of word pairs,
-            all pairs with a held-out word are left out.
+        lexicon: The word lists for editing texts by rule. They also have the held-out word pairs, such as
+            `open` and `close`, which must not be trained on. Two texts that differ in such a word pair are
+            not used as a text pair. A word pair in the files is left out if one of its words is held out.
 
     Returns:
-        The source. Its type depends on the kind of files: meaning items, single texts, text pairs or word
-        pairs.
+        The source. Its type depends on the content of the files: meaning items, single texts, text pairs or
+        word pairs.
 
     Raises:
-        InputError: No pair is left.
+        InputError: No usable pair, text or item is left.
     """
     source: MeaningSource
     if config.items:
@@ -105,13 +105,13 @@ class LabelledPairs:
 
 
 class ItemPairs:
-    """Labelled text pairs from meaning items (texts with rewordings and changes of meaning).
+    """Labelled text pairs from meaning items. An item has a text, rewordings, and texts with other meanings.
 
-    Most pairs are two texts of one item. Other pairs are texts of two items; they have different meanings.
+    Most pairs are two texts of one item. The other pairs are texts of two different items, with different
+    meanings.
 
-    Pairs of two items are needed because, within an item, texts that share few words are always rewordings.
-    Trained only on pairs within an item, the meaning head would take few shared words as a sign of the same
-    meaning.
+    Without pairs from two items, the meaning head would take few shared words as a sign of the same meaning:
+    if two texts of one item share few words, one is always a rewording of the other.
     """
 
     def __init__(self, items: Sequence[MeaningItem]) -> None:
@@ -179,8 +179,9 @@ class RuleMadePairs:
 class WordPairs:
     """Labelled sentence pairs, made from labelled word pairs such as synonyms.
 
-    For example, the word pair `remove` and `delete` gives the sentences `remove the file` and `delete the
-    file`, with the label of the word pair. The first sentence comes from a file.
+    The first sentence comes from a file, and has the first word of the word pair. In the second sentence,
+    this word is replaced by the second word of the word pair. For example, the word pair `remove` and
+    `delete` gives the sentences `remove the file` and `delete the file`, with the label of the word pair.
     """
 
     def __init__(self, pairs: Sequence[MeaningPair], sentences: Sequence[str]) -> None:

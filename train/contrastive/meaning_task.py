@@ -52,13 +52,13 @@ class MeaningTask:
         start: The initial model. Its encoder is also trained, unless the settings freeze it. If it has a
             meaning head of the configured shape, the new head starts from that head's weights.
         excluded: Texts that must not be trained on.
-        lexicon: The word lists for making pairs by rule.
+        lexicon: The word lists for making text pairs by rule.
         seed: Seed for the head's initial weights and for the choice of pairs.
         precision: Precision of matrix products: "fp32", "bf16" or "fp16".
         world: The processes of the run.
 
     Raises:
-        InputError: A source of pairs is missing or has no pair left.
+        InputError: A file of texts cannot be read, or a source of text pairs gives no usable pair.
     """
 
     def __init__(
@@ -94,14 +94,15 @@ class MeaningTask:
         return [partial(self._loss, pairs, order[rows]) for rows in own]
 
     def _loss(self, pairs: TokenizedPairs, chosen: list[int]) -> tuple[Tensor, int]:
-        """Compute the part of the weighted loss that comes from some pairs.
+        """Compute the weighted loss of some of the text pairs of one update (optimizer step).
 
         Args:
-            pairs: All pairs of the update.
-            chosen: The indices of the pairs to use.
+            pairs: All text pairs of the update.
+            chosen: The indices of the pairs whose loss is computed.
 
         Returns:
-            The part of the loss, a scalar, and the number of text tokens in the used pairs.
+            The loss of the chosen pairs, a scalar, and the number of tokens in their texts. The losses of all
+            pairs add up to this task's loss of the update.
         """
         first, second = [pairs.first[i] for i in chosen], [pairs.second[i] for i in chosen]
         labels = torch.tensor([pairs.labels[i] for i in chosen], device=self.world.device)

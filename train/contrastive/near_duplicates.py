@@ -4,9 +4,10 @@
 
 The two texts of a pair have the same content words in the same order, after some normalization: articles
 and similar words are removed, `returns` becomes `return`, and `the name of the user` becomes `user name`.
-Texts that differ by an opposite, a number, a negation or swapped roles are not paired, because their
-content words differ. The output is JSON lines with the texts `a` and `b`, and their content words as
-`group`.
+Texts are not paired if a word is replaced by its opposite, if a number or a negation differs, or if
+subject and object are swapped, because then the content words or their order differ.
+
+The output is JSON lines with the texts `a` and `b`, and their content words as `group`.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ _FEWEST = 3  # content words: texts with fewer, such as "see above", mean too li
 
 
 def main() -> int:
-    """Parse the command line, write the near-duplicate pairs, and return the exit status."""
+    """Parse the command line, write pairs of near-duplicate texts, and return the exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m train.contrastive.near_duplicates",
         description=__doc__,
@@ -49,7 +50,13 @@ def main() -> int:
 
 
 def _write(corpus: Path, out: Path, overwrite: bool) -> None:
-    """Find near-duplicate pairs in a corpus (one text per line), and write them to `out` as JSON lines."""
+    """Find pairs of texts with the same content words in the same order, and write them to a file.
+
+    Args:
+        corpus: A file with one text per line.
+        out: The JSON-lines file to write.
+        overwrite: Whether `out` may be replaced.
+    """
     check_output(out, overwrite, [corpus])
     texts = (clean(line) for _, line in files.lines(corpus))
     rows = list(find_pairs(texts, lexicon.load()))

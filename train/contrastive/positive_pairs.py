@@ -51,10 +51,10 @@ class PositiveSource:
         Args:
             config: The settings of the source.
             excluded: Evaluation texts, which are left out.
-            lexicon: The word lists for rewordings and changes of meaning.
+            lexicon: The word lists for editing texts by rule: rewording a text or changing its meaning.
 
         Raises:
-            InputError: A file cannot be read, or no pair is left.
+            InputError: A file cannot be read, or no usable pair, text or item is left.
         """
         self.config, self.excluded, self.lexicon = config, excluded, lexicon
         self.texts: list[str] = []
@@ -77,10 +77,13 @@ class PositiveSource:
         return len(self.texts or self.items or self.pairs)
 
     def draw(self, random: np.random.Generator) -> PositivePair:
-        """Choose a pair at random and edit it at random, as configured.
+        """Choose a pair at random, and edit its texts at random.
 
-        The edits are a rewording of the second text and word dropout (removal of words). If the pair has
-        fewer hard negatives than configured, more are made by rule: the first text with a changed meaning.
+        The settings of the source choose the edits. The second text can be reworded by rule. Word dropout can
+        remove words: from the second text if it is reworded, otherwise from both texts.
+
+        Hard negatives are texts with similar words and another meaning. If the pair has fewer than the
+        settings ask for, rules that change the meaning of the first text make further hard negatives.
         """
         config, pair = self.config, self._draw_unchanged(random)
         first, second, negatives = pair.first, pair.second, dict.fromkeys(pair.negatives)
@@ -99,14 +102,14 @@ class PositiveSource:
         return bool(text) and text.count(" ") < self.config.max_words
 
     def _draw_unchanged(self, random: np.random.Generator) -> PositivePair:
-        """Choose a pair at random, without edits.
+        """Choose a positive pair (two texts with the same meaning) at random, without edits.
 
         - A source of plain texts gives a text, paired with itself.
-        - A source of pairs gives a pair. If the pair has no hard negatives, its texts are swapped in half of
-          the cases.
-        - A source of meaning items gives two texts of an item with the same meaning. The hard negatives of
-          this pair are texts of the item with another meaning, at most as many as the setting
-          `hard_negatives`.
+        - A source of pairs gives a pair. In half of the cases, its two texts are swapped. A pair with hard
+          negatives is never swapped, because these belong to its first text.
+        - A source of meaning items gives two texts of one item with the same meaning. The hard negatives of
+          this pair are random texts of the item with another meaning. The setting `hard_negatives` is their
+          largest number.
         """
         if self.items:
             item = self.items[random.integers(len(self.items))]
@@ -178,7 +181,8 @@ def mark_same_meaning(pairs: Sequence[PositivePair]) -> tuple[np.ndarray, np.nda
 def _read_pairs(config: PositivesConfig) -> list[PositivePair]:
     """Read the text pairs of a source from JSON lines.
 
-    A pair is left out if its word overlap is below the setting `min_overlap` or above `max_overlap`.
+    A pair is left out if the word overlap of its two texts (the Jaccard similarity of their sets of words) is
+    below the setting `min_overlap` or above the setting `max_overlap`.
     """
     pairs = []
     for where, row in select_rows(config.source, config.only, config.leave_out):
