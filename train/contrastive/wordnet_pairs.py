@@ -40,9 +40,9 @@ class Synset:
         words: The synonyms.
         definition: The definition that the synonyms share.
         examples: Sentences that use a synonym.
-        antonyms: A dict from the index of a synonym in `words` to its antonym, if it has one. The antonym is
-            given by the key of its synset (see `read_synsets`) and its index in the `words` of that synset,
-            such as ("v00001740", 2).
+        antonyms: The antonyms of those synonyms that have one. A dict key is the index of a synonym in
+            `words`. The value tells where the antonym is: the key of another synset (see `read_synsets`), and
+            an index in the `words` of that other synset, such as ("v00001740", 2).
     """
 
     words: list[str]
@@ -76,8 +76,9 @@ def _write(wordnet: Path, corpus: Path, out: Path, hold_out_contrast: bool, over
         wordnet: The folder with WordNet's database files.
         corpus: A file of cleaned texts, one per line. Pairs are made only for frequent words of the corpus.
         out: The file to write.
-        hold_out_contrast: Whether to leave out the word pairs (such as synonyms or antonyms) that one must
-            know to solve the contrast set, a test set. This keeps the test fair.
+        hold_out_contrast: Whether to leave out the pairs of words (such as "minimum" and "maximum") that
+            decide the answers in the contrast set, a test set for metrics. Then a model that is trained on
+            the written pairs can be tested fairly.
         overwrite: Whether `out` may be replaced.
     """
     data = [_data(wordnet, part) for part in _PARTS_OF_SPEECH]
@@ -164,9 +165,13 @@ def make_pairs(
         held_out: Word pairs that must not be trained on. They are used neither as synonyms nor as antonyms.
 
     Yields:
-        Dictionaries of texts: "a" and "b" have the same meaning. If the word has an antonym, "c" is the text
-        "a" with the antonym instead of the word. If two dictionaries have the same "group", all their texts
-        "a" and "b" have the same meaning.
+        Dictionaries with these keys:
+
+        - "a": a word, or an example sentence that contains the word;
+        - "b": a text with the same meaning as "a": the definition, or the sentence with a synonym;
+        - "c": "a" with the antonym instead of the word; missing if the word has no antonym, or if one of
+          the two words occurs in `held_out`;
+        - "group": a name for the meaning. All texts "a" and "b" of one group have the same meaning.
     """
     for name, synset in synsets.items():
         opposites = {
@@ -196,17 +201,17 @@ def make_pairs(
 
 
 def _opposite(word: str, opposite: str | None, text: str, held_out: HeldOutWords) -> dict[str, str]:
-    """Replace a word in a text by its antonym.
+    """Make a text with the opposite meaning: replace a word in a text by its antonym.
 
     Args:
-        word: The word.
-        opposite: The antonym; None: the word has no antonym.
-        text: The text.
+        word: The word to replace.
+        opposite: The antonym of the word; None if the word has no antonym.
+        text: A text that contains the word.
         held_out: Word pairs that must not be trained on.
 
     Returns:
-        A dictionary with the changed text under the key "c". The dictionary is empty without an antonym, or
-        if `word` or `opposite` is in a held-out pair.
+        A dictionary with the changed text under the key "c". It is empty if the word has no antonym, or if at
+        least one of the two words occurs in any held-out pair.
     """
     if opposite is None or held_out.words.intersection(f"{word} {opposite}".split()):
         return {}

@@ -89,7 +89,7 @@ def main() -> int:
 
 
 def _engine(name: str, workers: int | None, address: str | None) -> AbstractContextManager[Engine]:
-    """Return a context manager that gives the engine on which the corpus is built.
+    """Return a context manager that gives the engine, which runs the parallel steps of the corpus build.
 
     Args:
         name: "local" for this machine, or "ray" for a Ray cluster.
@@ -97,7 +97,7 @@ def _engine(name: str, workers: int | None, address: str | None) -> AbstractCont
         address: The address of the Ray cluster; None for Ray on this machine.
 
     Raises:
-        InputError: The engine does not accept `workers` or `address`.
+        InputError: `workers` is given for "ray", or `address` is given for "local".
     """
     if name == "ray":
         if workers is not None:

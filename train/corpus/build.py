@@ -93,17 +93,20 @@ def _write(
     tallies: Tallies,
     engine: Engine,
 ) -> dict[str, Any]:
-    """Write the corpus folder: merge the parts, or copy the only source.
+    """Write the corpus folder.
+
+    Normally, the parts are merged. A part is a file with the comments from one batch of source files. If the
+    only source is a finished corpus that can be reused (see `_copyable_corpus`), its files are copied.
 
     Args:
         config: The configuration of the corpus.
         config_values: The configuration as JSON values.
         folder: The corpus folder to write.
-        parts: The parts (files with the comments from one batch of source files each).
-        copied: The `corpus.json` of the only source, if that source is copied; otherwise None.
+        parts: The parts to merge; empty if a finished corpus is copied.
+        copied: The content of `corpus.json` of the finished corpus to copy; None to merge the parts.
         excluded: Evaluation texts that were left out of the parts.
         tallies: Counters of files, comments and texts that were read or left out; they are updated.
-        engine: The engine that compares the texts of the parts.
+        engine: The object that runs the search for near duplicates among the texts of the parts.
 
     Returns:
         The content of `corpus.json`.

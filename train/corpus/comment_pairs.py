@@ -12,8 +12,9 @@ class PairFinder:
     """Finder of pairs of comments that mean the same, such as the comments of two versions of a function.
 
     A pair comes from two versions of a function, or from a method and the method that it overrides. The
-    constructor finds all pairs by hashes. Then the caller passes the summaries one by one to
-    `complete_pairs`, which yields the pairs. A summary stays in memory only until its last pair is complete.
+    constructor gets only hashes. It compares them to find out which comments form a pair. Then the caller
+    passes the summaries of the comments one by one to `complete_pairs`, which yields the pairs. A summary
+    stays in memory only until its last pair is complete.
 
     Args:
         keys: (R,) structured array of type `part_file.KEYS`, with three hashes for each of R comments:
@@ -23,9 +24,10 @@ class PairFinder:
               file has the same name.
             - `name`: hash of the method's repository, class and name; 0 if the function is in no class.
 
-            The last two are also 0 if the repository is unknown.
-        overrides: Structured array of type `part_file.OVERRIDES`. Each entry has the number of a comment
-            (`row`) and the hash of a method (`name`), which the comment's method may override.
+            `function` and `name` are also 0 if the repository is unknown.
+        overrides: Structured array of type `part_file.OVERRIDES`. Each entry is a possible override.
+            `row` is the index in `keys` of the comment on the overriding method. `name` is the hash of the
+            overridden method's repository, class and name.
     """
 
     def __init__(self, keys: NDArray[np.void], overrides: NDArray[np.void]) -> None:
@@ -66,14 +68,14 @@ class PairFinder:
 def _versions(keys: NDArray[np.void]) -> NDArray[np.int64]:
     """Pair the comments of successive versions of each function.
 
-    Comments count as versions of one function if their functions have the same path and name. Each comment is
-    paired with the next comment of the same function, in the order of `keys`.
+    Two functions count as versions of one function if they have the same repository, path and name. Each
+    comment is paired with the next comment on the same function, in the order of `keys`.
 
     Args:
-        keys: (R,) hashes of each comment, as in `PairFinder`.
+        keys: (R,) hashes for each comment, as in `PairFinder`.
 
     Returns:
-        (P, 2) numbers of the paired comments.
+        (P, 2) for each pair, the indices of its two comments in `keys`.
     """
     rows = np.flatnonzero((keys["function"] != 0) & (keys["summary"] != 0))
     rows = rows[np.argsort(keys["function"][rows], kind="stable")]
@@ -84,14 +86,15 @@ def _versions(keys: NDArray[np.void]) -> NDArray[np.int64]:
 def _overrides(keys: NDArray[np.void], overrides: NDArray[np.void]) -> NDArray[np.int64]:
     """Pair the comment of each overriding method with the comment of the overridden method.
 
-    If several comments belong to the overridden method, the first one is taken.
+    If there are several comments on the overridden method, the first in `keys` is used.
 
     Args:
-        keys: (R,) hashes of each comment, as in `PairFinder`.
-        overrides: Hashes of the methods that a comment's method may override, as in `PairFinder`.
+        keys: (R,) hashes for each comment, as in `PairFinder`.
+        overrides: Overriding methods and hashes of the methods that they may override, as in `PairFinder`.
 
     Returns:
-        (P, 2) numbers of the paired comments, the overriding method first.
+        (P, 2) for each pair, the indices of its comments in `keys`; the comment on the overriding method is
+        first.
     """
     has_name = np.flatnonzero((keys["summary"] != 0) & (keys["name"] != 0))
     names, first = np.unique(keys["name"][has_name], return_index=True)

@@ -14,7 +14,7 @@ class CorpusConfig:
     Attributes:
         sources: The sources of the comments: files, folders of code, corpora, glob patterns, `hf:NAME` for a
             data set, or `installed-python` for the Python modules on this machine.
-        exclude: Files with rated texts, which are left out of the corpus.
+        exclude: JSON-lines files of evaluation texts, rated by people. The corpus must not have these texts.
         test_share: The share of the texts that is held out for testing.
         tags: The number of tagged revisions to read from each git repository, besides the current commit.
     """

@@ -11,15 +11,21 @@ def choose_held_out(
 ) -> NDArray[np.bool_]:
     """Choose the held-out (test) texts by hashes, so that the choice is reproducible.
 
-    Whole repositories are held out, in the order of their hashes, until the share is reached. A repository
-    that would exceed the share is skipped. If less than half of the share is reached, no repository is held
-    out as a whole. Instead, single comments with small hashes are held out. Comments from unknown
-    repositories are always chosen in this second way.
+    There are two ways to choose:
+
+    1. Whole repositories are held out, in the order of their hashes, until they have `share` of the texts
+       from known repositories. A repository with too many texts for the rest of this share is skipped.
+    2. Single comments are held out: those whose hash, divided by 2^64, is below `share`.
+
+    Texts from known repositories are chosen in the first way. If this gives less than half of the wanted
+    texts, they are chosen in the second way. Texts from unknown repositories are always chosen in the second
+    way.
 
     Args:
         comments: (N,) for each text, a hash of its comment.
         repositories: (N,) for each text, a hash of its repository; 0 if unknown.
-        new: (N,) for each text, true if it repeats no earlier text. Only such texts count for the share.
+        new: (N,) for each text, true if it repeats no earlier text. In the first way, only these texts are
+            counted.
         share: The share of texts to hold out, between 0 and 1.
 
     Returns:

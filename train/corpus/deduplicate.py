@@ -104,17 +104,18 @@ class NearDuplicates:
         self._sorted = [bucket[order] for bucket, order in zip(buckets, self._order, strict=True)]
 
     def __call__(self, signatures: NDArray[np.uint8]) -> NDArray[np.bool_]:
-        """Find the texts that equal or nearly repeat a text of the set.
+        """Find the given texts that equal or nearly repeat a text of the fixed set.
 
-        A text is compared with a text of the set only if their signatures are equal in a band (a group of
-        neighbouring bytes). If more than `_COMPARED` (100) texts of the set have an equal band, the text
-        counts as a near duplicate without a comparison.
+        The fixed set was given to the constructor. A given text is compared with a text of the set only if
+        their signatures are equal in a band (a group of neighbouring bytes). If more than `_COMPARED` (100)
+        texts of the set share a band with the given text, the given text counts as a near duplicate without
+        a comparison.
 
         Args:
-            signatures: (N, SIGNATURE) MinHash signatures of the texts.
+            signatures: (N, SIGNATURE) MinHash signatures of the given texts.
 
         Returns:
-            (N,) bool, true for near duplicates.
+            (N,) bool, true for each given text that equals or nearly repeats a text of the set.
         """
         near = np.zeros(len(signatures), bool)
         for start in range(0, len(signatures), _CHUNK):
@@ -122,13 +123,16 @@ class NearDuplicates:
         return near
 
     def _near(self, signatures: NDArray[np.uint8]) -> NDArray[np.bool_]:
-        """Find the texts that equal or nearly repeat a text of the set, for one chunk of texts.
+        """Find the given texts that equal or nearly repeat a text of the fixed set.
+
+        The fixed set was given to the constructor. All given texts are handled at once;
+        `__call__` splits larger inputs into chunks.
 
         Args:
-            signatures: (N, SIGNATURE) MinHash signatures of the texts, few enough to fit in memory.
+            signatures: (N, SIGNATURE) MinHash signatures of the given texts, few enough to fit in memory.
 
         Returns:
-            (N,) bool, true for near duplicates.
+            (N,) bool, true for each given text that equals or nearly repeats a text of the set.
         """
         near = np.zeros(len(signatures), bool)
         for columns, order, bucket in zip(_bands(), self._order, self._sorted, strict=True):
@@ -158,13 +162,15 @@ def similarity(first: NDArray[np.uint8], second: NDArray[np.uint8]) -> NDArray[n
 
 
 def _merge(original: NDArray[np.int64], signatures: NDArray[np.uint8], columns: slice) -> None:
-    """Compare texts whose signatures are equal in one band (group of columns), and record near duplicates.
+    """Find near duplicates among the texts whose signatures are equal in one band (group of columns).
+
+    Texts that already repeat an earlier text are skipped.
 
     Args:
-        original: (N,) for each text, the index of the text that it repeats, or its own index. It is changed
-            in place: the entry of a near duplicate becomes the index of the earlier text.
-        signatures: (N, SIGNATURE) MinHash signatures.
-        columns: The columns of the band.
+        original: (N,) for each text, the index of the text that it repeats, or its own index. The array is
+            updated: if a text nearly repeats an earlier text, its entry becomes the earlier text's index.
+        signatures: (N, SIGNATURE) MinHash signatures of the texts.
+        columns: The columns of the band in `signatures`.
     """
     rows = np.flatnonzero(original == np.arange(len(original)))
     bucket = np.concatenate(

@@ -26,8 +26,10 @@ class Signatures(Protocol):
     def find_originals(self, identities: NDArray[np.uint64]) -> NDArray[np.int64]:
         """Find for each text the earlier text that it repeats exactly or nearly.
 
+        Exact repetitions are found by the given hashes, near repetitions by the MinHash signatures.
+
         Args:
-            identities: (T,) hashes of the texts' words; equal texts have equal hashes.
+            identities: (T,) for each text, one hash of all its words; equal texts have equal hashes.
 
         Returns:
             (T,) for each text, the index of the text that it repeats; its own index if it repeats none.
@@ -39,7 +41,14 @@ class Signatures(Protocol):
         ...
 
     def near(self, others: NearDuplicates) -> NDArray[np.bool_]:
-        """Return a (T,) bool array: whether each text equals or nearly repeats a text of the set `others`."""
+        """Find the texts of the corpus that equal or nearly repeat a text of another set.
+
+        Args:
+            others: An object that finds near duplicates of the other set's texts.
+
+        Returns:
+            (T,) bool, true for each text of the corpus that equals or nearly repeats a text of the other set.
+        """
         ...
 
 

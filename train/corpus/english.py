@@ -19,8 +19,11 @@ _english, _foreign = frozenset(_ENGLISH.split()), frozenset(_FOREIGN.split())
 def is_english(text: str) -> bool:
     """Return whether a text is probably English.
 
-    A text is English unless more than 10% of its letters are not ASCII, or it has more frequent words of
-    other languages (such as "der") than English ones (such as "the"). A single foreign word is allowed.
+    A text counts as English unless one of these is true:
+
+    - More than 10% of its letters are not ASCII.
+    - It has at least two common words of other languages (such as "der"), and they outnumber its common
+      English words (such as "the").
 
     Examples:
         >>> is_english("Gibt den Namen der Klasse zurück.")

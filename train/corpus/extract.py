@@ -26,10 +26,11 @@ def extract(
     Args:
         code: The content of the file; any bytes are accepted.
         language: The programming language, one of the values of `LANGUAGE_OF_SUFFIX`.
-        dropped: Counter of rejected comments by the name of the filter; it is updated. A file that is left
-            out completely counts once.
-        on_dropped: Function that is called for each rejected comment, with the name of the filter and the
-            raw text.
+        dropped: Counter of rejected comments by the name of the filter; it is updated. A file that is too
+            large or generated yields no comments; it is counted as "file too large" or "generated file".
+        on_dropped: Function that is called whenever `dropped` is updated. Its arguments are the name that is
+            counted and the raw comment. For a generated file, the second argument is the beginning of the
+            file; for a file that is too large, it is "".
 
     Raises:
         KeyError: The language is unknown.

@@ -46,15 +46,16 @@ def make_part(data: bytes, file: Path, excluded: ExcludedTexts) -> None:
 
 
 def _comments(item: Item, tallies: Tallies) -> Iterator[tuple[Comment, bool]]:
-    """Yield the comments of an item of a batch.
+    """Yield the comments of one item of a batch, and whether the name of each comment's function is unique.
 
     Args:
         item: A source file, a docstring or a comment.
         tallies: Counters of files and comments that are read or left out; they are updated.
 
     Yields:
-        A comment, and a bool: true if exactly one comment of the source file has this function name. The bool
-        is false if the item is not a source file.
+        A comment, and a bool: true if no other comment in the source file is on a function with the same
+        name. Then the name is enough to find the function in another version of the file. The bool is false
+        if the item is not a source file, or the function has no name.
     """
     if isinstance(item, Comment):
         yield item, False
@@ -117,12 +118,17 @@ def _clean_texts(comment: Comment, excluded: ExcludedTexts, tally: Tally) -> Com
 
 
 def _clean_text(raw: str, excluded: ExcludedTexts, tally: Tally) -> str:
-    """Clean a text; return "" if it is left out.
+    """Clean a text, or reject it.
+
+    A text is rejected if it is too long, has fewer than two words, or is among the excluded texts.
 
     Args:
         raw: The text.
-        excluded: Evaluation texts to leave out.
-        tally: Counter of texts that are read, and of left-out texts by reason; it is updated.
+        excluded: Evaluation texts that must not be in the corpus.
+        tally: Counter of texts that are read, and of rejected texts by reason; it is updated.
+
+    Returns:
+        The cleaned text; "" if it is rejected.
     """
     tally.counts["read"] += 1
     if len(raw) > LONGEST:

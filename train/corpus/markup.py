@@ -102,10 +102,13 @@ def _plain(block: str, rules: Rules) -> str:
 
 
 def _without_remains(prose: list[str]) -> list[str]:
-    """Remove paragraphs that are not prose, such as "For example:" without the example.
+    """Remove paragraphs that make no sense after code and tables were removed, such as "For example:".
 
-    The removed paragraphs are function signatures at the beginning, labels such as "Usage", and last
-    paragraphs that end with a colon. At least one paragraph is left.
+    The removed paragraphs are function signatures at the beginning, trailing paragraphs that end with a
+    colon, and labels such as "Usage". At least one paragraph is left.
+
+    Args:
+        prose: The paragraphs of a comment.
     """
     while len(prose) > 1 and _SIGNATURE.match(prose[0]):
         prose = prose[1:]

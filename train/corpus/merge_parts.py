@@ -123,12 +123,14 @@ def _write_pairs(
 ) -> None:
     """Write `pairs.jsonl`: pairs of texts from comments.
 
-    A pair is the summary and the description of a comment, or two summaries from `PairFinder`. Held-out texts
-    and near duplicates of held-out texts are left out.
+    A pair is the summary and the description of one comment, or the summaries of two comments that mean the
+    same, such as comments on two versions of a function (see `PairFinder`). Held-out texts and their near
+    duplicates are left out.
 
     Args:
         parts: The parts of the corpus, with T texts in total.
-        new: (T,) for each text, true if it repeats no earlier text.
+        new: (T,) for each text, true if it repeats no earlier text. A summary that repeats an earlier text is
+            not paired with its description.
         leaky: (T,) for each text, true if it is held out or a near duplicate of a held-out text.
         near_held_out: The search for near duplicates of held-out texts. It is needed for descriptions, which
             are joined from several texts: the joined text is not among the T texts of `leaky`.
@@ -189,9 +191,10 @@ def _concatenate_tables(parts: list[Part], name: str, kind: np.dtype[np.void]) -
 def _overrides(parts: list[Part]) -> NDArray[np.void]:
     """Join the arrays `overrides` of all parts into one array.
 
-    An entry has the number of a comment (`row`), and the hash of a method (`name`) that the comment's method
-    may override. In a part, the first comment has the number 0. In the joined array, the numbers count the
-    comments of all parts: the first comment of the second part follows the last comment of the first part.
+    An entry has the number of a comment on a method (`row`), and the hash of another method that this method
+    may override (`name`). A part is a file with the comments from one batch of source files. In each part,
+    the comments are numbered from 0. In the joined array, the comments of all parts are numbered through: if
+    the first part has 10 comments, the first comment of the second part has the number 10.
     """
     tables, rows = [np.empty(0, OVERRIDES)], 0
     for part in parts:

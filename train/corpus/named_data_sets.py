@@ -49,9 +49,10 @@ class DataSetSource:
     Attributes:
         text: The source as the user wrote it.
         name: The folder, or the name on the hub.
-        parts: The strings of CONFIG and SPLIT that the user wrote: both, one of them, or none. A single
-            string may be a configuration or a split (see `_config_and_split`).
-        field: The column with texts. None: the names of the columns show where code or comments are.
+        parts: What the user wrote for CONFIG and SPLIT: two strings, one, or none. If there is only one, it
+            can be either of them; `_config_and_split` finds out which.
+        field: FIELD: the name of the column with the texts. None if the user named no column. Then the column
+            is found by its name, such as `content` for source code.
     """
 
     text: str
@@ -225,10 +226,17 @@ def _open(source: DataSetSource, allow_download: bool) -> Dataset | IterableData
 
 
 def _config_and_split(source: DataSetSource, name: str) -> tuple[str | None, str | None]:
-    """Return the configuration and the split that a source names; None for one that is not named.
+    """Return the configuration and the split of a data set that the user asks for.
 
-    If the source has only one name, such as `java` in `hf:csn:java`, it can be a configuration or a split. It
-    is the configuration if the data set has a configuration with this name.
+    The user may give only one of them, such as `java` in `hf:csn:java`. Then `java` is the configuration if
+    the data set has a configuration with this name; otherwise, it is the split.
+
+    Args:
+        source: The source as the user wrote it.
+        name: The path of the data set's folder, or the data set's name on the hub.
+
+    Returns:
+        The configuration, or None if the user gave none; and the split, or None if the user gave none.
     """
     import datasets
 

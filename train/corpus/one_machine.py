@@ -30,7 +30,14 @@ class SignaturesOnDisk:
     rows: NDArray[np.uint8]
 
     def find_originals(self, identities: NDArray[np.uint64]) -> NDArray[np.int64]:
-        """Find for each text the earlier text that it repeats; see `engine.Signatures.find_originals`."""
+        """Find for each text the earlier text that it repeats exactly or nearly.
+
+        Args:
+            identities: (T,) for each text, one hash of all its words; equal texts have equal hashes.
+
+        Returns:
+            (T,) for each text, the index of the text that it repeats; its own index if it repeats none.
+        """
         return find_originals(identities, self.rows)
 
     def select(self, chosen: NDArray[np.bool_]) -> NDArray[np.uint8]:
@@ -38,7 +45,14 @@ class SignaturesOnDisk:
         return self.rows[chosen]
 
     def near(self, others: NearDuplicates) -> NDArray[np.bool_]:
-        """Return a (T,) bool array: whether each text equals or nearly repeats a text of the set `others`."""
+        """Find the texts of the corpus that equal or nearly repeat a text of another set.
+
+        Args:
+            others: An object that finds near duplicates of the other set's texts.
+
+        Returns:
+            (T,) bool, true for each text of the corpus that equals or nearly repeats a text of the other set.
+        """
         return others(self.rows)
 
 
@@ -56,9 +70,14 @@ class OneMachine:
     workers: int = 0
 
     def make_parts(self, jobs: Iterable[Job], excluded: ExcludedTexts) -> None:
-        """Make parts in several processes, or in this process if there is only one worker or one part.
+        """Make parts of a corpus: files with the comments from one batch of source files each.
 
-        See `engine.Engine` for the arguments.
+        Several worker processes make the parts. If `workers` is 1 or there is only one part, this process
+        makes them.
+
+        Args:
+            jobs: For each part, the pickled batch and the file to write.
+            excluded: Evaluation texts to leave out.
         """
         workers = self.workers or _cores()
         jobs = iter(jobs)
@@ -75,7 +94,15 @@ class OneMachine:
     ) -> Iterator[SignaturesOnDisk]:
         """Store the MinHash signatures of all texts in a temporary file, and open the file.
 
-        The file is removed at the end of the `with` statement. See `engine.Engine` for the arguments.
+        The file is removed when the `with` statement ends without an error.
+
+        Args:
+            parts: The parts of the corpus: files with the comments from one batch of source files each.
+            sizes: The number of texts in each part.
+            folder: The folder for the temporary file.
+
+        Yields:
+            The signatures in the open file.
         """
         file, count = folder / "signatures", sum(sizes)
         if not count:

@@ -1,6 +1,7 @@
-"""The file of one part of a corpus: comments with their cleaned texts, and tables of hashes.
+"""Reading and writing of one part of a corpus: a file with the comments from one batch of source files.
 
-A part has the comments from one batch of source files.
+The file has the comments with their cleaned texts. It also has hashes of the texts, to find equal and similar
+texts, and hashes of function names, to find pairs of comments that mean the same.
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ class CommentTexts:
 
     Attributes:
         comment: The values of a `Comment` by attribute name.
-        summary: The cleaned summary; "" if it was left out.
-        rest: The other cleaned paragraphs, without those that were left out.
+        summary: The cleaned summary; "" if the summary was unusable, such as too long.
+        rest: The other cleaned paragraphs that are usable.
     """
 
     comment: dict[str, str]
@@ -71,9 +72,10 @@ class Part:
         - `texts`: (T,) structured array of type `TEXT`, with hashes of each text, its comment and its
           repository.
         - `signatures`: (T, SIGNATURE) bytes, the MinHash signatures of the texts.
-        - `keys`: (R,) structured array of type `KEYS`, with hashes by which `PairFinder` pairs the comments.
-        - `overrides`: structured array of type `OVERRIDES`, with hashes of methods that a comment's method
-          may override.
+        - `keys`: (R,) structured array of type `KEYS`, with hashes of each comment's summary and function.
+          `PairFinder` uses them to find pairs of comments that mean the same.
+        - `overrides`: structured array of type `OVERRIDES`. Each entry has the number of a comment on a
+          method, and the hash of another method that this method may override.
         - `rows` and `facts`: bytes of JSON; see the methods `rows` and `facts`.
 
         Raises:
@@ -185,7 +187,11 @@ def _checksum(data: bytes) -> bytes:
 
 
 def _hash(*names: str) -> int:
-    """Return one 64-bit hash of all names together; 0 if the first name is empty."""
+    """Return one 64-bit hash of all names together; 0 if the first name is empty.
+
+    The first name is a repository; "" means an unknown repository. The other names identify a function in the
+    repository, such as the file and the function's full name.
+    """
     data = "\0".join(names).encode("utf-8", "replace")
     return _number(hashlib.blake2b(data, digest_size=8).digest()) if names[0] else 0
 

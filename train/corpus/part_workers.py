@@ -1,7 +1,7 @@
-"""Making of all parts of a corpus, in several processes or by another engine.
+"""Making of all parts of a corpus, in several processes on this machine or on a cluster.
 
-A part is the file with the comments from one batch of source files. The name of a part contains a hash
-of everything that decides its content. Therefore, a part that already exists is not made again.
+A part is a file with the comments from one batch of source files. The name of the file contains a hash of
+everything that decides its content. Therefore, a part that already exists is not made again.
 """
 
 from __future__ import annotations
@@ -209,11 +209,13 @@ def _await(running: set[Future[None]], until: str = "ALL_COMPLETED") -> set[Futu
 
 
 def _prepare_worker(excluded: ExcludedTexts, parent: int) -> None:
-    """Prepare a new worker process.
+    """Prepare a new worker process, which makes parts of a corpus.
+
+    The excluded texts are stored for all jobs of the worker. The worker will end when its parent ends.
 
     Args:
-        excluded: Evaluation texts to leave out of all parts that this process makes.
-        parent: The id of the process that started the worker.
+        excluded: Evaluation texts to leave out of all parts that this worker makes.
+        parent: The id of the parent: the process that started the worker.
     """
     global _excluded
     _excluded = excluded

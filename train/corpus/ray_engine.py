@@ -72,7 +72,14 @@ class RayEngine:
     ray: Any
 
     def make_parts(self, jobs: Iterable[Job], excluded: ExcludedTexts) -> None:
-        """Make parts, with at most two running tasks for each processor; see `engine.Engine`."""
+        """Make parts of a corpus: files with the comments from one batch of source files each.
+
+        Each part is made by a Ray task. At most two tasks for each processor are submitted at a time.
+
+        Args:
+            jobs: For each part, the pickled batch and the file to write.
+            excluded: Evaluation texts to leave out.
+        """
         shared = self.ray.put(excluded)
         make = self.remote(make_part.make_part)
         running: list[Any] = []
@@ -86,7 +93,15 @@ class RayEngine:
     def signatures(
         self, parts: Sequence[Part], sizes: Sequence[int], folder: Path
     ) -> nullcontext[SignaturesOnCluster]:
-        """Open the signatures of all texts; see `engine.Engine`. `folder` is not used."""
+        """Return a context manager that gives the MinHash signatures of all texts of a corpus.
+
+        No signature is read yet: Ray tasks read them later from the parts.
+
+        Args:
+            parts: The parts of the corpus: files with the comments from one batch of source files each.
+            sizes: The number of texts in each part.
+            folder: Not used, because no temporary file is written.
+        """
         count = max(1, min(len(parts), 2 * self.processors()), -(-len(parts) // _GROUP))
         starts = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
         groups = []
@@ -102,13 +117,17 @@ class RayEngine:
         return max(1, int(self.ray.cluster_resources().get("CPU", 1)))
 
     def remote(self, function: Callable[..., Any], results: int = 1) -> Callable[..., Any]:
-        """Return a function that starts `function` as a Ray task.
+        """Make a function that runs `function` as a task on the Ray cluster.
 
         If the node of a task is lost, Ray starts the task again.
 
         Args:
             function: The function to run in a task.
             results: The number of values that `function` returns.
+
+        Returns:
+            A function with the arguments of `function`. It starts a task and returns at once, with a Ray
+            reference for each value.
         """
         options = {"max_retries": _RETRIES, "num_returns": results}
         return self.ray.remote(**options)(function).remote
@@ -127,11 +146,17 @@ class SignaturesOnCluster:
     groups: list[Group]
 
     def find_originals(self, identities: NDArray[np.uint64]) -> NDArray[np.int64]:
-        """Find for each text the earlier text that it repeats; see `engine.Signatures.find_originals`.
+        """Find for each text the earlier text that it repeats exactly or nearly.
 
         First, the cluster finds equal texts by their hashes. Then it finds texts whose signatures are equal
         in a band (a group of bytes). Only such texts can be near duplicates. The process that calls this
         method compares them itself, without the cluster.
+
+        Args:
+            identities: (T,) for each text, one hash of all its words; equal texts have equal hashes.
+
+        Returns:
+            (T,) for each text, the index of the text that it repeats; its own index if it repeats none.
         """
         original = np.arange(len(identities))
         equal = self._shuffle(_identities, [()] * len(self.groups))
@@ -151,7 +176,14 @@ class SignaturesOnCluster:
         return np.concatenate([*self.engine.ray.get(some), np.empty((0, SIGNATURE), np.uint8)])
 
     def near(self, others: NearDuplicates) -> NDArray[np.bool_]:
-        """Return a (T,) bool array: whether each text equals or nearly repeats a text of the set `others`."""
+        """Find the texts of the corpus that equal or nearly repeat a text of another set.
+
+        Args:
+            others: An object that finds near duplicates of the other set's texts.
+
+        Returns:
+            (T,) bool, true for each text of the corpus that equals or nearly repeats a text of the other set.
+        """
         shared, task = self.engine.ray.put(others), self.engine.remote(_near)
         found = self.engine.ray.get([task(group.parts, shared) for group in self.groups])
         return np.concatenate([*found, np.empty(0, bool)])
@@ -159,20 +191,22 @@ class SignaturesOnCluster:
     def _shuffle(
         self, keys: Callable[..., list[NDArray[np.void]]], arguments: list[tuple[Any, ...]]
     ) -> NDArray[np.void]:
-        """Find the texts that share a key with another text.
+        """Find the texts that share a key with another text, by a shuffle between the tasks of the cluster.
 
-        A key is an integer, such as a hash of the text. The keys are split into buckets, so that equal keys
-        are in the same bucket. For each bucket, one task compares the keys.
+        A key is an integer, such as a hash of the text. A text may have several keys. For each group of
+        parts, one task splits the keys of its texts into buckets; equal keys get into the same bucket. Then,
+        for each bucket, one task collects the keys from all groups and finds equal ones.
 
         Args:
-            keys: Function that takes a group of parts, a number of buckets, and further arguments. It returns
-                the keys of the group's texts as one array of type `_PLACE` for each bucket.
-            arguments: For each group, the further arguments of `keys`.
+            keys: The function of the first tasks, such as `_bands`. It takes a group and the number of
+                buckets, then the group's entry of `arguments`. It returns an array of type `_PLACE` for each
+                bucket.
+            arguments: For each group, a tuple of additional arguments for `keys`.
 
         Returns:
-            Structured array with an entry for each key that a text shares with another text: the index of the
-            text (`text`), and the index of the first text with the same key (`first`). A text may appear
-            several times.
+            Structured array with an entry for each shared key of each text: the index of the text (`text`),
+            and the index of the first text with the same key (`first`). For the first text itself, both
+            are equal.
         """
         buckets = max(2, len(self.groups))
         split, join = self.engine.remote(keys, buckets), self.engine.remote(_repeats)
@@ -182,14 +216,17 @@ class SignaturesOnCluster:
 
 
 def _identities(group: Group, buckets: int) -> list[NDArray[np.void]]:
-    """Split the texts of a group into buckets by the hashes of their words; equal texts get into one bucket.
+    """Read the identities of a group's texts, and split them into buckets.
+
+    The identity of a text is a hash of its words. Equal texts have equal identities, and get into the same
+    bucket. Then equal texts can be found in each bucket separately.
 
     Args:
         group: A group of consecutive parts of the corpus.
         buckets: The number of buckets.
 
     Returns:
-        For each bucket, an array of type `_PLACE` with hashes and the indices of their texts.
+        For each bucket, an array of type `_PLACE` with identities and the indices of their texts.
     """
     hashes = np.concatenate([part["texts"]["identity"] for part in group.parts])
     return _split(hashes, group.start + np.arange(group.size), buckets)
@@ -237,11 +274,13 @@ def _repeats(*pieces: NDArray[np.void]) -> NDArray[np.void]:
     """Find the texts that share a key with another text.
 
     Args:
-        pieces: Arrays of keys and text indices (type `_PLACE`). For equal keys, the indices ascend.
+        pieces: Arrays of keys and the indices of their texts (type `_PLACE`). For equal keys, the indices
+            ascend.
 
     Returns:
-        Structured array with an entry for each text that shares a key: its index (`text`), and the index of
-        the first text with the same key (`first`).
+        Structured array with an entry for each key that a text shares with another text: the index of the
+        text (`text`), and the index of the first text with the same key (`first`). For the first text
+        itself, both are equal.
     """
     places = np.concatenate(pieces)
     _, first, inverse, count = np.unique(
@@ -276,13 +315,14 @@ def _select(parts: list[Part], chosen: NDArray[np.bool_]) -> NDArray[np.uint8]:
 
 
 def _near(parts: list[Part], others: NearDuplicates) -> NDArray[np.bool_]:
-    """Find the texts of some parts that equal or nearly repeat a text of a set.
+    """Find the texts of some parts that equal or nearly repeat a text of another set.
 
     Args:
-        parts: The parts, with N texts in total.
-        others: The set of texts, which finds near duplicates.
+        parts: Parts of a corpus: files with the comments from one batch of source files each. They have N
+            texts in total.
+        others: An object that finds near duplicates of the other set's texts.
 
     Returns:
-        (N,) bool, true for texts that equal or nearly repeat a text of the set.
+        (N,) bool, true for each text of the parts that equals or nearly repeats a text of the other set.
     """
     return np.concatenate([others(part["signatures"]) for part in parts])
