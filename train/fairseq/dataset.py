@@ -94,11 +94,12 @@ def write_texts(stem: Path, parts: Iterable[np.ndarray], lengths: np.ndarray, vo
 def _write_index(file: Path, lengths: np.ndarray, dtype: np.dtype) -> None:
     """Write the index file of a fairseq dataset.
 
-    It has a header, the number of written tokens of each text, and the byte offset of each text.
+    The index file has a header, the length of each text, and the byte offset of each text in the `.bin` file.
+    The length is one less than in `lengths`, because the `.bin` file lacks the `<s>` of each text.
 
     Args:
         file: The index file to write.
-        lengths: (N,) number of tokens of each text with `<s>`, which is not written.
+        lengths: (N,) number of tokens of each text, including `<s>`.
         dtype: The type of the token ids in the `.bin` file.
     """
     with file.open("wb") as target:

@@ -83,18 +83,19 @@ def canonical_weights(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
 def rename_weights(weights: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Rename fairseq's weights to the names of simllm, and convert them to float32.
 
-    If a model has no relative positions (RoBERTa), its relative position bias becomes 0.
+    If `weights` has no relative position bias, as in RoBERTa, this bias is set to 0.
 
     Args:
-        weights: The weights by canonical name, as `canonical_weights` returns them. Weights of output layers
-            ("heads") are left out if `expected` lacks them.
+        weights: fairseq's weights by canonical name, as `canonical_weights` returns them. Weights of output
+            layers ("heads") are left out if `expected` lacks them.
         expected: Tensors with simllm's names and shapes: the `state_dict` of a `PermutedLanguageModel`.
 
     Returns:
         The weights by simllm's names.
 
     Raises:
-        InputError: Weights are missing, unknown, not finite, or have another shape. The error lists all.
+        InputError: Weights are missing, unknown, not finite, or have a wrong shape. The message names all
+            such weights.
     """
     names = {fairseq_name(ours): ours for ours in expected}
     problems = [

@@ -45,7 +45,8 @@ class PretrainingData:
         test: The held-out texts.
         vectors: (V, D) initial token embeddings for V tokens; None: random.
         corpus_hash: A hash of the corpus.
-        counts: How many texts the corpus has and how many were left out, as the corpus folder records them.
+        counts: The numbers of texts that were kept and left out when the corpus was built. They are stored
+            with the model.
     """
 
     tokenizer: Tokenizer

@@ -38,17 +38,20 @@ def grouped_attention(batch: PermutedBatch, relative_bias: RelativeBias, dropout
     groups = [(sum(1 for _ in texts), *shape) for shape, texts in groupby(map(tuple, batch.shape.tolist()))]
 
     def split(x: Tensor, dim: int) -> list[Tensor]:
-        """Split a tensor, which has one entry for each row of the batch, by groups of texts.
+        """Split a tensor by groups of texts, so that the attention of each group is computed at once.
 
-        A group is several consecutive texts of the same shape (numbers of tokens and of predicted tokens).
+        A group is consecutive texts of the same shape (number of tokens and number of predicted tokens). A
+        text has a content stream (rows for its tokens and placeholders). It also has a query stream (rows
+        that make the predictions).
 
         Args:
-            x: The tensor. Dimension `dim` has the content streams of all texts, then their query streams.
+            x: The tensor. Along dimension `dim`, it has the content streams of all texts, and then the query
+                streams of all texts. A tensor of content streams alone is split, too.
             dim: The dimension to split.
 
         Returns:
-            For each group, a tensor with two dimensions in place of `dim`: the texts of the group, and the
-            rows of a text (its content stream, then its query stream).
+            For each group, a tensor with two dimensions in place of `dim`. The first counts the texts of the
+            group. The second counts the rows of a text: its content stream, then its query stream.
         """
         content, queries = x.tensor_split([len(batch.prediction_turns)], dim)
         streams = [(content, [t * (n + m) for t, n, m in groups])]
@@ -83,13 +86,14 @@ def grouped_attention(batch: PermutedBatch, relative_bias: RelativeBias, dropout
 def flex_attention_over_texts(
     batch: PermutedBatch, relative_bias: RelativeBias, dropout: float = 0.0
 ) -> AttentionFunction:
-    """Make an attention function (for GPUs) that skips blocks of the attention matrix of one batch.
+    """Make an attention function for one batch, which skips blocks of the attention matrix (for GPUs).
 
-    A block has `BLOCK_SIZE` rows and columns. A block is skipped if its rows and its columns have no text in
-    common. The returned function is slow unless it is compiled.
+    A block has `BLOCK_SIZE` rows and columns. A block is skipped if none of its rows belongs to the same text
+    as one of its columns. The returned function is slow unless it is compiled.
 
     Args:
-        batch: The batch, padded to whole blocks (`train.pretrain.permutation.pad_streams`).
+        batch: The batch, padded by `train.pretrain.permutation.pad_streams` to multiples of `BLOCK_SIZE`
+            rows.
         relative_bias: The relative position bias of the encoder.
         dropout: Dropout probability of attention weights; only 0 is supported.
 
@@ -117,13 +121,17 @@ def flex_attention_over_texts(
 
 
 def _block_mask(texts: Tensor, columns: int, may_attend: Callable[..., Tensor]) -> BlockMask:
-    """Make FlexAttention's mask, which skips a block if its rows and columns have no text in common.
+    """Make FlexAttention's mask for the attention matrix of a batch.
+
+    The mask skips a block of the matrix if none of its rows belongs to the same text as one of its columns.
+    The matrix has a row for each of the T rows of a `PermutedBatch`. The first rows are the content stream
+    (tokens and placeholders). The other rows are the query stream, which makes the predictions. The columns
+    are the rows of the content stream again, because only these are attended to.
 
     Args:
-        texts: (T,) index of the text of each row. The indices ascend within the content stream, and again
-            within the query stream.
-        columns: Number of rows of the content stream (see `PermutedBatch`). These rows are also the columns
-            of the attention matrix.
+        texts: (T,) index of the text to which each row belongs. The indices ascend within the content stream,
+            and again within the query stream.
+        columns: Number of columns, which is the number of rows of the content stream.
         may_attend: Function that returns whether a row attends to a column: a `mask_mod` of FlexAttention.
     """
     rows = texts.unflatten(0, (-1, BLOCK_SIZE))

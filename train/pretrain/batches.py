@@ -30,11 +30,13 @@ class PretrainingBatches:
     """The texts of each update (optimizer step), cut into batches.
 
     The texts of all epochs, shuffled anew in each epoch, form one endless sequence of tokens. With
-    U = `update_tokens`, update u has the texts that begin at tokens u·U to (u + 1)·U - 1 of the sequence.
-    This range is cut into equal parts. The texts that begin in one part are one batch. Therefore each text
-    occurs once in an epoch, for any number of processes. Any update can be computed without the earlier
-    updates. A text's permutation depends on the text, the epoch and the seed. Texts that are too short to
-    predict a token are left out.
+    U = `update_tokens`, update u has the texts whose first token is one of the tokens u·U to (u + 1)·U - 1 of
+    the sequence. To make n batches, this range of tokens is cut into n equal parts. A batch has the texts
+    whose first token is in its part. Therefore each text occurs once in an epoch, for any n. Any update can
+    be computed without the earlier updates.
+
+    A text's permutation depends on the text, the epoch and the seed. Texts that are too short to predict a
+    token are left out.
 
     Args:
         shards: The tokenized texts.

@@ -1,4 +1,4 @@
-"""Configuration of pretraining runs, with all keys of `configs/mini.yaml`."""
+"""Configuration of pretraining runs: the keys of a YAML file such as `configs/mini.yaml`."""
 
 from __future__ import annotations
 

@@ -82,11 +82,13 @@ def estimate(config: PretrainConfig, world: World) -> str:
 
 @contextmanager
 def _saved_bytes(device: torch.device) -> Iterator[dict[int, int]]:
-    """Open a context that collects the sizes of the tensors that autograd stores for the backward pass.
+    """Open a context that records the memory of the tensors that autograd stores for the backward pass.
+
+    On a GPU, nothing is recorded, because PyTorch itself measures the memory there.
 
     Yields:
-        A dictionary from the memory address of each stored tensor to its size in bytes. It is filled inside
-        the context. On a GPU, it stays empty.
+        A dictionary from the memory address of each stored tensor to its size in bytes. Weights are left
+        out. The dictionary is filled inside the context, and stays empty on a GPU.
     """
     saved: dict[int, int] = {}
     if device.type == "cuda":

@@ -47,7 +47,11 @@ class _LinearCrossEntropy(torch.autograd.Function):
     def forward(
         ctx: Any, hidden: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, ignore: int, gradients: bool
     ) -> Tensor:
-        """Compute the loss chunk by chunk; if `gradients` is true, also compute and store its gradients."""
+        """Compute the loss chunk by chunk.
+
+        If `gradients` is true, also compute the gradients of the loss with respect to `hidden`, `weight` and
+        `bias`, and store them for `backward`.
+        """
         vectors, loss = weight.to(hidden.dtype), hidden.new_zeros((), dtype=torch.float32)
         rows = max(1, _LOGITS[hidden.device.type] // len(weight))
         to_hidden = torch.empty_like(hidden)

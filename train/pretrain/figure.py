@@ -1,7 +1,9 @@
-"""Draw perplexity over updates from the logs of pretraining runs (Fig. 4 of the paper).
+"""Draw the perplexity over the updates (optimizer steps) of pretraining runs, from the logs of the runs.
 
-python -m train.pretrain.figure runs/mini/log.jsonl -o perplexity.svg
-python -m train.pretrain.figure runs/*/log.jsonl -o perplexity.png
+    python -m train.pretrain.figure runs/mini/log.jsonl -o perplexity.svg
+    python -m train.pretrain.figure runs/*/log.jsonl -o perplexity.png
+
+The figure is like Fig. 4 of the SimLLM paper (Jin et al., 2024).
 """
 
 from __future__ import annotations

@@ -40,8 +40,8 @@ class PermutedLanguageModel(nn.Module):
 
     Args:
         encoder: The encoder.
-        make_attention: Takes a batch and returns the attention function for the batch. An example is
-            `grouped_attention`.
+        make_attention: A function, such as `grouped_attention`, that makes the attention function for one
+            batch. Its arguments are the batch, the relative position bias, and the dropout probability.
     """
 
     def __init__(self, encoder: Encoder, make_attention: MakeAttention = grouped_attention) -> None:

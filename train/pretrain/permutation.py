@@ -8,11 +8,11 @@ has these rows:
     query stream:   m slots
 
 The i-th row of the query stream predicts the i-th original. Every row sees each position of its text exactly
-once. Every row sees all context tokens. At the predicted positions, it depends on the row:
+once. Every row sees all context tokens. At the m predicted positions, a row sees originals or slots:
 
-- The i-th query row sees the originals 1 to i - 1, and the slots of the other originals.
+- The i-th row of the query stream sees the originals 1 to i - 1, and the slots of the other originals.
 - The row of the i-th original sees the originals 1 to i, and the slots of the other originals.
-- The rows of context tokens and slots see only slots.
+- The rows of context tokens and slots see no original, but all slots.
 
 Each row keeps the position of its token in the text. A batch concatenates the content streams of all texts,
 and then their query streams, without padding.
@@ -38,15 +38,17 @@ class PermutedBatch:
     """A batch of B permuted texts, as T rows of the two-stream model.
 
     The first C rows are the content stream, which all rows attend to. The last M rows are the query stream,
-    which predicts tokens. "Originals" are the predicted tokens. "Slots" are placeholders at the positions of
-    the originals. See the module for the layout of the rows.
+    which predicts tokens. The content stream has three kinds of rows: context tokens, which are not
+    predicted; originals, which are the predicted tokens; and slots, which are placeholders at the positions
+    of the originals. See the module for the layout of the rows.
 
     Attributes:
         tokens: (T,) token id of each row.
         positions: (T,) position of each row in its text before the permutation.
         texts: (T,) index of each row's text, from 0.
-        visible_originals: (T,) number of originals that each row sees in its text.
-        prediction_turns: (C,) 0 for context tokens, i for the i-th predicted original, -i for its slot.
+        visible_originals: (T,) number v of originals that each row sees: the first v of its text.
+        prediction_turns: (C,) kind of each row of the content stream: 0 for a context token, i for the i-th
+            original of its text (from 1), and -i for the slot of the i-th original.
         targets: (M,) token ids to predict in the rows of the query stream.
         shape: (B, 2) for each text, the number of tokens n and the number of predicted tokens m.
     """
@@ -104,15 +106,16 @@ def predicted_counts(lengths: Ints, probability: float) -> Ints:
 
 
 def is_visible(visible_originals: Tensor, turns: Tensor) -> Tensor:
-    """Return whether a row of the attention matrix may attend to a column of the same text.
+    """Return whether rows of the attention matrix may attend to columns of the same text.
 
-    Each predicted token has two columns: the *original*, and a *slot* that stands in its place. A row sees
-    every token that is not predicted. It also sees the originals of the first v predicted tokens, and the
-    slots of all other predicted tokens.
+    Each token that is not predicted has one column. Each predicted token has two columns: the token itself
+    (the original), and a placeholder (the slot). Every row attends to all tokens that are not predicted. For
+    the first v predicted tokens, a row attends to the original. For the others, it attends to the slot.
 
     Args:
         visible_originals: The number v of each row, from `PermutedBatch.visible_originals`.
-        turns: `PermutedBatch.prediction_turns` of each column. The two arguments are broadcast.
+        turns: The kind of each column, from `PermutedBatch.prediction_turns`: 0 for a token that is not
+            predicted, i for the i-th original, -i for its slot. The two arguments are broadcast.
 
     Returns:
         A bool tensor of the broadcast shape.

@@ -39,8 +39,8 @@ class PretrainingTask:
         vectors: (V, D) initial token embeddings for V tokens; None: random.
 
     Raises:
-        InputError: No text is long enough to predict a token, `compile` is set but the model cannot be
-            compiled, or an update is too small to give each process of a sharded model a text.
+        InputError: No text is long enough to predict a token; or `compile` is set but the model cannot be
+            compiled; or `sharding` is set but an update has too few tokens to give each process a text.
     """
 
     def __init__(
@@ -146,8 +146,9 @@ class PretrainingTask:
     def describe_texts(self, update: int) -> str:
         """Describe the texts in an update (optimizer step), so that a bad text can be found.
 
-        The description names the epoch, the number of texts, and the first five texts. A text is named by its
-        line number in the corpus. If texts are packed into blocks, the number of the block is given instead.
+        The description has the epoch (from 0), the number of texts, and the line numbers (from 1) of the
+        first five texts in the corpus. If texts are packed into blocks (inputs of full length), it has the
+        numbers of the first five blocks instead of line numbers.
         """
         epochs, texts = self.batches.texts_of_update(update, 1)[0]
         kind = "block" if self.config.packing == "blocks" else f"line of {TRAIN}"

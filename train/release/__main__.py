@@ -3,10 +3,13 @@
     python -m train.release runs/mini runs/contrastive --out checkpoints/default \
         --notes checkpoints/notes.md --centre runs/mini/corpus/test.txt
 
-List the training runs in the order in which they trained. The model of the last run is released. After
-`--seeds`, list runs that repeat the last training with other random seeds. The released model is then the one
-with the best dev criterion (a figure from dev data), of the last run and the runs after `--seeds`. The file
-after `--config` names the data sets on which the model is measured; the default is configs/measure.yaml.
+List the folders of the training runs in the order in which they trained. The model of the last run is
+released. The file after `--notes` is appended to the model card. The file after `--centre` has comments;
+embeddings are shifted so that their mean on these comments is 0.
+
+After `--seeds`, list runs that repeat the last run with other random seeds. The last run and these runs are
+then compared by the dev criterion (a figure from dev data), and the best model is released. The file after
+`--config` names the data sets on which the model is measured; the default is configs/measure.yaml.
 """
 
 from __future__ import annotations

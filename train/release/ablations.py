@@ -49,10 +49,10 @@ class Variant:
 
 @dataclass(frozen=True, kw_only=True)
 class FirstStage:
-    """Settings for a first stage of training: a short pretraining.
+    """Settings for a short pretraining, the first stage of training of some variants of the recipe.
 
-    It makes the initial model for some variants of the recipe. The other variants start from the initial
-    model of the recipe.
+    Contrastive training is the second stage. Variants without their own pretraining have only this second
+    stage. They start from the pretrained model that the recipe's configuration file names.
     """
 
     recipe: str  # a configuration file of pretraining
@@ -176,19 +176,18 @@ def _digest(name: str, runs: list[list[str]], sets: MeasureConfig) -> str:
 
 
 def _finished_rows(output: Path, overwrite: bool) -> dict[str, dict[str, Any]]:
-    """Read the results that earlier calls wrote to the output file.
-
-    A missing or empty file has no results.
+    """Read the results of the variants that earlier calls of `run_ablations` wrote to the output file.
 
     Args:
-        output: The JSON file.
-        overwrite: Whether a file that holds anything else than such results is treated as empty.
+        output: The JSON file, a list with one result (row) for each finished variant.
+        overwrite: Whether a file with other content is treated as empty.
 
     Returns:
-        The result of each variant, by the variant's name.
+        The result of each finished variant, by the variant's name; an empty dict if the file is missing or
+        empty.
 
     Raises:
-        InputError: The file cannot be read, or it holds anything else and `overwrite` is false.
+        InputError: The file cannot be read, or it has other content and `overwrite` is false.
     """
     try:
         text = output.read_text(encoding="utf-8")
@@ -225,7 +224,8 @@ def training_commands(config: AblationsConfig, variant: Variant, out: Path) -> l
     Args:
         config: The configuration of the ablations.
         variant: The variant of the recipe.
-        out: The run folder of the contrastive training.
+        out: The run folder of the contrastive training. The folder of the pretraining has the same name with
+            the ending `-pretrained`.
 
     Returns:
         For each command, the Python module to run and its arguments.

@@ -130,15 +130,13 @@ def meaning_test_pairs(comments: Path, labelled: Path, items: str | None) -> lis
 
     The pairs come from three sources:
 
-    - the file `labelled`;
-    - the comments, from which rules make as many pairs as there are from `labelled`;
-    - the meaning items (texts with rewordings and changes of meaning), with four pairs per item.
+    - The file `labelled`. Pairs with the label "entailment" from the data set `breaking_nli` count as pairs
+      with the same meaning, because their texts differ only by a synonym. All other pairs with this label are
+      left out, because the second text may say less than the first.
+    - The comments. Rules make as many pairs from the comments as `labelled` contributes.
+    - The meaning items (texts with rewordings and changes of meaning), with four pairs per item.
 
     Pairs with the more frequent label are then left out at random, until both labels are equally frequent.
-
-    Pairs with the label "entailment" in `labelled` are left out, because the second text may say less than
-    the first. Such pairs are kept only if they are from the data set `breaking_nli`. They then count as
-    pairs with the same meaning, because their texts differ only by a synonym.
 
     Args:
         comments: A file of held-out comments, one per line.

@@ -17,13 +17,14 @@ def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def figure_sections(figures: dict[str, Any]) -> list[str]:
     """Write the sections of the model card that report measurements.
 
-    One section is about the contrast set. The contrast set consists of triples: a reference, a rewording and
-    a text with another meaning. In many triples, a pair of words makes the difference in meaning, such as
-    "attaches" and "detaches". A control model is a model that was trained without these pairs of words.
+    One section reports accuracies on the contrast set, a test set of triples: a reference, a rewording and a
+    text with another meaning. In many triples, two words make the difference in meaning, such as "attaches"
+    and "detaches". The released model saw these word pairs in training. The section can also report a
+    control model, which was trained without these word pairs.
 
     Args:
-        figures: The figures from `train.release.measure`. The key "held_out" has the figures of the control
-            model; without this key, no control model is reported.
+        figures: The figures of the released model, from `train.release.measure`. The key "held_out" may be
+            added: the figures of the control model, from whose training the word pairs were held out.
 
     Returns:
         Headings, paragraphs and tables in Markdown.
@@ -50,7 +51,11 @@ def figure_sections(figures: dict[str, Any]) -> list[str]:
 
 
 def _agreement(sets: dict[str, Any]) -> str:
-    """Return a table: Spearman's correlation of each metric with human ratings, for each rated data set."""
+    """Return a Markdown table of Spearman's correlations with human ratings, by data set and metric.
+
+    Args:
+        sets: For each data set with human ratings, the result of `train.release.measure.correlate_metrics`.
+    """
     metrics = [name for name in next(iter(sets.values())) if name != "pairs"]
     rows = [
         [
@@ -64,14 +69,16 @@ def _agreement(sets: dict[str, Any]) -> str:
 
 
 def _contrast(figures: dict[str, Any]) -> list[str]:
-    """Return a table with the accuracy of each metric on the contrast set, as a list of paragraphs.
+    """Return the paragraphs about the contrast set: a table of accuracies, and an introduction if needed.
 
     A triple of the contrast set is a reference, a rewording and a text with another meaning. A metric is
     right if the rewording scores higher than the text with another meaning. The table has one row for each
     kind of meaning change, such as "negation".
 
-    If the figures include a control model (see `figure_sections`), the table has columns for the control
-    model, and a paragraph before the table explains this model. Otherwise the list has only the table.
+    Many triples differ in meaning by two words, such as "attaches" and "detaches". If `figures` has the key
+    "held_out", this key has the figures of a control model, trained without these words. The table then
+    has columns for the control model, and a paragraph before the table introduces this model. Otherwise the
+    table is the only paragraph.
     """
     metrics, intro = figures["contrast"], []
     if "held_out" in figures:
@@ -140,8 +147,10 @@ def _languages(figures: dict[str, Any]) -> str:
 def _main_figures(figures: dict[str, Any]) -> dict[str, float]:
     """Return the model's main figures, by name.
 
-    The main figures are Spearman's rho on each data set with human ratings, and the accuracies on the two
-    forms of triples in the contrast set, "balanced" and "adversarial" (see `simllm.evaluation.contrast`).
+    The main figures are Spearman's rho on each data set with human ratings, and two accuracies on the
+    contrast set. This test set has triples of a reference, a rewording and a text with another meaning. One
+    accuracy is on the "balanced" triples, the other on the "adversarial" triples (see
+    `simllm.evaluation.contrast`).
 
     Args:
         figures: The figures from `train.release.measure`.

@@ -172,8 +172,8 @@ def contrast_accuracies(metric: Metric, triples: contrast.Triples) -> dict[str, 
             many words with the reference), and a kind of change, such as "negation".
 
     Returns:
-        For each form: the accuracy on all triples of this form under "all", and the accuracy on the triples
-        with each kind of change under the kind, such as "negation".
+        For each form, a dictionary of accuracies from 0 to 1 on the triples of this form. The key "all" is
+        for all these triples. The other keys are the kinds of change, such as "negation".
     """
     wins, forms, kinds = (
         contrast.rewording_wins(partial(pair_scores, metric), triples),
@@ -218,8 +218,9 @@ def measure_reliability(learned: SimLLM, config: MeasureConfig) -> dict[str, Any
     """Measure how well the probabilities of the meaning head agree with the labels of text pairs.
 
     The meaning head predicts the probability that two texts have the same meaning. The labels tell whether
-    two texts have the same meaning. One half of the held-out pairs is used. The function `calibrate_meaning`
-    uses the other half.
+    two texts have the same meaning. The text pairs are from `meaning_test_pairs`, and were held out from
+    training. Only one half of them is used here, because `calibrate_meaning` fits the probabilities to the
+    other half.
 
     Args:
         learned: The model.
