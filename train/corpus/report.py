@@ -1,4 +1,4 @@
-"""The report about a corpus, as a page (`report.html`) and as JSON (`report.json`)."""
+"""The report about a corpus of code comments, as a page (`report.html`) and as JSON (`report.json`)."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ NEAR_SHOWN, SAMPLES, LONGEST_BIN = 20, 10, 60
 
 
 class Report:
-    """Counts and examples for the report about a corpus, collected one comment at a time.
+    """Counts and examples for the report about a corpus of code comments, collected one comment at a time.
 
     Args:
-        near: Indices of the texts that are near duplicates of earlier texts.
-        original: (T,) for each text, the index of the text that it repeats, or its own index.
+        near: Indices of the texts that nearly repeat an earlier text, among all T texts of the corpus.
+        original: (T,) for each text, the index of the earlier text that it repeats or nearly repeats. A text
+            that repeats no earlier text has its own index.
     """
 
     def __init__(self, near: NDArray[np.int64], original: NDArray[np.int64]) -> None:
@@ -54,7 +55,7 @@ class Report:
         """Add a comment to the counts and examples.
 
         Args:
-            source: The name of the comment's source.
+            source: The name of the source that contains the comment, such as a data set or a folder.
             row: The comment with all its cleaned texts.
             kept: The texts of the comment that repeat no earlier text. Only these texts are counted.
         """
@@ -132,5 +133,5 @@ class Report:
 
 
 def _sorted(tally: Tally) -> dict[str, list[tuple[str, ...]]]:
-    """Return the examples in a tally, by kind in sorted order; a kind is a language or a kind of pair."""
+    """Return the examples that a tally stores for each kind (such as a language), with the kinds sorted."""
     return dict(sorted(tally.examples.items()))

@@ -37,8 +37,8 @@ def _left_out(stage: str, tally: dict[str, Any]) -> list[tuple[str, int, list[st
     """List the reasons why files, comments or texts were left out, the most frequent reason first.
 
     Args:
-        stage: Which of them to list: "files", "comments" or "texts".
-        tally: Their counts and examples by reason, as in `Tallies.facts`.
+        stage: "files", "comments" or "texts": what the tally counts.
+        tally: The counts and examples by reason: the value of `Tallies.facts()` for the key `stage`.
 
     Returns:
         For each reason, its name, its count and its examples.

@@ -60,10 +60,13 @@ class Tally:
 class Tallies:
     """Counters of the files, comments and texts that were read or left out.
 
+    Each counter counts by kind, and stores some examples of each kind. A kind is a reason for leaving
+    something out, such as "file too large", or another count, such as "read".
+
     Attributes:
-        files: Source files; an example is a path, with the error if there is one.
-        comments: Comments that a filter rejected; an example is the raw comment.
-        texts: Cleaned texts that were kept or rejected; an example is the text.
+        files: Counter of source files. An example is the path of a file, often followed by an error message.
+        comments: Counter of comments that a filter rejected. An example is the raw comment.
+        texts: Counter of the texts from the comments. An example is the text.
     """
 
     files: Tally = field(default_factory=Tally)

@@ -83,7 +83,7 @@ def installed_folders() -> tuple[Path, Path]:
 
 
 def _name(folder: Path, parts: int = 1) -> str:
-    """Name a repository after its folder, such as "name" or "owner/name".
+    """Return the name of a repository, taken from its folder, such as "name" or "owner/name".
 
     Args:
         folder: The folder of the repository.
@@ -148,12 +148,18 @@ def _walk(
 
 
 def _repository(folder: Path, root: Path, tally: Tally) -> RepositoryPaths | None:
-    """Return the git repository of a folder, if the repository is inside `root`.
+    """Return the paths of a git repository, if a folder is a repository with all its data in `root`.
 
-    If the repository is outside of `root`, the folder is counted in `tally`.
+    If the folder is a repository with data outside of `root`, it is counted in `tally`. Linked work trees can
+    be such folders.
+
+    Args:
+        folder: The folder, which may be a work tree or a bare repository. Its parents are not searched.
+        root: The folder that the user named. Nothing outside of it may be read.
+        tally: Counter of folders that are left out; it is updated.
 
     Returns:
-        The paths of the repository. None if the folder has no repository, or one outside of `root`.
+        The folders of the repository. None if the folder is no repository, or has data outside of `root`.
     """
     try:
         return find_repository(folder, root)
@@ -236,7 +242,7 @@ def _revisions(location: RepositoryPaths, name: str, tags: int, tally: Tally) ->
 def _tags(repository: Repository, limit: int, tally: Tally) -> list[str]:
     """Return the hashes of at most `limit` tagged revisions, newest first.
 
-    The list is empty if the tags cannot be read; they are then counted in `tally`.
+    If git cannot read the tags, the list is empty, and the failure is counted once in `tally`.
     """
     try:
         return repository.tags(limit) if limit else []
@@ -283,7 +289,7 @@ def _revision(
 
 
 def _is_skipped(folder: str) -> bool:
-    """Return whether a folder is skipped: its name shows that it is hidden or contains dependencies."""
+    """Return whether a folder name belongs to a hidden folder or to dependencies, such as `node_modules`."""
     return folder.startswith(".") or folder in _DEPENDENCIES
 
 

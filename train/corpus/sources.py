@@ -83,7 +83,7 @@ def match_files(pattern: str) -> list[Path]:
     the name of a source, not a path, and gives an empty list.
 
     Raises:
-        InputError: Nothing matches, or the pattern names a data set.
+        InputError: Nothing matches, or the argument is the name of a data set (`hf:NAME`), not a path.
     """
     if pattern == INSTALLED_PYTHON:
         return []
@@ -104,7 +104,7 @@ def source_paths(source: str) -> list[Path]:
         source: A path or glob pattern, `hf:NAME` or `installed-python`.
 
     Returns:
-        The files and folders; an empty list for a data set of the hub.
+        The files and folders. The list is empty for a data set that is on the Hugging Face hub.
 
     Raises:
         InputError: Nothing matches.
@@ -116,13 +116,13 @@ def source_paths(source: str) -> list[Path]:
 
 
 def rows(source: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Read the rows of JSON-lines files, or of a data set in a local folder.
+    """Yield the rows of JSON-lines files, or of a data set in a local folder; a row is a dict.
 
     Args:
-        source: A path or glob pattern, or `hf:FOLDER`.
+        source: A path or glob pattern of JSON-lines files, or `hf:FOLDER` for a data set in `FOLDER`.
 
     Yields:
-        The location of the row for error messages, and the row.
+        The location of the row (such as the file and line), for error messages, and the row.
 
     Raises:
         InputError: Nothing matches, or a row cannot be read.
@@ -135,10 +135,10 @@ def rows(source: str) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def input_files(source: str) -> list[Path]:
-    """Return the files that `rows` reads for a source, sorted.
+    """Return the files that the function `rows` reads for a source, sorted.
 
     Args:
-        source: A path or glob pattern, or `hf:FOLDER`.
+        source: A path or glob pattern of JSON-lines files, or `hf:FOLDER` for a data set in `FOLDER`.
 
     Raises:
         InputError: Nothing matches.

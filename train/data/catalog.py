@@ -99,7 +99,8 @@ class Catalog:
 
     Attributes:
         commits: A dict from the name of a repository ("owner/name") to the hash of the commit to fetch.
-        evaluation_texts: Files with evaluation texts, which are left out of the training texts.
+        evaluation_texts: Files with texts for evaluation. These texts are removed from the training texts of
+            every output file that has a `cleaning` (a filter).
         sets: The data sets.
     """
 

@@ -36,7 +36,8 @@ def lines_with_id(files: Iterable[SourceFile]) -> Iterator[Row]:
 def titles(files: Iterable[SourceFile]) -> Iterator[Row]:
     """Yield a row `{"text": title}` for each line of the data set CodeNN.
 
-    A line has columns separated by tabs; the title is in the third column.
+    A line describes a question on Stack Overflow. Its columns are separated by tabs, and the third column is
+    the question's title.
     """
     for file in files:
         for columns in file.columns():
@@ -65,10 +66,10 @@ def docstrings(files: Iterable[SourceFile]) -> Iterator[Row]:
 
 
 def conala(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield rows with the questions about code in the data set CoNaLa: original questions and rewritten ones.
+    """Yield the questions about code in the data set CoNaLa, and their rewritten versions.
 
-    A row is `{"source": "conala/intent", "text": question}` for an original question. For a version of the
-    question that people have rewritten, the source is "conala/rewritten_intent".
+    A row is `{"source": ..., "text": question}`. The source is "conala/intent" for an original question, and
+    "conala/rewritten_intent" for a version that people have rewritten.
     """
     for file in files:
         for item in file.json():

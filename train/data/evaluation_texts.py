@@ -1,4 +1,4 @@
-"""Cleaning of the fetched training texts: repeated texts and evaluation texts are left out."""
+"""Cleaning of the fetched training texts: repeated texts, and texts of the evaluation data, are left out."""
 
 from __future__ import annotations
 
@@ -17,17 +17,16 @@ _THIRD = 3  # one of three pairs with generated summaries is kept
 
 
 def key(text: str) -> str:
-    """Return a text's words in lower case, without punctuation; texts with equal keys count as equal."""
+    """Return a text's words in lower case, without punctuation, as a key for finding equal texts."""
     return " ".join(_WORD.findall(text.lower()))
 
 
 class EvaluationTexts:
-    """Evaluation texts, which must be left out of the training texts.
+    """Texts of the evaluation data, which must not occur in the training texts.
 
-    `text in evaluation_texts` is true in two cases. First, the text has the same words as an evaluation text
-    of at least three words. Second, the text is the beginning of an evaluation text, or an evaluation
-    text is the beginning of the text; the beginning must have at least six words. Case and punctuation are
-    ignored.
+    `text in evaluation_texts` is true if the text equals an evaluation text of at least three words. It is
+    also true if one of the two texts begins with the whole other text, and both have at least six words. Case
+    and punctuation are ignored.
 
     Args:
         texts: The evaluation texts.
@@ -62,13 +61,13 @@ def _start(key: str) -> str:
 
 
 def clean_corpus(rows: Iterable[Row], evaluation: EvaluationTexts) -> Iterator[Row]:
-    """Yield rows, without repeated texts, evaluation texts and texts of fewer than two words.
+    """Yield the rows whose texts are usable for training, with white space in the texts collapsed.
 
-    White space in the texts is collapsed.
+    A row is left out if its text repeats an earlier text, is an evaluation text, or has fewer than two words.
 
     Args:
         rows: Rows with a `text`.
-        evaluation: The evaluation texts to leave out.
+        evaluation: The texts of the evaluation data.
     """
     seen = set()
     for row in rows:
@@ -82,11 +81,11 @@ def clean_corpus(rows: Iterable[Row], evaluation: EvaluationTexts) -> Iterator[R
 def third_of_pairs(rows: Iterable[Row], evaluation: EvaluationTexts) -> Iterator[Row]:
     """Yield about a third of the distinct pairs, without pairs that contain an evaluation text.
 
-    The pairs are chosen by their hashes, and are yielded in the order of their hashes.
+    A hash of each pair decides whether it is chosen. The chosen pairs are yielded in the order of the hashes.
 
     Args:
-        rows: Rows with a `reference` and a `candidate`.
-        evaluation: The evaluation texts to leave out.
+        rows: Rows with the texts of a pair, under `reference` and `candidate`.
+        evaluation: The texts of the evaluation data.
     """
     kept = {}
     for row in rows:

@@ -119,13 +119,20 @@ class Converter:
 
     @cached_property
     def evaluation_texts(self) -> EvaluationTexts:
-        """The evaluation texts of the catalog, fetched on first use."""
+        """All texts from the evaluation files that the catalog lists, to keep them out of the training data.
+
+        They are fetched on first use.
+        """
         names = ("text", "reference", "candidate", "candidate_clean")
         rows = self.rows(self._catalog.evaluation_texts)
         return EvaluationTexts(row[name] for row in rows for name in names if name in row)
 
     def _repository(self, repository: str) -> RemoteRepository:
-        """Return a repository, given as "owner/name", at its commit in the catalog."""
+        """Return a remote repository, at the commit that the catalog states for it.
+
+        Args:
+            repository: Owner and name, as in "owner/name".
+        """
         if repository not in self._open:
             folder = self._folder / repository.replace("/", "+")
             self._open[repository] = RemoteRepository(

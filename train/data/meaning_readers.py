@@ -40,10 +40,10 @@ def paws(files: Iterable[SourceFile]) -> Iterator[Row]:
 
 
 def breaking_nli(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield three quarters of the pairs in the data set Breaking NLI.
+    """Yield about three quarters of the pairs in the data set Breaking NLI, and skip the other pairs.
 
-    The pairs are chosen by a hash of their first text. A row has the texts `a` and `b`, their `label`, and
-    the category of the pair under `kind`.
+    A hash of its first text decides whether a pair is yielded. A row has the texts `a` and `b`, their
+    `label`, and the category of the pair under `kind`.
     """
     for file in files:
         with zipfile.ZipFile(io.BytesIO(file.data)) as archive:

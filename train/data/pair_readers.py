@@ -46,7 +46,7 @@ def descriptions_by_command(files: Iterable[SourceFile]) -> Iterator[Row]:
 
 
 def rewritten_intents(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield questions about code from the data set CoNaLa, each with its version rewritten by people."""
+    """Yield pairs of a question about code and a version rewritten by people, from the data set CoNaLa."""
     for file in files:
         for item in file.json():
             a, b = item["intent"].strip(), (item["rewritten_intent"] or "").strip()
@@ -58,8 +58,8 @@ def generated_summaries(files: Iterable[SourceFile]) -> Iterator[Row]:
     """Yield pairs of a reference summary and a summary that a model generated, from CodeSumEvaluation.
 
     CodeSumEvaluation is the repository of a study. The generated summaries are in files `test.pred`, and the
-    references in files `test.gold`. Line i of a `test.pred` is paired with line i of the `test.gold` in the
-    same folder or in the nearest folder above.
+    references in files `test.gold`. Line i of a `test.pred` is paired with line i of a `test.gold`: the file
+    in the same folder, or else in the closest parent folder that has one.
     """
     files = list(files)
     golds = {file.path.parent: file.lines() for file in files if file.path.name == "test.gold"}

@@ -25,9 +25,10 @@ _SHEN_METRICS = ("bleu4", "bleu42", "rouge", "cider", "ciderd")
 def haque(files: Iterable[SourceFile]) -> Iterator[Row]:
     """Yield the pairs of Haque et al. (2022): a reference and a generated summary (the candidate).
 
-    A row has the two texts, their human ratings, and the scores of the authors' metrics. Six people rate a
-    pair. Three of them see the reference first, and three see the candidate first. Each person rates the
-    accuracy, adequacy and conciseness of the first text, and the similarity of both texts.
+    A row has the two texts, their human ratings, and the scores of the automatic metrics that the authors
+    studied. Six people rate a pair: three see the reference first, and three see the candidate first. Each
+    person rates the accuracy, adequacy and conciseness of the text seen first. Each person also rates the
+    similarity of both texts.
     """
     for file in files:
         groups: dict[str, list[dict[str, str]]] = {}
@@ -65,7 +66,7 @@ def haque(files: Iterable[SourceFile]) -> Iterator[Row]:
 def shen(files: Iterable[SourceFile]) -> Iterator[Row]:
     """Yield the pairs of Shen et al. (2021) from an Excel sheet: a reference and a candidate.
 
-    A row also has one human rating of the pair, and the scores of some metrics.
+    A row has the two texts, the code, one human rating of the pair, and the scores of some automatic metrics.
 
     Raises:
         InputError: The package `xlrd` is not installed.

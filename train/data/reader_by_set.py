@@ -1,6 +1,7 @@
-"""A dictionary of all readers by name.
+"""A dictionary from the names of all readers to the readers.
 
-A reader is a function that converts fetched files into rows (JSON objects).
+A reader is a function that converts fetched files of a data set into rows (JSON objects). Its name in the
+dictionary is the name of the function.
 """
 
 from __future__ import annotations

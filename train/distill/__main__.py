@@ -133,7 +133,7 @@ def load_or_make_student(config: DistillConfig, tokenizer: Tokenizer, world: Wor
         world: The processes of the run.
 
     Returns:
-        The untrained student, as the encoder of a `SimLLM` (a metric that scores text pairs).
+        A `SimLLM` (a metric that scores text pairs) whose encoder is the untrained student.
     """
     teacher = teachers.identity(Path(config.start.teacher)) if config.start else None
     layers = config.start.layers if config.start else ()

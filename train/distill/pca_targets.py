@@ -40,7 +40,8 @@ class Targets:
     rotation changes no cosine between targets.
 
     Attributes:
-        shards: For each teacher, the embeddings of all texts, in shards (see `teachers.embed_all`).
+        shards: For each teacher, a list of arrays that together hold its embeddings of all texts, from
+            `teachers.embed_all`.
         axes: (sum of the teachers' widths, student's width) matrix of the projection, including the rotation.
     """
 
@@ -48,7 +49,8 @@ class Targets:
         """Compute the projection to the student's width, from a sample of texts.
 
         Args:
-            shards: For each teacher, the embeddings of all texts, in shards (see `teachers.embed_all`).
+            shards: For each teacher, a list of arrays that together hold its embeddings of all texts, from
+                `teachers.embed_all`.
             texts: Number of texts.
             width: Width of the student's embeddings.
             seed: Seed for choosing the sample.
@@ -68,10 +70,11 @@ class Targets:
     def teacher_embeddings(self, numbers: np.ndarray) -> Tensor:
         """Return the concatenated embeddings of all teachers for n texts.
 
-        The inner product of two texts' embeddings is the mean of the cosines from the single teachers.
+        Each teacher has its own cosine between two texts. The inner product of the two concatenated
+        embeddings is the mean of these cosines over all teachers.
 
         Args:
-            numbers: (n,) numbers of the texts, from 0.
+            numbers: (n,) indices of the texts among all training texts.
 
         Returns:
             (n, sum of the teachers' widths) embeddings, with length 1.
@@ -91,13 +94,14 @@ class Targets:
         return torch.nn.functional.normalize(teacher_embeddings @ self.axes, dim=1)
 
     def rotate_towards(self, embeddings: Tensor, numbers: np.ndarray) -> None:
-        """Rotate all targets so that the targets of n texts are near the given embeddings of these texts.
+        """Rotate the targets of all texts, so that the targets of n chosen texts are near given embeddings.
 
-        The rotation is the best possible one in the sense of least squares.
+        The rotation minimizes the sum of squared distances between the targets and the given embeddings.
 
         Args:
-            embeddings: (n, student's width) embeddings of the n texts; each is first scaled to length 1.
-            numbers: (n,) numbers of the n texts, from 0.
+            embeddings: (n, student's width) embeddings of the n chosen texts, such as those of the untrained
+                student. They are first scaled to length 1.
+            numbers: (n,) indices of the n chosen texts among all training texts.
         """
         unit = torch.nn.functional.normalize(embeddings, dim=1)
         u, _, v = torch.linalg.svd(self.reduce(self.teacher_embeddings(numbers)).T @ unit)

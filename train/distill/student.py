@@ -1,8 +1,8 @@
 """The student before training: an encoder with token vectors and, optionally, layers from a teacher.
 
-The student has its own vocabulary. The teacher's tokenizer splits each of the student's tokens into tokens of
-the teacher. The mean of their vectors is the initial vector of the student's token. The teacher's layers can
-be copied if the student's layers have the same shape.
+The student has its own vocabulary. The teacher's tokenizer splits each of the student's tokens into one or
+several tokens of the teacher. The mean of the teacher's vectors for these tokens is the initial vector of the
+student's token. The teacher's layers can be copied if the student's layers have the same shape.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class StartConfig:
 
     Attributes:
         teacher: The folder of a BERT or MPNet model.
-        layers: The numbers of the teacher's layers to copy, from 0; if empty, the student's layers are
-            random.
+        layers: Indices of the teacher's layers to copy, one for each layer of the student. If empty, the
+            student's layers start with random weights.
     """
 
     teacher: str
@@ -45,7 +45,7 @@ def make_student(config: ModelConfig, tokenizer: Tokenizer, source: StartConfig 
     Args:
         config: The shape of the student.
         tokenizer: The student's tokenizer.
-        source: The teacher, and its layers to copy. None: all weights are random.
+        source: Settings that name the teacher and the layers to copy from it. None: all weights are random.
         seed: Seed for the random weights.
 
     Raises:
@@ -76,8 +76,7 @@ def _copy_layers(teacher: Encoder, student: Encoder, source: StartConfig) -> Non
     Args:
         teacher: The encoder to copy from.
         student: The encoder to change.
-        source: The settings, with the numbers of the teacher's layers to copy: one for each layer of the
-            student.
+        source: The settings. They name a layer of the teacher, by its index, for each layer of the student.
 
     Raises:
         InputError: The two encoders differ in shape, or the layer numbers are wrong.
@@ -108,10 +107,11 @@ def _copy_layers(teacher: Encoder, student: Encoder, source: StartConfig) -> Non
 def average_token_vectors(teacher: Encoder, backend: Backend, tokenizer: Tokenizer) -> Tensor:
     """Compute the student's initial token vectors from a teacher's token vectors.
 
-    The teacher's tokenizer splits each of the student's tokens into tokens of the teacher. The mean of their
-    vectors is the initial vector of the student's token. For example, if the teacher splits "walking" into
-    "walk" and "##ing", the student's token for "walking" gets the mean of these two vectors. A token inside a
-    word, such as "ing", gets the vector of "##ing" if the teacher has this token.
+    The teacher's tokenizer splits each of the student's tokens into one or several tokens of the teacher. The
+    mean of the teacher's vectors for these tokens is the initial vector of the student's token. For example,
+    if the teacher splits "walking" into "walk" and "##ing", the student's token for "walking" gets the mean
+    of their two vectors. A token inside a word, such as "ing", gets the vector of "##ing" if the teacher has
+    this token.
 
     Args:
         teacher: The teacher, whose token vectors have width D.

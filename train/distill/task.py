@@ -35,7 +35,7 @@ class DistillBatch:
     Attributes:
         ids: The token ids of each text.
         targets: (N, D) embeddings that the student should learn.
-        cosines: (N, N) cosine between each two texts in a teacher's embeddings, averaged over the teachers.
+        cosines: (N, N) cosine between a teacher's embeddings of each two texts, averaged over all teachers.
     """
 
     ids: list[list[int]]
@@ -82,7 +82,7 @@ class DistillationTask:
 
     @property
     def flops_per_token(self) -> float:
-        """The approximate floating-point operations per training token: six for each weight of the layers."""
+        """Approximate floating-point operations per training token: 6 times the number of layer weights."""
         return 6.0 * sum(p.numel() for p in self.model.layers.parameters())
 
     def format_loss(self, loss: float) -> str:
@@ -133,7 +133,7 @@ class DistillationTask:
             update: Number of the update, from 0.
 
         Returns:
-            (config.groups,) the numbers of the chosen groups, from 0.
+            (config.groups,) indices of the chosen groups among all groups.
         """
         count, size = len(self.starts) - 1, self.config.groups
         places = np.arange(update * size, (update + 1) * size)

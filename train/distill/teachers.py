@@ -239,7 +239,12 @@ def embed_all(teacher: Path, texts: Sequence[str], folder: Path, world: World) -
 
 
 def _shard_folder(folder: Path, start: int) -> Path:
-    """Return the folder of the shard that begins with text number `start`, below the folder of all shards."""
+    """Return the folder of one shard (a file with the embeddings of `SHARD` texts).
+
+    Args:
+        folder: The folder of all shards, which contains the returned folder.
+        start: Index of the shard's first text, a multiple of `SHARD`.
+    """
     return folder / f"{start // SHARD:05}"
 
 
@@ -286,11 +291,11 @@ def identity(folder: Path) -> str:
 
 
 def gather_embeddings(shards: Sequence[np.ndarray], numbers: np.ndarray) -> Tensor:
-    """Collect the embeddings of some texts from the shards of all texts.
+    """Collect a teacher's embeddings of some texts from the shards (arrays) with its embeddings of all texts.
 
     Args:
         shards: The arrays from `embed_all`.
-        numbers: (n,) numbers of the texts, from 0.
+        numbers: (n,) indices of the wanted texts, among all texts.
 
     Returns:
         (n, D) float32 embeddings.

@@ -1,8 +1,8 @@
 """The texts for a distillation, in groups.
 
-A group is a text, a pair of texts, or a text with variants that are made by rules: a rewording, and a
-change of meaning. All texts in a group are used in the same optimizer step, so that the student learns to
-compare them.
+A group is a text, a pair of texts, or a text with variants that rules make from it. The variants are a
+rewording with the same meaning, and a text with a changed meaning. All texts in a group are used in the same
+optimizer step, so that the student learns to compare them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,10 @@ GROUPS, LINES = "groups.jsonl", "texts.txt"
 
 @dataclass(frozen=True, kw_only=True)
 class TextsConfig:
-    """Settings for one source of texts: its files, the texts to use, and the variants to make."""
+    """Settings for one source of texts: its files, which texts to use, and how many variants to make.
+
+    A variant is a text that rules make from a text: a rewording, or a text with another meaning.
+    """
 
     source: str  # file or glob pattern: plain lines, or JSON lines with `fields`
     fields: tuple[str, ...] = ()  # fields of JSON lines with the texts of a group; none: plain lines
@@ -56,15 +59,17 @@ def gather(
 ) -> list[Group]:  # fmt: skip
     """Read, clean and shuffle the groups of texts from all sources, or load the stored result.
 
-    A group is a text, a pair of texts, or a text with variants. The variants are made by rules: a rewording,
-    and a change of meaning.
+    A group is a text, a pair of texts, or a text with variants that rules make from it. The variants are a
+    rewording with the same meaning, and a text with a changed meaning.
 
     Args:
-        sources: The sources. A group is left out if all its texts occurred in earlier groups.
+        sources: Settings for each source. A group is left out if all its texts occurred in earlier groups.
         exclude: Files or glob patterns of evaluation data (rated text pairs). A group is left out if one of
             its texts is in these files.
-        held_out: Pairs of words. The rules for variants must not replace one word of a pair by the other.
-        seed: Seed for the order of the groups, the choice of groups, and the variants.
+        held_out: Pairs of words that are kept for evaluation. The rules must not make a variant by replacing
+            one word of a pair by the other.
+        seed: Seed for the order of the groups, for choosing groups if a source has a limit, and for the
+            variants.
         folder: The folder that stores the result for these arguments, in two files: `groups.jsonl` with a
             group on each line, as a JSON list, and `texts.txt` with one text on each line.
 
@@ -132,7 +137,7 @@ def _all_seen(group: Group, seen: set[bytes]) -> bool:
 def _with_variants(group: Group, words: lexicon.Lexicon, random: np.random.Generator) -> Group:
     """Return a group with variants of its first text: a rewording, and a text with another meaning.
 
-    A variant that the rules cannot make from this text is left out.
+    A variant is left out if the rules cannot make it from this text.
 
     Args:
         group: The texts of the group.
