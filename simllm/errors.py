@@ -12,10 +12,11 @@ class InputError(ValueError):
 def missing_package(package: str | None, extra: str) -> str:
     """Return the message for a package that is not installed, with the command that installs it.
 
-    simllm is on no package index, so the command works in a checkout only.
+    simllm cannot be installed from PyPI. Therefore the command only works in a checkout (a copy of the
+    repository), and the message says so.
 
     Args:
-        package: The name of the package.
-        extra: The extra of simllm that contains the package, such as "eval".
+        package: The name of the package, often taken from `ImportError.name`, which may be None.
+        extra: The optional dependency group of simllm that contains the package, such as "eval".
     """
     return f"{package} is not installed; in a checkout of simllm, run pip install '.[{extra}]'"

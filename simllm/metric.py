@@ -59,11 +59,11 @@ class SimLLM:
             model: The path of the model folder; by default the model that comes with the package.
             pooling: The function that turns the hidden states of a text's tokens into one embedding: `mean`,
                 `cls` or `max`; by default the pooling that the model folder names.
-            similarity: The similarity of two texts. `cosine` and `inverse-euclidean` compare embeddings;
-                `precision`, `recall` and `f1` compare single tokens. By default the similarity that the model
-                folder names.
-            mode: `exact` (a float32 copy of the encoder), `fast` (a bfloat16 copy), or `plain` (the encoder
-                itself, so that its weights may change in training).
+            similarity: The similarity of two texts. `cosine` and `inverse-euclidean` compare the embeddings
+                of the texts. `precision`, `recall` and `f1` match each token with the most similar token of
+                the other text. By default the similarity that the model folder names.
+            mode: `exact` scores with a float32 copy of the encoder, and `fast` with a bfloat16 copy. `plain`
+                makes no copy; if the encoder's weights change in training, the scores change, too.
             on_long: The treatment of a text that is longer than the model's longest input: `truncate` cuts
                 the text, `window` splits it into pieces that the model reads one by one, and `error` raises
                 an error.
@@ -114,10 +114,13 @@ class SimLLM:
     def score(self, candidates: Sequence[Any], references: Sequence[str] | None = None) -> Scores:
         """Score each candidate against the reference at the same index.
 
-        If candidates and references are swapped, the scores stay the same, except that precision becomes
-        recall and the other way round. The score of a pair does not depend on other pairs (within 1e-5), with
-        one exception: `precision`, `recall` and `f1` without given `frequencies` count tokens in all
-        references. If a text is empty after cleaning, the score is 1 if both texts are equal, otherwise 0.
+        The score of a pair does not depend on the other pairs (within 1e-5). The similarities `precision`,
+        `recall` and `f1` are an exception: unless the metric was made with `frequencies`, they weight tokens
+        by their frequency in all references of the call.
+
+        If a candidate and its reference are swapped, the score stays the same, except that precision and
+        recall are exchanged. A pair with a text that is empty after cleaning scores 1 if the two original
+        texts are equal up to white space, otherwise 0.
 
         Args:
             candidates: n texts. Or n `Example` objects, each with a candidate and its reference.

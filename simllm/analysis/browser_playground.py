@@ -92,8 +92,8 @@ def page_folder() -> Path:
 def _unicode_classes() -> dict[str, str]:
     """List the characters that Unicode normalization by the package `tokenizers` changes or removes.
 
-    The playground's web page uses these lists to clean texts in the same way as the package. A browser's own
-    normalization would follow a newer version of Unicode.
+    The playground's web page uses these lists to clean texts in the same way as the package. It does not use
+    the browser's own normalization, which may follow a newer version of Unicode.
 
     Returns:
         A dict with two keys: "decomposed" for the characters that NFKD changes, and "marks" for the accents
@@ -113,7 +113,11 @@ def _unicode_classes() -> dict[str, str]:
 
 
 def _ranges(characters: Iterable[str]) -> str:
-    r"""Format characters, sorted by code point, as JavaScript regex ranges, such as `\u{300}-\u{36f}`."""
+    r"""Format characters as ranges for a JavaScript regular expression, such as `\u{300}-\u{36f}`.
+
+    Args:
+        characters: The characters, in increasing order of their code points.
+    """
     ranges: list[list[int]] = []
     for code in map(ord, characters):
         if ranges and ranges[-1][1] == code - 1:

@@ -28,16 +28,16 @@ SMALLEST_GAIN = 0.2  # a word changes the meaning only if the probability withou
 
 @dataclass(frozen=True)
 class Word:
-    """A word of one text, compared with the words of the other text.
+    """A word of one of two texts (candidate and reference) whose score is explained.
 
     Attributes:
-        text: The word, after cleaning.
+        text: The word, as it is after the cleaning of the text.
         contribution: What the word adds to the score of the two texts.
         match: The most similar word of the other text.
         similarity: Cosine between the word and its match, from -1 to 1.
-        same_without: Probability that the two texts have the same meaning if this word is left out. It is
-            computed twice: without the word alone, and without the word and its match. The larger value
-            is used. None if the model cannot estimate probabilities.
+        same_without: Probability that the two texts have the same meaning if this word is left out. If
+            leaving out both the word and its match gives a higher probability, that one is used. None if the
+            model cannot estimate probabilities.
     """
 
     text: str
@@ -53,9 +53,12 @@ class Explanation:
 
     Attributes:
         score: The score.
-        candidate: The words of the candidate. Their contributions, plus `rest[0]`, sum to the score.
-        reference: The words of the reference. Their contributions, plus `rest[1]`, sum to the score.
-        rest: What the tokens <s> and </s> contribute: first for the candidate, then for the reference.
+        candidate: The words of the candidate. Their contributions and that of the candidate's start and
+            end tokens, `rest[0]`, sum to the score.
+        reference: The words of the reference. Their contributions and that of the reference's start and
+            end tokens, `rest[1]`, sum to the score.
+        rest: Two numbers: the contribution of the tokens <s> and </s> (together) of the candidate, and that
+            of the reference.
         signature: Text that names everything that can change a score.
         same: Probability that the texts have the same meaning; None if the model cannot estimate it.
         changed: Whether the texts have a high score but probably differ in meaning.
@@ -71,14 +74,14 @@ class Explanation:
 
     @property
     def changing_words(self) -> list[str]:
-        """Find the words that change the meaning: without them, the texts more probably mean the same.
+        """Find the words that make the candidate and the reference differ in meaning.
 
-        If some of the words found are in only one of the texts, those that are in both texts are left out.
-        Punctuation is never found.
+        If such a word is left out, the probability that both texts have the same meaning is clearly higher.
+        Punctuation is ignored. Words that are in both texts are returned only if no other words are found.
 
         Returns:
-            Up to two words of the candidate and up to two words of the reference; empty if the model cannot
-            estimate the probability of the same meaning.
+            Up to two words of the candidate and up to two words of the reference; empty if no word is found,
+            or if the model cannot estimate the probability.
         """
         if self.same is None:
             return []
@@ -158,16 +161,16 @@ def explain_pairs(metric: SimLLM, pairs: Sequence[tuple[str, str]]) -> list[Expl
 def _contributions(
     whole: list[Values], spelled: list[list[tuple[str, slice]]]
 ) -> tuple[float, tuple[list[Word], list[Word]], tuple[float, float]]:
-    """Split the score of one pair into the contributions of the words.
+    """Split the score of a candidate and its reference into the contributions of their words.
 
     Args:
         whole: For each of the two texts, (L, D) hidden states of its L tokens, <s> and </s> included.
-        spelled: For each of the two texts, its words. Each word has its text, and the slice of the L - 2
-            tokens between <s> and </s> that form the word.
+        spelled: For each of the two texts, a list of its words. A word is a pair: its spelling, and the
+            slice of its tokens. The slice counts from the first token after <s>.
 
     Returns:
-        The score. The words of the candidate and those of the reference, with their contributions. The sum
-        of the contributions of <s> and </s>, for the candidate and for the reference.
+        Three values: the score; the words of the candidate and those of the reference, with their
+        contributions; and, for each of the two texts, the contribution of its <s> and </s> together.
     """
     means = [states.mean(0) for states in whole]
     scale = np.linalg.norm(means[0]) * np.linalg.norm(means[1])
@@ -197,15 +200,16 @@ def _contributions(
 def _with_probabilities(metric: SimLLM, explanations: Sequence[Explanation]) -> list[Explanation]:
     """Fill in the attribute `same_without` of each word in the explanations.
 
-    For each word, two probabilities of the same meaning are computed: without the word, and without the
-    word and its match in the other text. The larger one is used.
+    This attribute is the probability that the two texts have the same meaning if the word is left out. A
+    second probability is computed without the word and its match in the other text. The larger probability
+    is used.
 
     Args:
         metric: The metric, with a model that can estimate the probability.
-        explanations: The explanations without these probabilities.
+        explanations: The explanations of pairs of texts, in which this attribute is still missing.
 
     Returns:
-        Copies of the explanations with these probabilities.
+        Copies of the explanations with the attribute.
     """
     pairs = [pair for explanation in explanations for pair in _pairs_without_words(explanation)]
     same = metric.score([a for a, _ in pairs], [b for _, b in pairs]).on("same").reshape(-1, 2).max(1)
@@ -221,9 +225,10 @@ def _with_probabilities(metric: SimLLM, explanations: Sequence[Explanation]) -> 
 
 
 def _pairs_without_words(explanation: Explanation) -> list[tuple[str, str]]:
-    """Make two pairs of texts for each word of an explanation, in which the word is left out.
+    """Leave out each word of the two explained texts in turn, to measure how much the word matters.
 
-    The first pair lacks only the word. The second pair also lacks the word's match in the other text.
+    Each word gives two pairs of texts. In the first pair, only the word is left out. In the second pair, the
+    word's match (the most similar word of the other text) is left out too.
 
     Returns:
         The pairs for the words of the candidate, then those for the words of the reference. In each pair, the

@@ -1,4 +1,7 @@
-"""New names for variables and functions in code: words of the old name are replaced by similar words."""
+"""Proposals of new names for functions, parameters and variables, to rename them in code.
+
+A new name is the old name with one word, or all words, replaced by similar words.
+"""
 
 from __future__ import annotations
 
@@ -29,9 +32,10 @@ def nearest_names(metric: SimLLM) -> Namer:
     embeddings = _normalized(metric.embed(words))
 
     def nearest(word: str) -> list[str]:
-        """Return up to 5 words whose embeddings are most similar to that of a word.
+        """Return up to 5 similar words that can replace a word.
 
-        Other forms of the word, such as its plural, are left out.
+        They are chosen from simllm's lists of synonyms: the words whose embeddings have the largest cosine
+        with the word's embedding. The word itself and its other forms, such as its plural, are left out.
         """
         order = np.argsort(-(embeddings @ _normalized(metric.embed([word]))[0]), kind="stable")
         others = (words[int(number)] for number in order[: 4 * _MOST])

@@ -33,7 +33,7 @@ class RayScoring:
     def __call__(
         self, settings: ShardSettings, shards: Sequence[Shard]
     ) -> Iterator[tuple[Shard, dict[str, Any]]]:
-        """Score shards, and write a table of scores for each: a shard is an input file of text pairs.
+        """Score shards (input files of text pairs), and write a table of scores for each shard.
 
         If the cluster loses a machine, actors (worker processes) on other machines score that machine's
         shards.
@@ -43,10 +43,11 @@ class RayScoring:
             shards: The input files, and the paths of their tables.
 
         Yields:
-            Each shard when its table is complete, with the table's summary (mean score and so on).
+            Each shard as soon as its table is complete, with the table's summary (mean score and so on).
 
         Raises:
-            InputError: Ray is not installed, the cluster is missing or lost, or an input file is wrong.
+            InputError: Ray is not installed, the cluster cannot be reached or is lost, or an input file is
+                wrong.
         """
         if not shards:
             return
@@ -57,7 +58,18 @@ class RayScoring:
     def _score(
         self, ray: Any, settings: ShardSettings, shards: Sequence[Shard]
     ) -> Iterator[tuple[Shard, dict[str, Any]]]:
-        """Give the next shard to each free actor (worker process); yield finished shards with summaries."""
+        """Score shards (input files) on the actors (worker processes) of a connected Ray cluster.
+
+        An actor scores one shard at a time. It gets the next shard when it is free.
+
+        Args:
+            ray: The module `ray`, connected to the cluster.
+            settings: The settings for reading, scoring and writing the text pairs.
+            shards: The input files, and the paths of their tables.
+
+        Yields:
+            Each finished shard, with the summary of its table.
+        """
         total = int(ray.cluster_resources().get("CPU", 1))
         actor = ray.remote(num_cpus=_CPUS)(ShardScorer)
         count = min(len(shards), self.actors or max(1, total // _CPUS))

@@ -96,9 +96,10 @@ def _largest_contribution(explanation: Explanation) -> float:
 
 
 def _note(explanation: Explanation) -> str:
-    """Return the note "meaning may have changed", with the words that probably changed it.
+    """Return the note "meaning may have changed", if the two explained texts probably differ in meaning.
 
-    The note is an empty string if `explanation.changed` is false.
+    The note names the words that probably cause the difference, if there are any. It is an empty string if
+    `explanation.changed` is false.
     """
     words = ", ".join(explanation.changing_words)
     return f"  {CHANGED}{': ' if words else ''}{words}" if explanation.changed else ""

@@ -56,11 +56,11 @@ def add_code_options(command: argparse.ArgumentParser) -> None:
 
 
 def with_code_options(names: Iterable[str], options: argparse.Namespace) -> list[str]:
-    """Append the values of two options to the names of metrics, such as "rpsr=5000".
+    """Add arguments to the names of metrics for code, as the options of the command line demand.
 
-    Some metrics for code have an argument, which stands after "=" in the name. The option `--as-published`
-    turns "lemod" into "lemod=as-published", and `--largest-tree 5000` turns "rpsr" into "rpsr=5000". Names
-    that already have an argument, and names of other metrics, stay unchanged.
+    In the name of a metric, an argument stands after "=". The option `--as-published` turns the name "lemod"
+    into "lemod=as-published". The option `--largest-tree 5000` turns "rpsr" into "rpsr=5000". Names that
+    already have an argument, and names of other metrics, stay unchanged.
 
     Args:
         names: The names of the metrics.
@@ -150,9 +150,9 @@ def require_repair_extra() -> contextlib.AbstractContextManager[None]:
 
 @contextlib.contextmanager
 def _require_extra(extra: str) -> Iterator[None]:
-    """Raise InputError if an import inside a `with` block fails, with advice on installing an extra.
+    """Make a context manager that raises InputError if an import in its `with` block fails.
 
-    An extra is a set of optional packages of simllm.
+    The error advises to install an extra, which is a set of optional packages of simllm.
 
     Args:
         extra: The name of the extra, such as "eval".

@@ -102,16 +102,16 @@ def read_groups(options: argparse.Namespace) -> Groups:
 
 
 def _group_names(values: Sequence[Any]) -> list[str]:
-    """Convert the values of a JSON field into names of groups of text pairs.
+    """Group text pairs by the values of a JSON field, and return the name of each pair's group.
 
-    The name of a group is the value as text. If all values are whole numbers, and more than 12 of them are
-    distinct, the name is a range such as "4 to 6".
+    Pairs with equal values form a group, and the value as text is the group's name. If all values are whole
+    numbers, and more than 12 of them are distinct, each group is a range of values instead, such as "4 to 6".
 
     Args:
-        values: The value of each pair.
+        values: The field's value for each pair.
 
     Returns:
-        The name of the group of each pair.
+        The name of each pair's group, in the order of the pairs.
     """
     from simllm.analysis.run_report.group_means import number_ranges
 
@@ -122,7 +122,9 @@ def _group_names(values: Sequence[Any]) -> list[str]:
 
 
 def columns_of(scores: Mapping[str, Scores]) -> dict[str, Any]:
-    """Convert scores of the learned metric into keyword arguments of `ScoredRun`, the content of a report.
+    """Return the keyword arguments of the class `ScoredRun` that come from scores of the learned metric.
+
+    `ScoredRun` holds the content of an HTML report about scored text pairs.
 
     Args:
         scores: A dict from the name of each column of the report (a system or metric) to its scores.
@@ -130,12 +132,13 @@ def columns_of(scores: Mapping[str, Scores]) -> dict[str, Any]:
     Returns:
         A dict with these keyword arguments:
 
-        - `same`: a dict from the name of a column to the probabilities that both texts of a pair have the
+        - `same`: a dict from the name of a column to the probability, for each pair, that both texts have the
           same meaning. Columns without such probabilities are left out.
-        - `changed`: a dict with the same keys, which tells for each pair whether its meaning may differ.
-        - `truncated`: the number of truncated texts.
+        - `changed`: a dict with the same keys. Each value tells for each pair whether its two texts are
+          similar, but probably differ in meaning.
+        - `truncated`: the number of texts that were truncated to the model's longest input.
         - `signature`: a text that names everything that can change a score.
-        - `calibration`: the map from scores to percentiles and human ratings.
+        - `calibration`: the map that converts scores to percentiles and human ratings.
 
         The last three values are taken from the first entry of `scores`.
     """
@@ -155,19 +158,20 @@ def write(
     metrics: Mapping[str, SimLLM],
     comparison: Comparison | None = None,
 ) -> None:
-    """Write the report, and print its path to standard error.
+    """Write the HTML report about scored text pairs, and print its path to standard error.
 
     Args:
         options: The parsed options; `report` and `quiet` are read.
         run: The scored pairs, which the report shows.
-        metrics: A dict from the names of columns of scores to the learned metrics that computed them. For
-            these columns, the report names words that changed the meaning of a pair, and finds long texts.
-        comparison: The comparison of the systems; None for a single system.
+        metrics: A dict from the name of a column of scores to the learned metric that computed the column.
+            With these metrics, the report marks texts longer than a model's longest input. For some pairs, it
+            also names the words because of which the two texts differ in meaning.
+        comparison: The comparison of several systems that produced candidates; None for a single system.
 
     Raises:
         InputError: The input file was changed while it was read, so that the number of values for
             `--group-by` differs from the number of pairs. Or another program has written the report's file
-            since `check`.
+            since the function `check` was called.
     """
     from simllm.analysis.run_report import render_report
 

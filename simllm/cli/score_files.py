@@ -106,13 +106,14 @@ def run(options: argparse.Namespace, sources: list[Path]) -> None:
 
 
 def _table(scored: dict[str, Any]) -> tables.Table:
-    """Make a table with the number of pairs and the mean score of each file.
+    """Make a table of the scored files: a row for each file, with its number of pairs and its mean score.
 
     The summary of the table has the number of all pairs, their mean score, and the signatures of the scores.
     A signature is a text that names everything that can change a score, such as the version of the metric.
 
     Args:
-        scored: A dict from the name of each written table to the summary of that table.
+        scored: A dict from the name of each output file to a dict with the facts about this file: the number
+            of its pairs, their mean score, and the signature.
     """
     rows = [[name, row["pairs"], row["mean"]] for name, row in scored.items()]
     pairs = sum(count for _, count, _ in rows)

@@ -25,13 +25,13 @@ _LEARNED_ONLY |= {"measure": "similarity", "resume": False}
 
 @dataclass(frozen=True)
 class _Read:
-    """The text pairs to score, in two forms, and facts about the pairs.
+    """The text pairs that were read from the input, in two forms, and facts about the pairs.
 
     Attributes:
         rows: The pairs with ids, for the rows of the output table.
         examples: The same pairs, as input of metrics.
-        facts: Facts for the summary of the output table. If candidates are code from replies of a language
-            model, this is the number of replies in which no code was found. Otherwise, it is empty.
+        facts: Facts for the summary of the output table, by name. If a language model wrote the candidates,
+            the dict has the number of its replies in which no code was found. Otherwise, the dict is empty.
     """
 
     rows: list[PairWithId]
@@ -149,7 +149,7 @@ def _load(name: str, options: argparse.Namespace) -> Metric:
 
 
 def _read(options: argparse.Namespace, source: PairSource, chosen: Sequence[str]) -> _Read:
-    """Read all text pairs, and further fields of the input if a chosen metric needs them.
+    """Read all text pairs from the input, and further fields if a chosen metric needs them.
 
     Metrics for code need the programming language. Metrics for edits of code also need the code before the
     edit.
@@ -160,7 +160,8 @@ def _read(options: argparse.Namespace, source: PairSource, chosen: Sequence[str]
         chosen: The names of the metrics.
 
     Raises:
-        InputError: An option does not fit the metrics, or a field is missing.
+        InputError: A metric for code is chosen without `--jsonl`, or `--language` is given without such a
+            metric. Or a field is missing in the input.
     """
     from simllm.metrics import registry
     from simllm.metrics.protocol import Example

@@ -1,4 +1,7 @@
-"""`simllm split`: split items into training, validation and test data, or into folds."""
+"""`simllm split`: split the rows of a table into training, validation and test data, or into folds.
+
+Folds are the parts of the data in cross-validation.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +50,11 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Run `simllm split` with the parsed options: write the items with a new column, `split` or `fold`."""
+    """Run `simllm split` with the parsed options: write the rows with a new column, `split` or `fold`.
+
+    The column `split` has the values "train", "validation" and "test". The column `fold` has the number of
+    the fold of cross-validation in which a row is tested.
+    """
     files.check_output(options.output, [options.items], options.overwrite)
     if options.method != "holdout" and (options.test is not None or options.validation is not None):
         raise InputError(f"--test and --validation go with --method holdout, not {options.method}")

@@ -1,4 +1,4 @@
-"""The folders and small files of untrusted git repositories, read without git."""
+"""The folders of untrusted git repositories, and small files such as `packed-refs`, read without git."""
 
 from __future__ import annotations
 

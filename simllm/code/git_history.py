@@ -53,7 +53,7 @@ class FileVersions:
 def file_changes(
     repository: Repository, suffixes: Iterable[str], renames: bool = True
 ) -> Iterator[FileChange]:
-    """Yield the changes of files by each commit of a repository, from the first commit to HEAD.
+    """Yield the files that each commit of a repository changes, from the first commit to HEAD.
 
     Only files that exist before and after the commit are included. The history follows first parents: a merge
     counts as one commit, with all changes of the merged branch. Links and submodules are left out.
@@ -62,8 +62,8 @@ def file_changes(
         repository: The open repository.
         suffixes: The ends of the paths to include, such as ".py".
         renames: Whether to include files that were renamed and changed in the same commit. To find renames,
-            git reads the contents of files. Therefore it fails if contents are missing in the repository, as
-            in a partial clone.
+            git reads the contents of files. Therefore, git fails if contents are missing in the repository,
+            as in a partial clone.
 
     Raises:
         InputError: Git fails, or a commit changes more than `MOST_FILES` files.
@@ -118,10 +118,11 @@ def file_versions(
     largest: int,
     renames: bool = True,
 ) -> Iterator[FileVersions]:
-    """Yield the contents of each changed file before and after each commit, from the first commit to HEAD.
+    """Yield the contents of the files that each commit changes, before and after the commit.
 
-    The changes are those that `file_changes` yields. Files whose content is missing in the repository are
-    left out.
+    The commits are in order, from the first commit to HEAD. A merge counts as one commit, with all changes of
+    the merged branch. Only files that exist before and after the commit are included. Files are left out if
+    they were empty before, or if their content is missing in the repository.
 
     Args:
         repository: The open repository.

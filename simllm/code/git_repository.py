@@ -76,10 +76,12 @@ class Repository:
     """
 
     def __init__(self, location: RepositoryPaths, objects: Path, scratch: Path) -> None:
-        """Make an empty repository in which git can run safely.
+        """Make an empty repository, in which git runs to read the objects of the untrusted repository.
+
+        In the untrusted repository itself, git would obey the configuration, which can run commands.
 
         Args:
-            location: The folders of the untrusted repository, which is read.
+            location: The folders of the untrusted repository.
             objects: The folder with the git objects of the untrusted repository.
             scratch: An empty folder, in which the empty repository is made.
         """
@@ -220,7 +222,7 @@ class Repository:
 
     @contextmanager
     def git(self, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
-        """Run git in a `with` statement, which waits at its end until git has ended.
+        """Start git for a `with` block, and wait at the end of the block until git has ended.
 
         Args:
             *arguments: The arguments of git.

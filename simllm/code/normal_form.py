@@ -2,7 +2,8 @@
 
 Two texts that differ only in these respects have equal normal forms. There are two ways to compute normal
 forms. If all given texts are valid Python, Python's module `ast` prints each text. All other code is split
-into tokens (the leaves of its tree-sitter tree), which are joined by single spaces.
+into tokens: the leaves of its tree-sitter tree, and whole literals such as strings. The tokens of a line are
+joined by single spaces.
 """
 
 from __future__ import annotations
@@ -99,9 +100,11 @@ def _is_ignored(statement: ast.stmt) -> bool:
 
 @lru_cache(_CACHED)
 def _token_lines(text: str, language: str) -> tuple[str, ...]:
-    """Return the lines of the normal form of code, with single spaces between the tokens of a line.
+    """Return the normal form of code as lines, with single spaces between the tokens of a line.
 
-    Tokens are the leaves of the syntax tree, and whole literals such as strings.
+    The normal form leaves out comments, docstrings and imports. Tokens are the leaves of the syntax tree, and
+    whole literals such as strings. In languages with braces, the lines are broken at braces, semicolons and
+    statements. In other languages, the lines are those of the given code. Only lines of Python are indented.
     """
     code = _dedent(text).encode(errors="replace")
     root = find_language(language).parse(code)
@@ -121,7 +124,7 @@ def _indent(line: bytes) -> bytes:
 
 
 class _Kind(NamedTuple):
-    """Properties of all syntax nodes of a type.
+    """Kind of a tree-sitter node type: properties that all nodes of this type have.
 
     Attributes:
         is_ignored: Whether the nodes are comments or imports, which the normal form leaves out.

@@ -147,9 +147,9 @@ def _outermost_definitions(root: Node) -> Iterator[Node]:
 def _longest_parsed_run(text: str, rules: Language) -> str:
     """Return the longest run of consecutive lines that parses without a syntax error.
 
-    All runs except the whole text are tried, from the longest to the shortest. If several runs of the same
-    length parse, the first one is returned. To limit the time, the search stops after `_MOST_PARSED`
-    characters have been parsed.
+    The length of a run is its number of lines. Long runs are tried before short ones, and runs of the same
+    length from top to bottom. The whole text is not tried, because the caller knows that it does not parse.
+    To limit the time, the search stops after `_MOST_PARSED` characters have been parsed.
 
     Returns:
         The lines, joined by line feeds; "" if no run parses or if the search stopped before it found a run.

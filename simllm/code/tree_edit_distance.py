@@ -1,10 +1,12 @@
 """Tree edit distance: the smallest number of node edits that turn one tree into another.
 
-An edit inserts, deletes or relabels a node. The algorithm of Zhang and Shasha (1989) computes the distances
-between all pairs of subtrees, small ones first. For that, it compares forests. A forest consists of the first
-nodes of a subtree in postorder, and the edges between them. A *keyroot* is the root of a tree, or a node with
-a sibling to its left. For each pair of keyroots, one from each tree, the algorithm fills a table of distances
-between forests.
+An edit inserts, deletes or relabels a node. The algorithm of Zhang and Shasha (1989) computes the distance
+between each subtree of the first tree and each subtree of the second tree. The distance of two subtrees is
+computed from distances between *forests*. A forest is made from a subtree: its first k nodes in postorder,
+for any k, and the edges between these nodes. A *keyroot* is the root of a tree, or a node with a sibling to
+its left. For each pair of keyroots, one from each tree, the algorithm fills a table with the distances
+between the forests of both keyroots' subtrees. Pairs of small subtrees come before the pairs of larger
+subtrees that contain them.
 
 This implementation handles one keyroot of the first tree together with many keyroots of the second tree.
 Their tables stand side by side, so that numpy can work on long rows.
@@ -71,15 +73,17 @@ class _Columns:
 
     Attributes:
         nodes: The node of each column; 0 for the first column of a segment.
-        before: For each column, the index of the column whose forest remains if the subtree of this column's
-            node is removed from this column's forest.
+        before: For each column, the index of another column. The forest of that column is what remains of
+            this column's forest without the subtree of this column's node. The first column of a segment
+            has its own index.
         is_first: Whether each column is the first of its segment.
         on_path: Whether each column's node has the same leftmost leaf as the keyroot. If so, the forest of
             the column is a single tree.
         insertions: The number of nodes in each column's forest.
-        offset: A number for each column, equal for all columns of a segment. From one segment to the next,
-            the number falls by more than any distance. Therefore `running_minimum` does not carry values into
-            the next segment.
+        offset: A number for each column, which `running_minimum` adds to the distances in this column before
+            it takes minima from left to right, and then subtracts again. All columns of a segment have the
+            same number, and each segment has a much lower number than the segment before it. Therefore no
+            minimum comes from another segment.
         levels: Slices of columns, in the order in which their distances must be computed. The segments in a
             slice need only the results of earlier slices.
     """
@@ -93,32 +97,36 @@ class _Columns:
     levels: list[slice]
 
     def running_minimum(self, row: Ints, part: slice) -> Ints:
-        """Lower distances in a row, so that none exceeds the distance in the previous column plus 1.
+        """Limit each distance in a row of the table to the distance in the column to its left plus 1.
 
-        Each column stands for a forest. The columns form segments, one for each of several subtrees. Within a
-        segment, the forest of a column has one node more than the forest of the previous column. An edit can
-        insert this node at a cost of 1. Distances of different segments do not affect each other.
+        The columns form segments, one for each of several subtrees of the second tree. Each column stands for
+        a forest. Within a segment, a forest has one node more than the forest to its left. The insertion of
+        this node costs 1, hence the limit. The first column of a segment has no limit.
 
         Args:
-            row: The distances in one row of the table, in the columns `part`.
+            row: Distances in one row of the table, for the columns in `part`.
             part: A slice of columns, which consists of whole segments.
 
         Returns:
-            The lowered distances.
+            The distances, from left to right; those above the limit are lowered to it.
         """
         shifted = row - self.insertions[part] + self.offset[part]
         return np.minimum.accumulate(shifted) + self.insertions[part] - self.offset[part]
 
 
 def _columns(tree: OrderedTree, widest: int, largest: int) -> Iterator[_Columns]:
-    """Yield the columns of tables of forest distances, with a limited number of columns in each table.
+    """Divide the columns for all keyroots of the second tree among several tables of distances.
 
-    Each keyroot of the tree (its root, or a node with a sibling to its left) has columns in one table.
+    A keyroot is the root of the tree, or a node with a sibling to its left. All columns of a keyroot are in
+    the same table: one for each node of its subtree, and one for the empty forest.
 
     Args:
         tree: The second of the two trees whose distance is computed.
         widest: The largest number of columns in a table. A keyroot with more columns gets its own table.
-        largest: A number that no distance exceeds.
+        largest: An upper limit of the distances, from which `_Columns.offset` is computed.
+
+    Yields:
+        The columns of each table.
     """
     leftmost, levels = _leftmost(tree), _levels(tree)
     part: list[int] = []
@@ -152,14 +160,17 @@ def _levels(tree: OrderedTree) -> dict[int, int]:
 
 
 def _make_columns(roots: list[int], leftmost: list[int], levels: dict[int, int], largest: int) -> _Columns:
-    """Make the columns of a table of forest distances for some keyroots of the second tree.
+    """Make the columns of one table of distances, for some keyroots of the second tree.
+
+    A keyroot is the root of the tree, or a node with a sibling to its left. It gets a column for the empty
+    forest, and a column for each node of its subtree.
 
     Args:
-        roots: The keyroots (the root of the tree, or nodes with a sibling to their left), sorted by level.
-        leftmost: For each node, the number of the leftmost leaf of its subtree.
+        roots: The keyroots, sorted by level.
+        leftmost: For each node of the second tree, the number of the leftmost leaf of its subtree.
         levels: A dict from each keyroot to its level, from `_levels`. Keyroots of low levels are processed
             first.
-        largest: A number that no distance exceeds.
+        largest: An upper limit of the distances, from which `_Columns.offset` is computed.
     """
     nodes: list[int] = []
     before: list[int] = []
@@ -210,11 +221,12 @@ def _fill(
     labels_b: Ints,
     largest: int,
 ) -> None:
-    """Compute distances between subtrees, for one keyroot of the first and several of the second tree.
+    """Compute edit distances between subtrees, for a keyroot of the first and keyroots of the second tree.
 
     A keyroot is the root of a tree, or a node with a sibling to its left. The function fills a table of
-    distances between forests. Some of these forests are single trees: the subtrees of nodes that have the
-    same leftmost leaf as their keyroot. Their distances are stored in `distances`.
+    distances between forests, which are parts of the keyroots' subtrees. Some forests are whole subtrees:
+    those of nodes with the same leftmost leaf as the keyroot. The function stores the distances between two
+    whole subtrees in `distances`.
 
     Args:
         distances: (n, m) distances between the subtrees of the n nodes of the first tree and the m nodes of
@@ -224,7 +236,7 @@ def _fill(
         root: The keyroot of the first tree.
         labels_a: (n,) labels of the first tree, as numbers.
         labels_b: (m,) labels of the second tree, as numbers.
-        largest: A number that no distance exceeds.
+        largest: An upper limit of the distances. Twice this number marks edits that are impossible.
     """
     leaf = leftmost[root]
     table = np.empty((root - leaf + 2, len(columns.nodes)), np.int64)

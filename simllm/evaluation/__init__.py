@@ -1,5 +1,6 @@
-"""Evaluation of metrics, of classifiers, and of tools that edit or read code.
+"""Evaluation of text similarity metrics, of classifiers, and of tools that edit or read code.
 
-Metrics are evaluated by their correlation with human ratings, by a contrast set, and by their robustness to
-edits of a text.
+Metrics are evaluated in three ways. Their scores are correlated with human ratings. A contrast set tests
+whether a metric scores a rewording higher than a text with another meaning. A test of robustness edits
+summaries: the score should fall little if an edit keeps the meaning, and much if it changes the meaning.
 """

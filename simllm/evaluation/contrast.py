@@ -123,16 +123,20 @@ def deciding_word_pairs(file: Path = CONTRAST_SET) -> set[tuple[str, str]]:
     """Collect the pairs of words in which texts of the contrast set differ from their references.
 
     The contrast set has triples: a reference, a rewording, and a text with another meaning (the change). For
-    "returns the minimum" and "returns the maximum", the pair is ("minimum", "maximum"). These pairs decide
-    which text a metric should prefer. For a test with unseen words, the training data must not contain these
-    pairs.
+    the reference "returns the minimum" and the change "returns the maximum", the pair is ("minimum",
+    "maximum"). Such pairs decide whether a text keeps the meaning of the reference. A test with unseen words
+    needs training data without these pairs.
+
+    The reference is compared word by word with the change. In triples whose `form` is "balanced", the
+    reference is also compared with the rewording; in other triples, the rewording is a completely different
+    sentence. Texts that differ from the reference in the number of words are left out.
 
     Args:
         file: A JSON-lines file with triples (see `load`).
 
     Returns:
-        Pairs of a word from a reference and the word at the same position in the change. From triples of the
-        form "balanced", also pairs of a word from a reference and the word at this position in the rewording.
+        Pairs of a word of the reference, which the other text lacks, and the word at the same position in the
+        other text, which the reference lacks.
     """
     triples = load(file)
     pairs = set()

@@ -161,7 +161,13 @@ def _choose_folds(
 
 
 def _strata(rows: DataFrame, plan: SplitPlan) -> Series | None:
-    """Join the values of each item in the columns `plan.stratify` to one text; None without such columns."""
+    """Return the stratum of each item: the values by which the split is stratified, joined to one text.
+
+    Items with the same values in all columns `plan.stratify` are in the same stratum.
+
+    Returns:
+        (n,) strata, one for each row; None if `plan.stratify` names no column.
+    """
     if not plan.stratify:
         return None
     return rows[list(plan.stratify)].astype(str).agg("\x1f".join, axis=1)

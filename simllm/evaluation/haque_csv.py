@@ -2,8 +2,8 @@
 
 The study is "Semantic similarity metrics for evaluating source code summarization", 2022. Each row has one
 rating. Its columns are the function, the rater, two summaries of the function, the similarity of the two
-summaries from 1 to 4, and the values of many metrics. The column `source` tells which summary is the
-reference: `text` or `text.1`.
+summaries from 1 to 4, and the values of many metrics. The two summaries are in the columns `text` and
+`text.1`. The column `source` tells which of these columns has the reference; the other has the candidate.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ _NOT_METRICS = {"", "Unnamed: 0", "accurate", "adequate", "concise", "bleu_cat",
 
 
 def read_rows(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Read the table, and merge all ratings of a function into one pair of texts with its ratings.
+    """Read the table of Haque et al., which has a row for each rating, and collect the ratings by function.
 
-    Placeholders such as `<UNK>` are removed from the candidates. The authors do the same before they
-    compute metrics.
+    A function has one pair of texts (candidate and reference), which several people rated. Placeholders such
+    as `<UNK>` are removed from the candidates. The authors do the same before they compute metrics.
 
     Args:
         file: The CSV file.
 
     Yields:
-        For each function: the place where it first occurs in the file, such as "FILE, line 3", and the pair
-        with its ratings as a dict. The dict's keys are described in `simllm.evaluation.ratings`.
+        For each function: the place where it first occurs in the file, such as "FILE, line 3"; and a dict
+        with the pair and all its ratings. The dict's keys are described in `simllm.evaluation.ratings`.
 
     Raises:
         InputError: The file is not the table of Haque et al.

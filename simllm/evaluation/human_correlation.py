@@ -48,9 +48,10 @@ class MetricCorrelation:
 
 @dataclass(frozen=True)
 class SystemCorrelation:
-    """The correlation of k systems' mean scores, by one metric, with the systems' mean human ratings.
+    """The correlation between a metric's scores and human ratings over k systems that write texts.
 
-    A system writes texts, such as summaries, which are scored and rated.
+    The metric scores the texts of each system, and people rate these texts. The mean score of each system is
+    correlated with its mean rating.
 
     Attributes:
         metric: The name of the metric.
@@ -178,15 +179,18 @@ def correlate_systems(
 def _score_by_all(
     rated: Ratings, metrics: Sequence[Metric], missing: dict[str, str]
 ) -> Iterator[tuple[Metric, Floats]]:
-    """Score n rated pairs by several metrics, and negate the scores of metrics for which lower is better.
+    """Score n rated pairs by several metrics; higher scores are always better.
+
+    The scores of metrics for which lower is better are negated.
 
     Args:
         rated: The n rated pairs, with texts that are not yet cleaned (see `clean_ratings`).
         metrics: The metrics.
-        missing: A dict to which unavailable metrics are added: their names and the reasons.
+        missing: A dict to which this function adds each metric that cannot score the pairs: its name and the
+            reason.
 
     Yields:
-        Each available metric and its (n,) scores; NaN for a pair without a score.
+        Each metric that can score the pairs, with its (n,) scores; NaN for a pair without a score.
     """
     for metric in metrics:
         try:
@@ -198,7 +202,11 @@ def _score_by_all(
 
 
 def clean_ratings(rated: Ratings) -> Ratings:
-    """Clean the texts of rated pairs, so that case, markup and spacing do not affect any metric."""
+    """Clean the texts of rated pairs, so that case, markup and spacing do not affect any metric.
+
+    Comment marks are removed, the texts are converted to lower-case ASCII, and spaces are put around
+    punctuation.
+    """
     references, candidates = (
         [clean(text) for text in texts] for texts in (rated.references, rated.candidates)
     )
@@ -206,21 +214,22 @@ def clean_ratings(rated: Ratings) -> Ratings:
 
 
 def score_rated_pairs(metric: Metric, rated: Ratings) -> Floats:
-    """Score n pairs of texts by a metric.
+    """Score n pairs of candidate and reference by a metric.
 
-    Texts are cleaned first (see `clean_ratings`), except for metrics for code. For a
-    `ColumnMetric`, the scores are read from a column in the file of ratings.
+    A metric for texts scores the cleaned texts (see `clean_ratings`). A metric for code scores the texts as
+    they are. The scores of a `ColumnMetric` are not computed, but read from a column of the file of ratings.
 
     Args:
         metric: The metric.
         rated: n pairs of candidate and reference, with human ratings.
 
     Returns:
-        (n,) scores. They are finite, except that a metric for code may give NaN to a pair.
+        (n,) scores. A metric for code may give NaN to a pair; all other scores are finite.
 
     Raises:
-        UnavailableError: The column of a `ColumnMetric` is missing or incomplete, a score is not finite, all
-            scores are equal, or a metric for code lacks what it needs (see `_score_code`).
+        UnavailableError: The metric cannot score the pairs: the column of a `ColumnMetric` is missing or
+            incomplete, or pairs lack the language or source that a metric for code needs. Or the scores
+            are useless: a score is not finite, all scores are equal, or there are fewer than three scores.
     """
     if isinstance(metric, ColumnMetric):
         scores = rated.columns.get(metric.column, np.array([np.nan]))

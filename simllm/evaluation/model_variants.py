@@ -148,9 +148,9 @@ def load_checkpoints(folder: Path) -> list[TrainedModel]:
     """Load the checkpoints of a training run, and an untrained model of the same shape.
 
     Args:
-        folder: A folder that contains one model folder for each checkpoint. The number of updates (training
-            steps) is read from the model's provenance (the record of its training), or else from the digits
-            at the end of the folder's name.
+        folder: A folder that contains one model folder for each checkpoint. A checkpoint's number of updates
+            (training steps) is read from its provenance (the record of its training). If the number is not
+            there, it is read from the digits at the end of the name of the checkpoint's folder.
 
     Returns:
         The untrained model, and then the checkpoints, sorted by their number of updates.
@@ -170,6 +170,9 @@ def _load_trained(folder: Path) -> TrainedModel:
 
     The number is read from the model's provenance (the record of its training), or else from the digits at
     the end of the folder's name.
+
+    Args:
+        folder: The model folder of the checkpoint.
 
     Raises:
         InputError: The number is in neither of these places.

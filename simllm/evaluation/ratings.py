@@ -7,11 +7,11 @@ reference, candidate   the two texts
 candidate_clean        if given, a text that is used in place of `candidate`
 ratings                numbers, higher is more similar: a list with one per rater, or {"rater": number, …}
 raters                 names of the raters, if `ratings` is a list (default: their positions)
-rating                 the only rating, or the mean of `ratings` (may be rounded to one decimal)
-passed                 in place of a rating: true or 1 if the candidate (code) passed its tests
-source                 the code before the change, for metrics of code edits
+rating                 a rating, or the mean of `ratings` if both are given (may be rounded to one decimal)
+passed                 in place of a rating, if the candidate is code: true or 1 if it passed its tests
+source                 the code before it was edited, for metrics of code edits
 language, system       the language of the code, and the system that wrote the candidate
-metrics                {"name": number, …} scores by other metrics
+metrics                scores that other metrics gave to the pair: {"name of the metric": number, …}
 
 The table that Haque et al. published (`.csv`) can be read, too.
 """
@@ -70,7 +70,11 @@ class Ratings:
     sources: list[str] = field(default_factory=list)
 
     def examples(self) -> list[Example]:
-        """Return the pairs as examples for metrics, with their language and source."""
+        """Convert the pairs to n objects of the class `Example`, which metrics take as input.
+
+        An example has the candidate and the reference of a pair. It also has the programming language, and
+        the code before it was edited; these are None if the file lacks them.
+        """
         nothing: list[str | None] = [None] * len(self.candidates)
         languages, sources = self.groups.get("language") or nothing, self.sources or nothing
         return list(map(Example, self.candidates, self.references, sources, languages))
@@ -109,9 +113,12 @@ def load(file: Path, fields: Sequence[str] = ()) -> Ratings:
 
 
 def _fields(row: dict[str, Any]) -> tuple[str, str, str]:
-    """Return the keys of the reference, the candidate and the rating in a JSON row.
+    """Find out under which keys a JSON row has the reference, the candidate and the rating.
 
-    An example is ("reference", "candidate", "rating").
+    Rows may use different keys; for example, the rating is under "rating", "ratings", "passed" or "score".
+
+    Returns:
+        The three keys, such as ("reference", "candidate", "rating").
     """
     if "reference" not in row and "a" in row:
         return "a", "b", "score"
@@ -134,7 +141,7 @@ def _pair(row: dict[str, Any], fields: Sequence[str], where: str) -> tuple[str, 
     if rating == "ratings":
         value = _mean(row, where)
     elif rating == "passed":
-        if row[rating] not in (0, 1):
+        if row.get(rating) not in (0, 1):
             raise InputError(f'{where}: expected true or false under "passed"')
         value = float(row[rating])
     else:
@@ -176,7 +183,7 @@ def _ratings_of(row: dict[str, Any], where: str) -> dict[str, float]:
     Raises:
         InputError: The ratings are not numbers, or the raters do not match the ratings.
     """
-    ratings = row["ratings"]
+    ratings = row.get("ratings")
     if isinstance(ratings, list):
         raters = row.get("raters", list(range(1, len(ratings) + 1)))
         if not isinstance(raters, list) or not len(set(map(str, raters))) == len(raters) == len(ratings):
@@ -213,11 +220,13 @@ def _matrix(ratings: list[dict[str, float]]) -> Floats:
 
 
 def _common(rows: Sequence[tuple[str, dict[str, Any]]], names: Sequence[str]) -> list[str]:
-    """Select the keys, such as "language", under which every row has a string or an integer.
+    """Return those of the keys `names` that all rows have in common.
+
+    A row has a key if the value under the key is a string or an integer.
 
     Args:
         rows: For each row, its place for errors ("FILE, line 3") and its JSON object.
-        names: The keys to select from.
+        names: The keys to check, such as "language" and "system".
     """
     return [name for name in names if all(isinstance(row.get(name), str | int) for _, row in rows)]
 

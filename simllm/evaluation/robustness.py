@@ -1,9 +1,9 @@
 """Robustness of metrics: how the score of a summary falls when the summary is edited.
 
 This is a metamorphic test, which needs no human ratings. Each summary is edited in several ways, once by each
-kind of edit that fits (such as "typo" or "negation"). The metric then scores the edited summary against the
-original summary. The score should fall little if the edit keeps the meaning, and much if it changes the
-meaning.
+kind of edit (such as "typo" or "negation") that can be applied to the summary. The metric then scores the
+edited summary against the original summary. The score should fall little if the edit keeps the meaning, and
+much if the edit changes the meaning.
 """
 
 from __future__ import annotations
@@ -51,9 +51,10 @@ class Edits:
 
 @dataclass(frozen=True)
 class Failure:
-    """A summary for which a metric is wrong: a change of meaning does not score below a harmless edit.
+    """Two edits of a summary that a metric ranks wrongly.
 
-    A harmless edit is one that keeps the meaning. Edited summaries are scored against the original summary.
+    One edit keeps the meaning of the summary, the other changes the meaning. The metric should give a higher
+    score to the edit that keeps the meaning, but it does not.
 
     Attributes:
         summary: The original summary.
@@ -81,15 +82,17 @@ class Robustness:
     """The results of the robustness test for one metric.
 
     Attributes:
-        drop: For each kind of edit, by name, the mean decrease of the score. 0 means that the score stays the
-            same; 1 means that the edited summary scores like an unrelated summary. NaN if summaries do not
-            score higher against themselves than against unrelated summaries, on average.
+        drop: For each kind of edit, by name, the mean decrease of the score. A drop of 0 means that the score
+            stays the same. A drop of 1 means that the edited summary scores as low as an unrelated summary.
+            The drop is NaN if, on average, a summary scores no higher against itself than against an
+            unrelated summary.
         auc: Probability that a random meaning-preserving edit scores higher than a random meaning-changing
             edit.
         auc_of: The same probability for each kind of edit, by name. A kind that keeps the meaning is compared
             with all edits that change the meaning. A kind that changes the meaning is compared with all edits
             that keep the meaning.
-        failures: Summaries for which the metric is wrong, the worst error first.
+        failures: Summaries for which the metric does not score a kept meaning above a changed one, the
+            worst error first.
     """
 
     drop: dict[str, float]
@@ -99,7 +102,10 @@ class Robustness:
 
 
 def make_edits(summaries: Sequence[str], lexicon: Lexicon, seed: int) -> Edits:
-    """Edit summaries: for each summary and each kind of edit that fits, make one random edit.
+    """Edit each summary once by each kind of edit, such as "typo" or "negation".
+
+    If a kind of edit can be applied in several places or ways, one of them is chosen at random. A kind that
+    cannot be applied to a summary is left out for this summary.
 
     Args:
         summaries: The summaries. Equal summaries are used once, and long ones are cut to 200 words.
@@ -108,7 +114,7 @@ def make_edits(summaries: Sequence[str], lexicon: Lexicon, seed: int) -> Edits:
 
     Raises:
         InputError: The seed is negative, there are fewer than two distinct summaries, or no edit that
-            changes the meaning fits any summary.
+            changes the meaning can be applied to any summary.
     """
     if seed < 0:
         raise InputError(f"seed {seed}: expected 0 or a positive number")
@@ -138,7 +144,7 @@ def measure_robustness(score: ScoreFunction, edits: Edits, examples: int) -> Rob
     Args:
         score: The metric's scoring function, which takes n candidates and n references.
         edits: The edited summaries.
-        examples: The largest number of failures to list in the result.
+        examples: The largest number of failures (wrongly scored summaries) to list in the result.
     """
     m = len(edits.summaries)
     unrelated = [edits.summaries[(i + m // 2) % m] for i in range(m)]
@@ -166,10 +172,11 @@ def measure_robustness(score: ScoreFunction, edits: Edits, examples: int) -> Rob
 
 
 def _failures(edits: Edits, scores: NDArray[np.float64], kept: NDArray[np.bool_]) -> list[Failure]:
-    """Find the summaries for which an edit that changes the meaning scores too high.
+    """Find the summaries for which a metric does not score a kept meaning above a changed meaning.
 
-    The score is too high if it is not below the score of an edit that keeps the meaning. For each such
-    summary, the highest score of a changed meaning and the lowest score of a kept meaning are reported.
+    Two edits of each summary are compared: the edit with the lowest score among those that keep the meaning,
+    and the edit with the highest score among those that change it. The metric fails if the second score is
+    not below the first.
 
     Args:
         edits: n edited summaries.
@@ -177,7 +184,8 @@ def _failures(edits: Edits, scores: NDArray[np.float64], kept: NDArray[np.bool_]
         kept: (n,) whether an edit keeps the meaning.
 
     Returns:
-        The failures. The failure with the largest difference between the two scores comes first.
+        At most one failure for each summary, with both edits. The failure in which the second score exceeds
+        the first by most comes first.
     """
     failures = []
     for number, summary in enumerate(edits.summaries):

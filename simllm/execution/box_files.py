@@ -54,8 +54,9 @@ def read_files(box: int, patterns: Sequence[str], most: int) -> dict[str, bytes]
     Args:
         box: The file descriptor of the folder.
         patterns: Patterns for relative paths, as in `fnmatch`. `*` also matches `/`.
-        most: The largest number of bytes to read from all files together. Further content is cut off. The
-            size of the disk is not a sufficient limit: a sparse file can be larger than its disk.
+        most: The largest number of bytes to read from all files together. Further content is cut off. This
+            limit is needed although the folder has a limited size: a sparse file can be larger than the
+            space that it uses.
 
     Returns:
         The content of each file by its relative path, sorted by path.

@@ -1,4 +1,4 @@
-"""Killing of all child processes and of all their descendants."""
+"""Killing of all child processes of this process, and of their descendants."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Ended:
 
 
 def end_children() -> dict[int, Ended]:
-    """Kill all child processes and their descendants, and wait until all have ended.
+    """Kill all child processes of this process and their descendants, and wait until all have ended.
 
     The calling process must be a subreaper: Linux then makes it the parent of descendants whose own parents
     have ended.

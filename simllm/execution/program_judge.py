@@ -49,7 +49,7 @@ class ProgramFiles:
     output: str
 
     def __post_init__(self) -> None:
-        """Check the file names.
+        """Check the names of the program's input and output file.
 
         Raises:
             InputError: A name is too long, or is a path or a pattern instead of a plain file name.
@@ -79,9 +79,10 @@ class Judgement:
     """The verdict on a program.
 
     Attributes:
-        verdict: "NC" (no code), "CE" (compile error), "AC" if all tests are accepted, or the verdict of the
-            first test that is not accepted. `VERDICTS` lists all verdicts.
-        tests: The result of each test, in order. Empty if there is no code or it does not compile.
+        verdict: "NC" if there is no code, "CE" (compile error) if the code does not compile, "AC" (accepted)
+            if the program passed all tests. Otherwise the verdict of the first test that the program failed,
+            such as "WA" (wrong answer). `VERDICTS` lists all verdicts.
+        tests: The result of each test, in order. Empty if there is no code or the code does not compile.
         compile_log: The messages of the compiler.
     """
 
@@ -105,8 +106,8 @@ def judge(
         sandbox: The sandbox in which the program is compiled and run.
         language: cpp, python or java.
         code: The source code; None if a language model's reply had no code. The verdict is then "NC".
-        tests: The tests. All are run, even after a test that is not accepted.
-        limits: The limits of each test.
+        tests: The tests. All tests are run, even after the program failed one.
+        limits: The limits of the run on each test.
         files: The files that the program reads and writes; None for standard input and output.
         compare: The rule that compares outputs, as in `output_comparison.comparison`.
 
@@ -136,7 +137,7 @@ def _judge_test(
     files: ProgramFiles | None,
     compared: Callable[[bytes, bytes], str],
 ) -> JudgedTest:
-    """Run a program on one test, and give the verdict.
+    """Run a program on one test, and judge its output.
 
     Args:
         sandbox: The sandbox in which the program is run.

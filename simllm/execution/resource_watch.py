@@ -20,7 +20,7 @@ class Usage:
         cpu_seconds: Processor time in seconds, including that of ended processes.
         largest: Resident memory of the process that uses the most memory, in bytes.
         memory: Resident memory of all processes together, in bytes. Memory that processes share counts once
-            if it was measured exactly (see `measure`); otherwise it counts for each process.
+            if it was measured exactly (see `measure`). Otherwise it counts once for each of these processes.
     """
 
     cpu_seconds: float
@@ -33,17 +33,17 @@ def measure(proc: int, pids: Sequence[str], folders: Sequence[int], enough: int)
 
     Two sums of the processes' resident memory are possible. The simple sum counts memory several times if
     several processes share it. The exact sum counts shared memory once, but takes the kernel much longer.
-    Therefore the exact sum is computed only if the simple sum exceeds `enough`.
+    Therefore the exact sum is computed only if the simple sum exceeds `enough`, such as the memory limit.
 
     Args:
         proc: The file descriptor of a /proc folder that lists the processes.
         pids: The ids of the processes to measure.
-        folders: File descriptors of folders in memory. The size of their files is limited, but the number of
-            files is not. Therefore the kernel's memory for each file is added to the result.
+        folders: File descriptors of the sandbox's folders that are kept in memory. The kernel uses some
+            memory for each file in them, even for an empty one. This memory is added to the result.
         enough: The largest simple sum, in bytes, that needs no exact sum.
 
     Returns:
-        The processor time and the memory of the processes. The memory includes the kernel's memory for files.
+        The processor time and the memory of the processes.
     """
     ticks, resident = 0, dict[str, int]()
     for pid in pids:
@@ -57,10 +57,10 @@ def measure(proc: int, pids: Sequence[str], folders: Sequence[int], enough: int)
 
 
 def exact_cpu_seconds(proc: int, pids: Sequence[str]) -> float:
-    """Return the total processor time of some processes in seconds, counting only their first threads.
+    """Return the total processor time of the first threads of some processes, in seconds.
 
-    The time is read in nanoseconds, whereas `measure` reads it in clock ticks. Unlike in `measure`, the time
-    of other threads and of ended child processes is not included.
+    The resolution is nanoseconds; the function `measure` resolves only clock ticks (often 10 ms). But this
+    function leaves out the time of further threads and of ended child processes, which `measure` includes.
 
     Args:
         proc: The file descriptor of a /proc folder that lists the processes.
@@ -78,13 +78,13 @@ def _fields(proc: int, process: str) -> list[bytes]:
 def _resident(proc: int, pid: str, fields: list[bytes]) -> int:
     """Return the resident memory of a process in bytes.
 
-    If the first thread has ended but others run, /proc/PID/stat shows no memory. Then the memory is read from
-    the other threads.
+    The memory is read from /proc/PID/stat. This file shows no memory if the first thread of the process has
+    ended but others run. Then the memory is read from the other threads.
 
     Args:
         proc: The file descriptor of the folder /proc.
         pid: The process id.
-        fields: The fields of /proc/PID/stat, from `_fields`.
+        fields: The fields of /proc/PID/stat after the program's name.
     """
     if fields[_STATE] != b"Z":
         return int(fields[_RESIDENT]) * _PAGE
@@ -100,13 +100,15 @@ def _resident(proc: int, pid: str, fields: list[bytes]) -> int:
 
 
 def _proportional(proc: int, pid: str, whole: int) -> int:
-    """Return the memory of a process in bytes; memory that n processes share counts 1/n for each of them.
+    """Return the memory of a process in bytes, with a proportional part of memory that it shares.
+
+    If n processes share memory, each of them gets 1/n of it. The kernel calls this the proportional set size.
 
     Args:
         proc: The file descriptor of the folder /proc.
         pid: The process id.
-        whole: The resident memory of the process in bytes. It is returned if the shared memory cannot be
-            read, for example because the process hides it.
+        whole: The resident memory of the process in bytes. This number is returned if the proportional set
+            size cannot be read, for example because the process has ended or forbids it.
     """
     for line in _read(proc, f"{pid}/smaps_rollup").splitlines():
         if line.startswith(b"Pss:"):
@@ -115,7 +117,9 @@ def _proportional(proc: int, pid: str, whole: int) -> int:
 
 
 def _overhead(folder: int) -> int:
-    """Estimate the kernel's memory for the files of a file system: names and other data besides the content.
+    """Estimate how much memory the kernel uses for the files of a file system, besides their content.
+
+    The kernel keeps the name, the size and other data of each file. The estimate is 1024 bytes for each file.
 
     Args:
         folder: The file descriptor of a folder in the file system.

@@ -41,10 +41,10 @@ class Limits:
     processes: int = 64
 
     def __post_init__(self) -> None:
-        """Check the limits.
+        """Check that all limits of the run are positive numbers.
 
         Raises:
-            InputError: A limit is not a positive number.
+            InputError: A limit is zero, negative, infinite or NaN.
         """
         for name, value in asdict(self).items():
             if not (isfinite(value) and value > 0):
@@ -76,10 +76,10 @@ class Request:
     keep: Sequence[str]
 
     def __post_init__(self) -> None:
-        """Check the paths of the files.
+        """Check that the paths of the request's files lie inside the working folder of the command.
 
         Raises:
-            InputError: A path is absolute or leaves the working folder.
+            InputError: A path is empty, absolute, or contains ".." or a NUL character.
         """
         for name in self.files:
             path = PurePosixPath(name)
@@ -172,10 +172,15 @@ def receive_outcome(stream: IO[bytes]) -> Outcome:
 
 
 def _send(stream: IO[bytes], header: dict[str, Any], blobs: Sequence[bytes]) -> None:
-    """Write a message to a pipe.
+    """Write a message to a pipe: a header and byte strings (blobs).
 
-    The message is the length of a JSON object, the object, and the blobs (byte strings). The object has the
-    header and the lengths of the blobs.
+    The message has three parts: the length of a JSON object, this JSON object, and the bytes of all blobs.
+    The JSON object contains the header and the lengths of the blobs in bytes.
+
+    Args:
+        stream: The pipe.
+        header: The part of the message that can be written as JSON.
+        blobs: The byte strings, such as the contents of files.
     """
     text = json.dumps({"header": header, "lengths": [len(blob) for blob in blobs]}).encode()
     stream.write(_LENGTH.pack(len(text)) + text)

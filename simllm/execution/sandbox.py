@@ -17,9 +17,9 @@ class Sandbox:
     """A sandbox for untrusted commands.
 
     Commands run in bubblewrap: as an ordinary user without rights, without network, with read-only system
-    folders, in a working folder in memory, and with few environment variables. After a run, all its processes
-    and files are gone. A new sandbox first tests itself: it runs attacks on itself, and raises an error if an
-    attack succeeds.
+    folders, in a working folder in memory, and with few environment variables. At the end of a run, all
+    processes of the run are killed and all its files removed. A new sandbox first tests itself: it runs
+    attacks on itself, and raises an error if an attack succeeds.
 
     Several threads may use a sandbox at the same time. Use it in a `with` block, or call `close`.
 
@@ -32,8 +32,8 @@ class Sandbox:
         contained: Whether commands are isolated by bubblewrap; the opposite of `unsafe`.
 
     Raises:
-        InputError: The sandbox does not start, an attack succeeded, or a `readable` path does not exist. The
-            message says what to install.
+        InputError: The sandbox does not start, or an attack succeeded; the message says what to install. Or
+            a `readable` path does not exist.
 
     Examples:
         >>> with Sandbox() as sandbox:

@@ -1,4 +1,4 @@
-"""Self-test of the sandbox: attacks from inside show whether it isolates programs on this machine."""
+"""Self-test of the sandbox: attacks from inside show whether it isolates programs from this machine."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def attack(pool: SupervisorPool, readable: Sequence[str] = ()) -> dict[str, str]
         the sandbox prevented the attack.
 
     Raises:
-        InputError: The sandbox does not start, or the attacks end before they are finished.
+        InputError: The sandbox does not start, or the script that runs the attacks fails.
     """
     try:
         return _attack(pool, readable)
@@ -93,9 +93,10 @@ def raise_if_breached(results: Mapping[str, str]) -> None:
 
 
 def find_bubblewrap() -> str:
-    """Return the path of bwrap, the program of bubblewrap that starts sandboxes.
+    """Return the path of the program bwrap (bubblewrap), which starts sandboxes.
 
-    Also check that Python is installed, because the attacks on the sandbox are a Python script.
+    The function also checks that Python is installed in a system folder. The self-test of a sandbox needs
+    Python, because a Python script attacks the sandbox.
 
     Raises:
         InputError: bubblewrap or Python is not installed.
@@ -109,7 +110,13 @@ def find_bubblewrap() -> str:
 
 
 def _processes_with(word: str) -> int:
-    """Return the number of processes on this machine whose command line contains a word."""
+    """Return the number of processes on this machine whose command line contains a text.
+
+    The self-test of the sandbox uses this function to find processes that outlived their run.
+
+    Args:
+        word: The text, which occurs only in the command lines of such processes.
+    """
     number = 0
     for file in Path("/proc").glob("[0-9]*/cmdline"):
         with contextlib.suppress(OSError):  # it has just ended

@@ -1,7 +1,7 @@
 """One run of a command in a sandbox: start it, watch its limits, kill all its processes, and read its files.
 
 This module works in a separate process, the supervisor (`supervisor.py`). Linux makes the supervisor the
-parent of processes that the run leaves behind. Therefore the supervisor can kill them all after the run.
+parent of processes that the run leaves behind. Therefore the supervisor can kill these processes.
 """
 
 from __future__ import annotations
@@ -110,10 +110,11 @@ class SupervisedRun:
         return self._outcome(seconds, usage, files)
 
     def _start(self) -> None:
-        """Start the sandbox, write the files into its working folder, and start the command in it.
+        """Start the sandbox, write the files into its working folder, and start the command in the sandbox.
 
-        A shell inside the sandbox waits at a socket, the gate. When the files are written, this method sends
-        a line through the gate, and the shell becomes the command.
+        The sandbox first starts a shell, which waits until it can read a line from a socket (called the
+        gate). This method writes the files and then sends the line. The shell then replaces its own process
+        by the command (with `exec`).
         """
         stdin = self._keep_open(os.memfd_create("stdin", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING))
         with os.fdopen(os.dup(stdin), "wb") as file:
@@ -152,16 +153,17 @@ class SupervisedRun:
         gate.send(b"\n")
 
     def _spawn(self, descriptors: Sequence[int]) -> int:
-        """Start bubblewrap, which starts a shell in the sandbox; without a sandbox, start only the shell.
+        """Start a shell in a new sandbox, through bubblewrap; or start it without a sandbox.
 
-        The shell waits, and then becomes the command (see `_start`).
+        The settings of the run say whether to use a sandbox. The shell waits for a line from the supervisor.
+        It then replaces its own process by the command (with `exec`).
 
         Args:
             descriptors: File descriptors that the new process inherits, such as the pipe for standard output.
                 They get the numbers in `FIXED_DESCRIPTORS` (0, 1, 2 and so on) in the new process.
 
         Returns:
-            The id of the new process.
+            The process id of bubblewrap, or of the shell if there is no sandbox.
         """
         program = ["/bin/sh", "-c", _STUB, "sh", *_rlimits(self.limits, self.setup), "--", *self.request.argv]
         environment: Mapping[str, str] = {}  # the environment of bwrap can be seen in /proc/1/environ
@@ -240,18 +242,24 @@ class SupervisedRun:
         return "time" if self.cpu_seconds > self.limits.time else None
 
     def _pids(self) -> list[str]:
-        """Return the ids of all processes in the sandbox; without a sandbox, only the first process's id."""
+        """Return the process ids of all processes in the sandbox.
+
+        Without a sandbox, return only the id of the command's first process.
+        """
         if self.folder is not None:
             return [str(self.child)]
         return [name for name in os.listdir(self.proc) if name.isdigit()]  # noqa: PTH208
 
     def _read(self, descriptor: int) -> bool:
-        """Read a part of the command's output from a pipe; return False at the end of the pipe.
+        """Read the next part of the command's output from a pipe, and store it.
 
         Output beyond the limit `Limits.output` is dropped, and the limit is recorded as exceeded.
 
         Args:
             descriptor: The file descriptor of the pipe from standard output or standard error.
+
+        Returns:
+            Whether a part was read; False at the end of the pipe.
         """
         part = os.read(descriptor, _PART)
         kept = self.kept[descriptor]
@@ -299,9 +307,10 @@ class SupervisedRun:
         )
 
     def _message(self) -> str:
-        """Kill all processes of the run, and return their standard error as text for an error message.
+        """Return the standard error of the run as text, for use in an error message.
 
-        The text is "no message" if standard error is empty.
+        All processes of the run are killed first, so that they write nothing more. If standard error is
+        empty, the text is "no message".
         """
         end_children()
         self._read_rest()
@@ -311,7 +320,11 @@ class SupervisedRun:
         return self._keep_open(os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
 
     def _keep_open(self, descriptor: int) -> int:
-        """Register a file descriptor to be closed at the end of the run, and return it."""
+        """Keep a file descriptor open until the end of the run, and close it then.
+
+        Returns:
+            The same file descriptor.
+        """
         self.held.callback(os.close, descriptor)
         return descriptor
 

@@ -21,8 +21,11 @@ _ALLOW, _NO_SUCH_CALL = 0x7FFF0000, 0x00050000 | 38  # 38 is ENOSYS
 def seccomp_program() -> bytes:
     """Return the filter of system calls as instructions for the kernel's BPF interpreter.
 
-    The filter refuses calls that allocate memory beyond the limits or have often been used to attack the
-    kernel. It also refuses all calls for another processor architecture. Refused calls fail with ENOSYS.
+    The filter refuses three kinds of system calls; they fail with the error ENOSYS:
+
+    - calls that allocate memory that the limits of a process do not count, such as shared memory
+    - calls that have often been used to attack the kernel
+    - calls for another processor architecture than that of this machine
 
     Returns:
         The instructions for this machine's processor; b"" if the processor is not supported.

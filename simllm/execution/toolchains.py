@@ -31,8 +31,8 @@ class Toolchain:
             for the Java class that has the method `main`.
         version: The command that prints the version of the compiler or interpreter.
         packages: A dict from the name of each needed program to the Debian package that contains it.
-        refused: A regular expression that matches the message on standard error when a program ended because
-            it could not allocate memory.
+        refused: A regular expression for messages on standard error. It matches the message of a program that
+            failed because it could not allocate memory, such as "MemoryError" in Python.
     """
 
     source: str
@@ -96,14 +96,18 @@ class Program:
         """Return the command that runs the program.
 
         Args:
-            limits: The limits of the run. Only the command of a Java program contains one: the memory limit.
+            limits: The limits of the run. A Java program gets the memory limit as an option of its command.
+                Commands of other languages contain no limits.
         """
         words = {"memory": limits.memory, "main": self.main}
         return [word.format(**words) for word in self.toolchain.run]
 
     @property
     def compile_log(self) -> str:
-        """The messages of the compiler; if it exceeded a limit, a last line names the limit."""
+        """The messages that the compiler wrote to standard error.
+
+        If the compiler exceeded a limit, such as its time limit, a last line names this limit.
+        """
         end = f"the compiler exceeded its limit of {self.outcome.exceeded}\n" if self.outcome.exceeded else ""
         return self.outcome.stderr.decode(errors="replace") + end
 
@@ -117,7 +121,10 @@ class Program:
 
 
 def find_toolchain(language: str) -> Toolchain:
-    """Check that the tools of a programming language are installed, and return the commands that use them.
+    """Find the tools of a programming language: check that they are installed, and return their commands.
+
+    Args:
+        language: cpp, python or java.
 
     Raises:
         InputError: The language is not supported, or its tools are not installed.

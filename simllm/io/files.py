@@ -126,7 +126,8 @@ def value_under(row: dict[str, Any], field: str, where: str, kind: str = "a valu
         row: The JSON object.
         field: The key.
         where: The place of the object for errors, such as "FILE, line 3".
-        kind: The name of the expected kind of value in the error message, such as "a text".
+        kind: Words for the error message that say which kind of value was expected, such as "a text". The
+            kind of the value is not checked.
 
     Raises:
         InputError: The object lacks the key.
@@ -156,7 +157,10 @@ def text_under(row: dict[str, Any], field: str, where: str) -> str:
 
 
 def real(path: Path) -> Path:
-    """Return the absolute path of a file after following symbolic links; links that form a loop are kept."""
+    """Return the absolute path of a file, after following all symbolic links.
+
+    Links that point to each other in a loop lead nowhere. They stay in the path, without an error.
+    """
     return Path(os.path.realpath(path))
 
 
@@ -168,12 +172,11 @@ def printable(name: str | os.PathLike[str]) -> str:
 def check_output(file: Path | None, inputs: Iterable[Path], overwrite: bool) -> None:
     """Check that a command may write its output file, before the command does long work.
 
-    A pipe, a device or an empty file may be the output even if `overwrite` is false.
-
     Args:
         file: The output file; None means standard output, which is always allowed.
         inputs: The input files of the command.
-        overwrite: Whether an existing file may be replaced.
+        overwrite: Whether the output may replace an existing file that has content. An empty file, a pipe or
+            a device is always allowed.
 
     Raises:
         InputError: The file is an input, a folder, an existing file that may not be replaced, or in a
@@ -287,13 +290,13 @@ def locked(path: Path) -> Iterator[None]:
 
 
 def _is_open(file: Path, descriptor: int) -> bool:
-    """Return whether an open file is still the file at a path.
+    """Return whether a file descriptor still belongs to the file at a path.
 
-    The file at the path may have been removed or replaced after it was opened.
+    It does not if the file was removed, or replaced by another file, after it was opened.
 
     Args:
-        file: The path.
-        descriptor: The file descriptor of the open file.
+        file: The path that was opened.
+        descriptor: The file descriptor that was opened.
     """
     try:
         return os.path.samestat(file.stat(), os.fstat(descriptor))

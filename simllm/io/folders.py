@@ -28,7 +28,9 @@ _LEFTOVER = re.compile(r"\.(.+?)(?:\.[a-z0-9_]{8}\.(old|partial)|\.lock)")
 
 
 def check_place(folder: Path) -> None:
-    """Check that a folder with files can be created at a path, without creating anything.
+    """Check that a folder can be created at a path, or that an existing folder there can be written.
+
+    Nothing is created. Missing parent folders are allowed.
 
     Raises:
         InputError: The path leads through a file, a loop of links, or a folder without write permission.
@@ -48,10 +50,13 @@ def check_place(folder: Path) -> None:
 
 
 def check(folder: Path) -> None:
-    """Check that simllm may write into a folder, which must be missing, empty, or written by simllm.
+    """Check that simllm may write into a folder.
+
+    The folder must be missing, empty, or written by simllm. simllm puts a file `.simllm` into each folder
+    that it writes.
 
     Raises:
-        InputError: The folder holds other files but no marker (the file `.simllm`), or cannot be written.
+        InputError: The folder has files but no file `.simllm`, or it cannot be written.
     """
     check_place(folder)
     folder = files.real(folder)
@@ -64,13 +69,15 @@ def check(folder: Path) -> None:
 def check_replaceable(folder: Path, names: Iterable[str] = ()) -> None:
     """Check that simllm may replace a folder by a new one.
 
+    The folder must be missing, empty, or written by simllm (it then has the file `.simllm`).
+
     Args:
-        folder: The folder; it may be missing.
+        folder: The folder to replace.
         names: Names of files that the new folder will have. Names that are not yet known may be left out.
 
     Raises:
-        InputError: `check` rejects the folder. Or the folder is the current folder or a mount point. Or the
-            folder has a file with one of the `names`, and simllm did not write this file.
+        InputError: The folder has files but was not written by simllm, cannot be written, is the current
+            folder, or is a mount point. Or it has a file with one of the `names` that simllm did not write.
     """
     check(folder)
     real = files.real(folder)
@@ -100,9 +107,10 @@ def check_apart(output: Path, sources: Iterable[Path]) -> None:
 
 
 def own(folder: Path) -> None:
-    """Make a folder into which `add` may write files, by placing the marker `.simllm` in it.
+    """Create a folder if it is missing, and mark it as a folder of simllm.
 
-    The folder may be missing, empty, or already have a marker.
+    The mark is a file `.simllm`, called the marker. It lists the files in the folder that simllm wrote. The
+    function `add` writes files only into a folder that has a marker. An existing marker is kept.
 
     Raises:
         InputError: The folder has files but no marker, or cannot be written.
@@ -234,9 +242,10 @@ def remove(folder: Path) -> None:
 
 
 def recover(folder: Path) -> None:
-    """Finish or undo a call of `replacing` for `folder` that was interrupted because its process was killed.
+    """Repair a folder after a process was killed while it replaced the folder with `replacing`.
 
-    The temporary folders that this call left beside `folder` are removed.
+    If the new folder was already in place, the replacement is finished. Otherwise it is undone, so that the
+    old folder is back in its place. Temporary folders beside `folder` are removed.
     """
     for left in _leftovers(folder, "old"):
         if _written(left) is None:

@@ -33,7 +33,11 @@ class _Handler(SimpleHTTPRequestHandler):
         self.send_error(404)
 
     def end_headers(self) -> None:
-        """Add headers: browsers must reload changed files, and must not guess the types of files."""
+        """End the headers of an answer, after adding two for browsers.
+
+        `Cache-Control` makes a browser ask for changed files. `X-Content-Type-Options` forbids it to guess
+        the types of files.
+        """
         self.send_header("Cache-Control", "no-cache")
         self.send_header("X-Content-Type-Options", "nosniff")
         super().end_headers()

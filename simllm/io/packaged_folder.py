@@ -11,10 +11,12 @@ from simllm.errors import InputError
 def find_packaged(installed_name: str, in_checkout: str, content: str) -> Path:
     """Return the path of a folder that comes with simllm.
 
+    The folder is searched in the package `simllm` first, and then in the source checkout.
+
     Args:
-        installed_name: The name of the folder in the installed package.
-        in_checkout: The path of the folder in the source checkout.
-        content: What the folder holds, for the error message.
+        installed_name: The folder's name in the package.
+        in_checkout: The folder's path, relative to the top folder of the checkout.
+        content: The content of the folder in a few words, such as "default model", for the error message.
 
     Raises:
         InputError: Neither the package nor the checkout has the folder.

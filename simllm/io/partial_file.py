@@ -23,18 +23,20 @@ class PartialFile:
     """
 
     def __init__(self, output: Path, settings: Mapping[str, Any], resume: bool) -> None:
-        """Open the partial file that belongs to an output file, or prepare a new one.
+        """Open the partial file that belongs to an output file.
 
-        An existing file is checked. A damaged end of the file is cut off. A file without records is removed.
+        If there is no partial file, the first call of `append` creates it. If an earlier run left a
+        file with records, a damaged end is cut off, and `append` adds to the file. A file without records is
+        removed.
 
         Args:
             output: The output file.
-            settings: The settings on which the records depend, as JSON values.
-            resume: Whether to keep the records of an earlier run, and append new ones.
+            settings: The command's settings on which the records depend, as JSON values.
+            resume: Whether the partial file may have records of an earlier run.
 
         Raises:
-            InputError: The existing file was not written by simllm. Or the file has records, and either
-                `resume` is false, or the settings in the file differ from `settings`.
+            InputError: The partial file was not written by simllm. Or it has records, and either `resume` is
+                false, or the settings in the file differ from `settings`.
         """
         self.path = path_of(output)
         self.settings = {"written_by": "simllm", **settings}

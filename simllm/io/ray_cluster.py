@@ -31,9 +31,9 @@ _SETTINGS = 4
 def connected(address: str | None) -> Iterator[Any]:
     """Connect to a Ray cluster for a `with` block.
 
-    During the block, everything printed to standard output goes to standard error, because Ray prints its
-    warnings to standard output. If the cluster has no processors, or if Ray ends this process, a line on
-    standard error says so.
+    Ray prints its warnings to standard output. Therefore all standard output of the block goes to standard
+    error. If the cluster has no processors, a warning is printed. If the cluster is lost, Ray may end this
+    Python process; then a second process prints an error message.
 
     Args:
         address: The address of the cluster, or "auto" for the cluster that runs on this machine; None starts

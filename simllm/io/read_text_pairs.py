@@ -34,8 +34,8 @@ class PairSource:
     """A source of text pairs: the command line, two text files or a JSON-lines file.
 
     Attributes:
-        rows: A function that reads all pairs from the beginning. A second call works only if `repeatable`
-            is true.
+        rows: A function that reads all pairs from the beginning. If the property `repeatable` is false, as
+            for standard input, the function works only once.
         files: The input files; empty if the texts stand on the command line.
     """
 
@@ -117,16 +117,15 @@ def _depth(value: Any) -> int:
 
 
 def shown_id(row: PairWithId, format_: str | None) -> list[Any]:
-    """Format a pair's id as a table cell.
-
-    In text and TSV, an id that is not a string is written as JSON.
+    """Return the cells that show a pair's id in a table row: one cell, or none without a column of ids.
 
     Args:
         row: The pair.
         format_: The table's format ("text", "tsv" or "json"); None if the table has no column of ids.
 
     Returns:
-        A list with this one cell; an empty list if `format_` is None.
+        A list with one cell; an empty list if `format_` is None. The cell is the id. For the formats "text"
+        and "tsv", an id that is not a string is converted to JSON text.
     """
     if format_ is None:
         return []

@@ -66,10 +66,11 @@ def _build(cls: type, values: Any, prefix: str, problems: list[str]) -> Any:
         cls: The dataclass.
         values: The JSON object.
         prefix: The path of keys from the top of the file to this object, such as "model.", for messages.
-        problems: A list to which messages are appended.
+        problems: A list; a message is appended to it for each problem.
 
     Returns:
-        The instance; None if a value is missing or has the wrong type.
+        The instance; None if a value is missing or has the wrong type. If a message was appended to
+        `problems`, the instance must not be used; it only serves to check the dataclass around it.
     """
     if not isinstance(values, Mapping):
         problems.append(f"{prefix.rstrip('.') or 'the file'} must hold keys, not {values!r}")

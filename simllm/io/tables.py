@@ -160,8 +160,8 @@ def _line(row: list[str], widths: list[int]) -> str:
 def widths(rows: Rows) -> list[int]:
     """Choose the widths of a table's columns, in characters, so that the table fits the terminal.
 
-    Columns are as wide as their longest cell. If the terminal is narrower than the table, the widest columns
-    are narrowed first, to 8 characters at least.
+    Each column gets the width of its longest cell. If the table is then too wide for the terminal, the widest
+    column loses one character, again and again, until the table fits or no column is wider than 8 characters.
     """
     widths = [max(len(_cell(value)) for value in column) for column in zip(*rows, strict=True)]
     space = shutil.get_terminal_size((100, 24)).columns - len(_GAP) * (len(widths) - 1)

@@ -71,7 +71,7 @@ def check_names(chosen: Iterable[str]) -> None:
 
 
 def is_code_metric(name: str) -> bool:
-    """Return whether a metric, given as `name` or `name=argument`, scores code instead of summaries."""
+    """Return whether a metric, given as `name` or `name=argument`, scores code instead of texts."""
     return name.partition("=")[0] in CODE
 
 
@@ -97,12 +97,14 @@ def load(name: str, model: str | os.PathLike[str] | None = None) -> Metric:
             the package.
 
     Returns:
-        The metric. Metrics of simllm for texts cache their scores on disk.
+        The metric. The learned metric and the baselines for texts, such as `bleu`, cache their scores on
+        disk.
 
     Raises:
-        InputError: No metric has this name, a metric for code does not take the argument, or a file cannot
+        InputError: No metric has this name, a metric for code does not accept the argument, or a file cannot
             be read.
-        UnavailableError: A library, a data file or the argument is missing; the message says what to do.
+        UnavailableError: The metric cannot be loaded, for example because a library, a data file or a
+            required argument is missing. The message says what to do.
     """
     check_names([name])
     kind, _, argument = name.partition("=")
@@ -171,10 +173,10 @@ def same_metric(name: str, learned: Any) -> Metric:
 
     Args:
         name: The name of the new metric.
-        learned: A `SimLLM` (not typed, because this package cannot import the class).
+        learned: A `SimLLM`. Its type is `Any`, because an import of `SimLLM` here would be circular.
 
     Raises:
-        UnavailableError: The model cannot estimate this probability, because it has no meaning head.
+        UnavailableError: The model lacks the meaning head, the network that predicts this probability.
     """
     if learned.no_scores.same is None:
         raise UnavailableError("the model folder has no meaning head")

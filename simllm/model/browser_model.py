@@ -60,9 +60,9 @@ class TokenStates(nn.Module):
 class PairLogits(nn.Module):
     """Network that predicts, for each text pair, whether both texts have the same meaning.
 
-    Its inputs are the states of both texts from `TokenStates`, which has already applied the first layer of
-    the meaning head (`project`). This network applies the other layers. Its output is the logit of the
-    probability.
+    This network is the meaning head without its first layer, `project`. The network `TokenStates` applies
+    that layer once for each text. The inputs here are the results of that layer for both texts. The output is
+    the logit of the probability that both texts have the same meaning.
     """
 
     def __init__(self, head: nn.Module) -> None:
@@ -171,17 +171,17 @@ def _as_float16(name: str, values: Floats) -> tuple[dict[str, Stored], list[Node
 
 
 def _as_int8(name: str, values: Floats, columns: int) -> tuple[dict[str, Stored], list[NodeProto]]:
-    """Store a weight as int8, in blocks that share a float16 scale.
+    """Store a weight matrix as int8, in blocks of 32 numbers that share a float16 scale.
 
     Args:
-        name: The name of the weight.
-        values: The weight.
-        columns: The step from one weight of a block to the next one in the flattened array. It is 1 if a
-            block is a part of a row. If a block is a part of a column, it is the number of columns.
+        name: The name of the matrix.
+        values: The matrix, in float32.
+        columns: 1 if each block lies in a row of the matrix. If each block lies in a column, the number of
+            columns of the matrix.
 
     Returns:
-        A dict from names to the arrays that store the weight: whole numbers, scales and shape; and the ONNX
-        nodes that compute the float32 weight from these arrays.
+        A dict from names to the arrays that store the matrix: int8 numbers, scales and shape; and the ONNX
+        nodes that compute the float32 matrix from these arrays.
     """
     from onnx import TensorProto, helper
 

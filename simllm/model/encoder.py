@@ -125,7 +125,8 @@ AttentionFunction = Callable[[Tensor, Tensor, Tensor], Tensor]
 class Attention(nn.Module):
     """Multi-head attention, in which all R positions of the input attend only to the first C positions.
 
-    Keys and values are computed only for these C positions. C is the argument `columns` of `forward`.
+    In ordinary self-attention, C = R. In pretraining, the input also has query positions, which come last and
+    to which no position attends. C is the argument `columns` of `forward`.
     """
 
     def __init__(self, config: ModelConfig) -> None:
@@ -252,14 +253,17 @@ class Encoder(nn.Module):
     def encode_rows(
         self, tokens: Tensor, positions: Tensor, columns: int, attend: AttentionFunction, last_layers: int = 1
     ) -> Tensor:
-        """Encode tokens at freely chosen positions with a freely chosen attention function.
+        """Encode B inputs of R tokens, with the caller's token positions and attention function.
 
-        Pretraining uses this method for its two streams, content and query.
+        The R tokens are the rows of the attention matrix. The method `forward` encodes plain texts: their
+        tokens are numbered from left to right and attend to each other. Pretraining calls this method
+        instead, because its input has two streams of tokens, content and query.
 
         Args:
-            tokens: (B, R) token ids: B texts with R tokens.
-            positions: (B or 1, R) position of each token, counted from 0.
-            columns: Number C of tokens for which keys and values are computed: the first C of the R tokens.
+            tokens: (B, R) token ids.
+            positions: (B or 1, R) position of each token in its text, counted from 0.
+            columns: Number C of tokens that can be attended to: the first C of the R tokens. Keys and values
+                are computed for these tokens only.
             attend: The function that computes the attention from queries, keys and values. It also adds the
                 relative position bias.
             last_layers: Number N of layers whose hidden states are returned, counted from the last layer.

@@ -50,7 +50,7 @@ class Engine:
 
     @property
     def batch_tokens(self) -> int:
-        """Largest number of tokens in a batch, padding included."""
+        """The limit for the number of tokens in a batch, padding included; it is smaller on a CPU."""
         return _CPU_BATCH if self.device.type == "cpu" else _GPU_BATCH
 
     def __call__(self, tokens: Tensor, mask: Tensor, last_layers: int = 1) -> Tensor:
@@ -72,11 +72,12 @@ def make_engine(encoder: Encoder, mode: str) -> Engine:
 
     Args:
         encoder: The encoder.
-        mode: `exact` (a float32 copy), `fast` (a bfloat16 copy), or `plain` (the encoder itself, so that
-            its weights may change in training).
+        mode: `exact` uses a float32 copy of the encoder, and `fast` a bfloat16 copy. `plain` uses the
+            encoder itself: if training changes its weights, later scores use the new weights.
 
     Returns:
-        The encoder or its copy, with the attention function that suits the mode and the device.
+        The encoder or its copy, with an attention function. In mode `fast` on a CPU, this function is one
+        that is faster in bfloat16; otherwise, it is `simllm.model.encoder.attention`.
 
     Raises:
         InputError: The mode is unknown.
@@ -96,9 +97,9 @@ def prepare_module(module: Module, mode: str) -> Module:
 
     Returns:
         In mode `plain` the network itself, otherwise a copy. On a CPU, the weights of the copy's linear
-        layers are packed: stored in the memory layout that the library oneDNN prefers. The feed-forward
-        networks apply their activation within the first linear layer. If oneDNN does not work on this
-        machine, the copy keeps PyTorch's layers.
+        layers are packed: stored in the memory layout that the library oneDNN prefers. In each transformer
+        layer's feed-forward network, the first linear layer also applies the activation, which saves time.
+        If oneDNN does not work on this machine, the copy keeps PyTorch's layers.
     """
     if mode == "plain":
         return module
@@ -190,9 +191,10 @@ def matmul_attention(
 def short_softmax(scores: Tensor) -> Tensor:
     """Compute the softmax over the last dimension, faster than PyTorch for short rows.
 
-    On a CPU, PyTorch's softmax is slow in bfloat16, and slow in float32 for rows with fewer than 16 numbers.
-    Therefore rows with up to 63 numbers are converted to float32, and padded to at least 16 numbers. Longer
-    rows stay in bfloat16, because they would need too much memory in float32.
+    On a CPU, PyTorch's softmax is slow in bfloat16. Therefore rows with up to 63 numbers are converted to
+    float32. In float32, PyTorch's softmax is slow for rows with fewer than 16 numbers. Therefore such rows
+    are padded to 16 numbers. Rows with more than 63 numbers stay in bfloat16, because float32 would need too
+    much memory.
 
     Args:
         scores: (..., C) bfloat16 numbers.

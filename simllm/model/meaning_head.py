@@ -6,8 +6,9 @@ tokens of the other text, and compares the aligned tokens (Parikh et al., "A dec
 2016; Chen et al., "Enhanced LSTM for natural language inference", 2017). Then a few transformer layers read
 the results of these comparisons in the order of the text.
 
-The head reads the hidden states of one or more of the encoder's last layers, side by side. The last layer
-alone knows less about the order of the words, because it was trained for the mean over all tokens.
+The head reads the hidden states of one or more of the encoder's last layers, side by side. The states of the
+last layer alone say less about the order of the words. The reason is that the last layer was trained for text
+embeddings, which are the mean of its states over all tokens.
 
 The large encoder, which computes the hidden states, runs only once for each text, even if the text is in many
 pairs.

@@ -54,15 +54,15 @@ def ppmi_vectors(counts: sparse.csr_matrix, size: int) -> NDArray[np.float64]:
 def ppmi_matrix(counts: sparse.csr_matrix) -> sparse.csr_matrix:
     """Compute the positive pointwise mutual information (PPMI) of every two tokens a and b.
 
-    PPMI is max(0, log p(a, b) - log p(a) - log p(b)). p(a, b) is the share of pairs (a, b) among all pairs of
-    neighbouring tokens. p(a) is the share of pairs whose first token is a.
+    PPMI(a, b) is max(0, log p(a, b) - log q(a) - log q(b)). p(a, b) is the share of pairs (a, b) among all
+    pairs of neighbouring tokens. q(a) is the geometric mean of p(a) and s(a). p(a) is the share of pairs
+    whose first token is a. s(a) is proportional to p(a) ** 0.75, and sums to 1 over all tokens.
 
-    The probabilities are smoothed. Let s(a) be proportional to the 0.75th power of the count of a. Usually,
-    only p(b) is replaced by s(b). Here log p(a) is replaced by (log p(a) + log s(a)) / 2, and log p(b) is
-    replaced likewise, so that the matrix is symmetric.
+    Using q instead of p lowers the PPMI of rare tokens. Levy, Goldberg and Dagan (2015) smooth only p(b).
+    Here p(a) is smoothed, too, so that the matrix is symmetric.
 
     Args:
-        counts: (V, V) symmetric counts of neighbouring tokens.
+        counts: (V, V) symmetric counts of neighbouring tokens; V is the size of the vocabulary.
 
     Returns:
         (V, V) PPMI matrix, indexed by token ids.

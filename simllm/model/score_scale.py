@@ -1,4 +1,8 @@
-"""The score scale: it maps a score to its percentile among random pairs, and to a human rating."""
+"""The score scale: it maps the similarity score of two texts to a percentile and to a human rating.
+
+The percentile is the percentage of random text pairs that score lower. The rating is the one that human
+raters are expected to give to the two texts.
+"""
 
 from __future__ import annotations
 
@@ -14,19 +18,20 @@ Values = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class ScoreScale:
-    """The maps from scores to percentiles and to expected human ratings, as stored in `simllm.json`.
+    """The maps from the similarity score of two texts to a percentile and to the expected human rating.
 
-    The maps are valid only for the pooling and the similarity that `simllm.json` names. Each map is
-    piecewise linear, and is given by points, called knots. Below the first knot and above the last knot, the
-    map is constant.
+    They are stored in `simllm.json`, and are valid only for the pooling and the similarity that this file
+    names. Each map is given by points, called knots. It is linear between two knots, and constant below the
+    first knot and above the last one.
 
     Attributes:
-        random: The quantiles of the scores of random text pairs, at evenly spaced percentiles from 0 to 100.
+        random: The knots of the map to percentiles: the quantiles of the scores of random text pairs, at
+            evenly spaced percentiles from 0 to 100.
         scores: The scores at the knots of the map to ratings; never decreasing.
-        ratings: The expected human rating at each knot; never decreasing.
-        low: For each knot, the lower bound of the interval that holds about 90% of the human ratings of pairs
-            with this score.
-        high: For each knot, the upper bound of this interval.
+        ratings: The expected human rating at each of these knots; never decreasing.
+        low: For each of these knots, the lower bound of the interval that holds about 90% of the human
+            ratings of text pairs with this score.
+        high: For each of these knots, the upper bound of this interval.
         fitted_on: Description of the text pairs and ratings to which the maps were fitted.
     """
 
@@ -46,18 +51,21 @@ class ScoreScale:
                 raise InputError(f"calibration: {name} must be two or more values that do not decrease")
 
     def percentile(self, scores: Values) -> Values:
-        """Map (n,) scores to percentiles: the percentage, 0 to 100, of random text pairs that score lower."""
+        """Map (n,) scores of text pairs to percentiles.
+
+        A percentile is the percentage, 0 to 100, of random text pairs that score lower.
+        """
         return np.interp(scores, self.random, np.linspace(0, 100, len(self.random)))
 
     def rating(self, scores: Values) -> Values:
-        """Map (n,) scores to the human ratings expected for them, on the scale that the human raters used."""
+        """Map (n,) scores of text pairs to expected human ratings, on the scale that the raters used."""
         return np.interp(scores, self.scores, self.ratings)
 
     def interval(self, scores: Values) -> tuple[Values, Values]:
-        """Map scores to intervals that hold about 90% of the human ratings of pairs with such scores.
+        """Map scores to intervals that hold about 90% of the human ratings of text pairs with such scores.
 
         Args:
-            scores: (n,) scores.
+            scores: (n,) scores of text pairs.
 
         Returns:
             (n,) lower bounds and (n,) upper bounds of the intervals.

@@ -80,7 +80,10 @@ class Tokenizer:
         return ids + self._encode_chunk(chunk)
 
     def _encode_chunk(self, texts: list[str]) -> list[list[int]]:
-        """Clean and tokenize several texts in parallel; return the token ids of each text."""
+        """Clean and tokenize one chunk of texts in parallel; return the token ids of each text.
+
+        `encode` splits its texts into chunks, because this call cannot be interrupted and needs much memory.
+        """
         return [encoding.ids for encoding in self.backend.encode_batch_fast(texts)]
 
     def id_to_token(self, number: int) -> str:

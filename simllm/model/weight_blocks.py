@@ -1,8 +1,10 @@
-"""Storage of weights in 8 bits: 32 weights, called a block, are stored as 32 8-bit integers and one scale.
+"""Rounding of weights to 8 bits, in blocks of 32 weights.
 
-The weights of a released model are rounded in this way, but stored as float16 in the model folder. The export
-for browsers stores them in 8 bits, which takes half the space and loses nothing more. Therefore the scores in
-a browser are those of Python.
+A block is stored as 32 8-bit integers and one scale. A weight is its integer times the scale of its block.
+
+The weights of a released model are rounded in this way. The model folder stores the rounded weights as
+float16. The export for browsers stores the integers and scales, which takes half the space. Nothing more is
+lost, so a browser computes the same scores as Python.
 """
 
 from __future__ import annotations
@@ -17,16 +19,20 @@ Floats = NDArray[np.float32]
 
 
 def to_blocks(values: Floats, columns: int) -> tuple[NDArray[np.int8], NDArray[np.float16]]:
-    """Round weights to 8 bits, in blocks of 32 weights that have the same scale.
+    """Round weights to 8 bits, in blocks of 32 weights that share one scale.
+
+    A block is 32 consecutive weights in a row of a matrix, or 32 consecutive weights in a column.
 
     Args:
-        values: The weights, of any shape. Their number must be a multiple of 32 * `columns`.
-        columns: The step from one weight of a block to the next one in the flattened array. It is 1 if a
-            block is a part of a row. If a block is a part of a column, it is the number of columns.
+        values: The weights, of any shape. They are read as a flat array, row by row. Their number must be a
+            multiple of 32 * `columns`.
+        columns: The distance in the flat array between two neighbouring weights of a block. It is 1 for
+            blocks in rows, and the number of columns of the matrix for blocks in columns.
 
     Returns:
-        (n, 32, columns) whole numbers from -127 to 127; and (n, 1, columns) scales. n is the number of
-        weights divided by 32 * `columns`. A rounded weight is the product of its number and its scale.
+        (n, 32, columns) integers from -127 to 127, and (n, 1, columns) scales. n is the number of weights
+        divided by 32 * `columns`; the second axis runs along a block. A rounded weight is its integer times
+        the scale of its block.
     """
     blocks = values.reshape(-1, BLOCK, columns)
     scales = (np.abs(blocks).max(1, keepdims=True) / 127).astype(np.float16)
@@ -35,14 +41,15 @@ def to_blocks(values: Floats, columns: int) -> tuple[NDArray[np.int8], NDArray[n
 
 
 def are_blocks(values: Floats, columns: int) -> bool:
-    """Return whether weights are already rounded to 8 bits, so that storage in 8 bits loses nothing.
+    """Return whether weights are already rounded to 8 bits as by `to_blocks`, so that nothing more is lost.
 
-    Differences within the precision of float16 are ignored.
+    Differences within the precision of float16 are ignored. The result is False if the number of weights is
+    not a multiple of 32 * `columns`.
 
     Args:
         values: The weights, of any shape.
-        columns: The step from one weight of a block to the next one in the flattened array (see
-            `to_blocks`).
+        columns: 1 if a block of 32 weights lies in a row of a matrix. If it lies in a column, the number of
+            columns of the matrix.
     """
     if values.size % (BLOCK * columns):
         return False
@@ -54,10 +61,10 @@ def are_blocks(values: Floats, columns: int) -> bool:
 
 @torch.no_grad()
 def round_to_blocks(module: nn.Module) -> None:
-    """Round the matrices and embedding tables of a network to 8 bits, in place.
+    """Round the matrices and embedding tables of a network to 8-bit precision, in place.
 
-    A block has 32 consecutive numbers in a row of a matrix or table. Matrices and tables whose rows have a
-    length that is not a multiple of 32 stay unchanged.
+    The rounded weights are still stored as floats. 32 consecutive weights in a row share one scale (see
+    `to_blocks`). A matrix or table stays unchanged if its row length is not a multiple of 32.
 
     Args:
         module: The network.

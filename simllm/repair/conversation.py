@@ -63,9 +63,10 @@ class Conversation:
     def _hold(self, item: RepairItem, attempt: int, results: list[RoundResult], skipped: list[int]) -> None:
         """Run the rounds of one attempt, until a reply is accepted or no round is left.
 
-        In a round, the model gets messages and sends one reply. Some rounds continue the conversation: they
-        send all earlier messages and replies again, followed by the new messages. If the earlier messages
-        were already too long for the model, the attempt ends before such a round.
+        In a round, the model gets messages and sends one reply. Some rounds begin a new conversation. Other
+        rounds continue the conversation: they send all earlier messages and replies again, followed by the
+        new messages. If the last request was too long for the model, the attempt ends before a round that
+        continues the conversation.
 
         Args:
             item: The incorrect program, or the code to summarize.
@@ -97,16 +98,16 @@ class Conversation:
                 return
 
     def _feedback(self, item: RepairItem, round_: Round, last: Judged | None) -> Feedback:
-        """Return the feedback that the model gets in a round.
+        """Return the feedback that the model gets in a round, such as the failed tests of a program.
 
-        If the round continues a conversation, the feedback is on the model's last reply. If the round begins
-        a conversation and shows failed tests, the feedback is on the item's own incorrect program. Otherwise
-        the feedback is empty.
+        If the round continues the conversation, the feedback tells what is wrong with the model's last reply.
+        If the round begins a new conversation and its messages include failed tests, the feedback has the
+        tests that the original incorrect program fails. Otherwise the feedback is empty.
 
         Args:
             item: The incorrect program, or the code to summarize.
-            round_: The round.
-            last: The judgement of the model's last reply; None before the first reply.
+            round_: The round: one request to the model.
+            last: The verdict or score of the model's last reply; None before the first reply.
         """
         if round_.keeps_history and last:
             return self.judge.feedback(item, last)

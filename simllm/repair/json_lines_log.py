@@ -71,10 +71,10 @@ class JsonLinesLog:
             raise InputError(f"{self._name}: cannot be written ({error.strerror})") from None
 
     def close(self) -> None:
-        """Close the file.
+        """Write lines that `append` could not write, if there are any, and close the file.
 
         Raises:
-            InputError: A line that an earlier `append` failed to write still cannot be written.
+            InputError: The lines cannot be written.
         """
         try:
             self._file.close()

@@ -17,8 +17,8 @@ class KeptValues:
     Args:
         folder: The folder of the file; it must have been made by simllm.
         name: The name of the file.
-        source: A folder with another cache file of the same name, whose values are used, too. That file
-            is not changed. None for no other cache.
+        source: The folder of a second cache. The values in its file `name` are used, too, but the file is
+            not changed. None for no second cache.
 
     Raises:
         InputError: A file is damaged, or cannot be written.

@@ -63,9 +63,10 @@ def write(runs: Sequence[Path], folder: Path, rpsr: str = "mean") -> None:
     Args:
         runs: The folders of the runs, all with the same items.
         folder: The folder of the report.
-        rpsr: The definition of RPSR, the size of a model's patch divided by the size of the known fix. "mean"
-            is the mean over accepted replies. "published" is the definition in the code of the method CREF,
-            which counts all final replies.
+        rpsr: The definition of RPSR (relative patch size ratio): the size of the model's change to a program,
+            divided by the size of the known correct change. "mean" is the mean over the programs that pass
+            all tests. "published" is the definition in the code published with the repair method CREF; it
+            also counts programs that fail a test.
 
     Raises:
         InputError: A run cannot be read, the runs have different items, or the report cannot be written.
@@ -234,7 +235,10 @@ def _cell(value: float | str | None) -> str:
 
 
 def draw_rounds(runs: Sequence[ReportedRun]) -> str:
-    """Plot the share of attempts that were accepted in a round or earlier, against the number of the round.
+    """Plot how the share of successful attempts grows with the number of rounds (requests to the model).
+
+    An attempt is successful in the round in which the judge accepts the model's reply. The plot shows, for
+    each round, the share of all finished attempts that were successful in this round or earlier.
 
     Returns:
         The figure as an SVG element, with a line for each run.

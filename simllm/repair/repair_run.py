@@ -184,11 +184,13 @@ def _make_judge(
 
 
 class _Replies:
-    """Provider of the model's replies: the recorded reply to a request, or else a reply from the endpoint.
+    """Provider of a model's replies to requests.
+
+    If the reply to a request is recorded, that reply is used. Otherwise the endpoint is asked.
 
     Args:
         model: The name of the model.
-        known: The recorded replies by their place (request, item, attempt and round).
+        known: The recorded replies. A key tells the request, the item, the attempt and the round.
         budget: The limits for the total cost, and for the number of requests in a minute.
         client: The client of the endpoint; None if only recorded replies are used.
         records: The file to which replies from the endpoint are added; None if only recorded replies are
@@ -296,16 +298,17 @@ def _with_items(
 def _measured(attempt: AttemptResult, item: RepairItem, patches: KeptValues) -> AttemptResult:
     """Add the sizes of two patches to the result of an attempt to repair a program.
 
-    Both patches begin with the item's incorrect program. The first patch leads to the program in the model's
-    final reply, and the second patch leads to the item's fix (the known correct program).
+    The first patch turns the incorrect program into the model's final program. The second patch turns the
+    incorrect program into the known fix.
 
     Args:
         attempt: The result of the attempt.
-        item: The item.
+        item: The incorrect program, with the known fix if there is one.
         patches: The cache of patch sizes.
 
     Returns:
-        The result with the sizes. An unfinished attempt, or an attempt at a summary, is returned as it is.
+        The result with the sizes. The result of an unfinished attempt, or of an attempt to summarize code, is
+        returned unchanged.
     """
     if item.reference is not None or attempt.open or not attempt.rounds:
         return attempt
@@ -316,13 +319,14 @@ def _measured(attempt: AttemptResult, item: RepairItem, patches: KeptValues) -> 
 
 
 def _patch(item: RepairItem, code: str, patches: KeptValues) -> PatchSize | None:
-    """Return the size of the change from an item's code to other code.
+    """Return the size of the patch that turns an incorrect program into another program.
 
-    The size is read from the cache. If it is not there, it is measured on the syntax trees and cached.
+    The size counts the edits that turn the syntax tree of the incorrect program into the tree of the other
+    program, and the nodes of the trees. A size that was measured before is read from the cache.
 
     Args:
-        item: The item.
-        code: The other code.
+        item: The item, which has the incorrect program.
+        code: The other program.
         patches: The cache of patch sizes.
 
     Returns:

@@ -33,9 +33,9 @@ class Judged:
         code: The program or summary; None if the model's reply has none.
         accepted: Whether the program or summary is accepted.
         verdict: The verdict on a program, such as "WA" (wrong answer); None for a summary.
-        tests: The result of each test; empty if the program did not run, and for a summary.
+        tests: The result of each test of the program. Empty for a summary, or if the program did not run.
         compile_log: The messages of the compiler if the program does not compile; otherwise "".
-        score: The score of a summary; None for a program, and if the score is not finite.
+        score: The metric's score of the summary. None for a program, or if the score is not finite.
     """
 
     code: str | None
@@ -53,7 +53,7 @@ class ReplyJudge(Protocol):
         """Decide whether the program or summary in a model's reply to an item is accepted."""
 
     def judge_code(self, item: RepairItem) -> Judged:
-        """Judge the item's own code, as if it were a reply."""
+        """Judge the code of an item, such as an incorrect program, in the same way as a model's reply."""
 
     def feedback(self, item: RepairItem, judged: Judged) -> Feedback:
         """Return feedback for the model: what is wrong with a judged program or summary."""
@@ -62,14 +62,15 @@ class ReplyJudge(Protocol):
 class ProgramJudge:
     """Judge that runs programs on the tests of their item; a program is accepted if it passes all tests.
 
-    At most as many programs run at the same time as there are processors, so that they do not slow each other
-    down.
+    The number of programs that run at the same time is at most the number of processors. Therefore programs
+    do not slow each other down.
 
     Args:
         sandbox: The sandbox in which programs are compiled and run.
         languages: The languages of the programs.
         verdicts: The cache of verdicts, so that no program is tested twice.
-        compare: The rule that compares outputs, as in `output_comparison.comparison`.
+        compare: The rule that compares a program's output with the expected output, such as "lines" (see
+            `output_comparison.comparison`).
         shows_output: Whether the feedback contains the actual output of failed tests.
 
     Raises:
@@ -180,7 +181,7 @@ class SummaryJudge:
         return self._judge(item, reply.strip())
 
     def judge_code(self, item: RepairItem) -> Judged:
-        """Return the judgement "not accepted" without a score, because an item has no summary of its own."""
+        """Return "not accepted" without a score, because the code to summarize is not a summary."""
         return Judged(None, False)
 
     def feedback(self, item: RepairItem, judged: Judged) -> Feedback:

@@ -44,12 +44,14 @@ def round_messages(
         prompts: The templates of the messages.
         round_: The round: which templates it uses, and which help it adds, such as a tutor's hint.
         item: The incorrect program, or the code to summarize.
-        feedback: The feedback on the model's last reply; in a new conversation, on the item's own code.
+        feedback: What is wrong with the model's last reply; in a new conversation, what is wrong with the
+            incorrect program. It may be empty.
         is_first: Whether the model has not been asked before in this attempt.
 
     Returns:
-        The messages; None if the round must be skipped. A round is skipped if neither the item nor the
-        feedback has the help that the round adds. If `is_first` is set, the round is never skipped.
+        The messages; None if the round must be skipped. A round is skipped if none of its help is available:
+        for example, if it adds a tutor's hint and the item has no hint. If `is_first` is set, the round is
+        never skipped.
 
     Raises:
         InputError: A template is wrong.

@@ -19,12 +19,15 @@ Figure = Callable[[Attempts], float | None]  # takes the finished attempts at on
 def compare_runs(runs: Mapping[str, Attempts]) -> dict[str, Comparison]:
     """Compare runs in which models repaired the same items, by three measures.
 
-    The measures are AVG (share of accepted attempts), TOP-k (pass@k: the probability that one of k attempts
-    is accepted) and RPSR (size of the model's patches relative to that of the known fixes). The k of TOP-k is
-    the number of attempts at each item, or the smallest such number if the runs differ.
+    - AVG is the share of accepted attempts. An attempt is accepted if the model's last program passes all
+      tests, or if its last summary of code has a high enough score.
+    - TOP-k is pass@k: the probability that at least one of k attempts is accepted. k is the number of
+      attempts at each item, or the smallest such number if the runs differ.
+    - RPSR (relative patch size ratio) is the size of the model's change to a program, divided by the size of
+      the known correct change.
 
-    For each measure, only the items for which it is defined in every run are compared. For example, RPSR is
-    not defined for an item without an accepted attempt.
+    Each measure is compared only on the items for which it is defined in every run. For example, RPSR is not
+    defined for an item without an accepted attempt.
 
     Args:
         runs: The attempts of each run, by the name of the run.
@@ -72,13 +75,16 @@ def _top(each: Attempts, k: int) -> float | None:
 
 
 def _mean_ratio(each: Attempts) -> float | None:
-    """Return the mean RPSR of the accepted attempts at an item: (size of the patch) / (size of the fix).
+    """Return the mean RPSR of a model's accepted attempts to repair one program.
+
+    RPSR (relative patch size ratio) is the size of the model's change to the program, divided by the size of
+    the known correct change.
 
     Args:
-        each: The finished attempts at the item.
+        each: The finished attempts at the program; only accepted ones are used.
 
     Returns:
-        The mean; None if no accepted attempt has an RPSR.
+        The mean; None if RPSR is not defined for any accepted attempt.
     """
     ratios = [ratio for one in each if one.accepted and (ratio := patch_ratio(one)) is not None]
     return sum(ratios) / len(ratios) if ratios else None

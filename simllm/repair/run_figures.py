@@ -126,10 +126,11 @@ def _verdicts(finished: Sequence[AttemptResult]) -> dict[str, dict[str, int]]:
 
 
 def patch_figures(items: Items) -> dict[str, Any]:
-    """Compute the mean relative sizes of patches, which are the changes that a model made to programs.
+    """Compute how large a model's patches are, relative to the programs and to the known fixes.
 
-    Sizes are measured on syntax trees: "edits" is the number of edits that turn the tree of the incorrect
-    program into the tree of another program. Only accepted attempts count, except in "RPSR published".
+    A patch turns an incorrect program into the model's final program. A fix turns the incorrect program into
+    a known correct program. The size of either change is its "edits": the number of edits of the syntax tree.
+    Only attempts whose final program passes all tests count, except in "RPSR published".
 
     Args:
         items: The finished attempts at each item, by the id of the item.
@@ -138,13 +139,14 @@ def patch_figures(items: Items) -> dict[str, Any]:
         These values by name; None if a mean is not defined:
 
         - "RPS": The mean of (edits of the patch) / (nodes of the incorrect program's tree).
-        - "RPSR": The mean of (edits of the patch) / (edits of the known fix).
+        - "RPSR": The mean of (edits of the patch) / (edits of the fix).
         - "RPSR, counted": The number of attempts in the mean "RPSR".
-        - "RPSR, left out, fix at distance 0": The number of attempts whose item has a fix without edits.
-        - "RPSR, left out, no fix": The number of all other attempts that are left out of the mean "RPSR",
-          because there is no fix or a program is too large.
-        - "RPSR published": RPSR as the authors of the method CREF define it: a quotient of two sums, over all
-          finished attempts (see `tree_distances.ratio_of_sizes`).
+        - "RPSR, left out, fix at distance 0": The number of attempts that are left out of the mean "RPSR",
+          because the fix has 0 edits (its tree equals the tree of the incorrect program).
+        - "RPSR, left out, no fix": The number of attempts that are left out because no fix is known, or
+          because a program is too large to be measured.
+        - "RPSR published": RPSR as the authors of the repair method CREF define it: a quotient of two sums
+          over all finished attempts (see `tree_distances.ratio_of_sizes`).
     """
     accepted = [attempt for each in items.values() for attempt in each if attempt.accepted]
     sizes = [attempt.patch.edits / attempt.patch.nodes for attempt in accepted if attempt.patch]
@@ -164,10 +166,11 @@ def patch_figures(items: Items) -> dict[str, Any]:
 
 
 def patch_ratio(attempt: AttemptResult) -> float | None:
-    """Return the RPSR of an attempt: (edits of the model's patch) / (edits of the item's known fix).
+    """Return the RPSR of an attempt to repair a program: (edits of the model's patch) / (edits of the fix).
 
-    Both numbers count edits of the incorrect program's syntax tree. None is returned if there is no fix, if
-    the fix has no edits, or if a program is too large to be measured.
+    The patch turns the incorrect program into the model's program, and the fix turns it into the known
+    correct program. Both are measured by the number of edits of the syntax tree. None is returned if no fix
+    is known, if the fix has no edits, or if a program is too large to be measured.
     """
     made, wanted = attempt.patch, attempt.fix_patch
     return made.edits / wanted.edits if made and wanted and wanted.edits else None
@@ -178,8 +181,9 @@ def _intervals(
 ) -> dict[str, list[float] | None]:
     """Compute the 95% bootstrap intervals of AVG, TOP-k and RPSR, by resampling of the items.
 
-    AVG is the share of accepted attempts, TOP-k is pass@k, and RPSR is the mean size of the accepted patches
-    relative to that of the known fixes.
+    AVG is the share of accepted attempts. An attempt is accepted if the model's last program passes all
+    tests, or if its last summary of code has a high enough score. TOP-k is pass@k. RPSR is the mean, over
+    accepted attempts, of (size of the model's change to the program) / (size of the known correct change).
 
     Args:
         items: The finished attempts at each item, by the id of the item.

@@ -36,17 +36,17 @@ class RoundResult:
     """The result of one round of an attempt: the messages to the model, its reply, and the judgement.
 
     Attributes:
-        round: The number of the round in the strategy, from 1.
+        round: The number of the round, from 1. Skipped rounds are counted, too.
         messages: The messages that were sent in this round, each with the keys "role" and "content". Messages
             of earlier rounds are not repeated.
         reply: The text of the reply; None if the conversation was too long for the model.
         code: The program, or the summary, in the reply; None if there is none.
         verdict: The verdict on a program, such as "WA" (wrong answer); None for a summary. It is "context
             overflow" if the conversation was too long for the model.
-        accepted: Whether the reply was accepted.
-        tests: The result of each test; empty if the program did not run, and for a summary.
+        accepted: Whether the program passes all tests, or the summary has a high enough score.
+        tests: The result of each test of the program. Empty for a summary, or if the program did not run.
         compile_log: The messages of the compiler if the program does not compile; otherwise "".
-        score: The score of a summary; None for a program, and if the score is not finite.
+        score: The metric's score of the summary. None for a program, or if the score is not finite.
         prompt_tokens: Tokens of the request; None if they are not reported.
         completion_tokens: Tokens of the reply; None if they are not reported.
     """
@@ -92,7 +92,7 @@ class AttemptResult:
 
     @property
     def accepted(self) -> bool:
-        """Whether the last reply was accepted."""
+        """Whether the model's last program passes all tests, or its last summary has a high enough score."""
         return bool(self.rounds) and self.rounds[-1].accepted
 
 

@@ -84,20 +84,22 @@ def read_settings(run: Path) -> RunSettings:
 
 
 def read_run_items(run: Path, settings: RunSettings) -> list[RepairItem]:
-    """Read the items of a run from its folder.
+    """Read the items of a run from its folder: incorrect programs, or code to summarize.
 
     Args:
         run: The folder of the run.
-        settings: The settings of the run.
+        settings: The settings of the run, which tell whether the items are programs or code to summarize.
     """
     return read_items(run / ITEMS, settings.judge is not None)
 
 
 def own_folder(folder: Path, settings: RunSettings, items: list[RepairItem]) -> None:
-    """Create a run's folder with its settings and items, or check that an existing folder has the same ones.
+    """Create the folder of a run, and write the settings and items of the run into it.
+
+    If the folder already has a run, only check that this run has the same settings and items.
 
     Raises:
-        InputError: The folder has another run, or files that simllm did not write.
+        InputError: The folder has a run with other settings or items, or files that simllm did not write.
     """
     folders.own(folder)
     texts = {
@@ -119,5 +121,9 @@ def own_folder(folder: Path, settings: RunSettings, items: list[RepairItem]) -> 
 
 
 def _given(values: dict[str, object]) -> dict[str, object]:
-    """Remove the attributes of an item that have no value (None or an empty tuple)."""
+    """Return the attributes of an item that have a value: all except None and empty tuples.
+
+    Args:
+        values: All attributes of the item, by name.
+    """
     return {name: value for name, value in values.items() if value not in (None, ())}

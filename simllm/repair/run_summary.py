@@ -26,15 +26,16 @@ def summarize(
     most_rounds: int,
     about: dict[str, Any],
 ) -> dict[str, Any]:
-    """Summarize a run in which a model repaired programs.
+    """Make the content of `summary.json` for a run in which a model repaired programs or summarized code.
 
     Args:
-        attempts: The results of all attempts, sorted by item.
-        items: All items.
+        attempts: The results of the model's attempts at all items, in the order of the items.
+        items: The items of the run. An item is an incorrect program to repair, or code to summarize.
         settings: The settings of the run.
-        most_rounds: The number of rounds of the strategy; no attempt has more rounds.
-        about: A dict with the one key "judge". Its value describes how replies were judged: by the tests of
-            programs, or by a metric for summaries of code.
+        most_rounds: The largest number of rounds that an attempt can have. A round is a request to the model
+            and its reply.
+        about: A dict with the single key "judge". The value describes how the model's replies were judged:
+            programs by their tests, or summaries of code by a metric.
 
     Returns:
         The content of `summary.json`. Under "figures", it has the statistics of all attempts, such as pass
@@ -66,7 +67,7 @@ def summarize(
 
 
 def _first(open_attempts: Sequence[AttemptResult]) -> str | None:
-    """Describe the first open (unfinished) attempt and why it is open; return None if no attempt is open."""
+    """Describe the first of the open (unfinished) attempts, and why it is open; None if there are none."""
     return next((f"item {one.item}, attempt {one.attempt}: {one.open}" for one in open_attempts), None)
 
 

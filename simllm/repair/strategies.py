@@ -1,4 +1,7 @@
-"""Strategies for asking a model to repair a program; a strategy is a list of rounds (requests)."""
+"""Strategies for asking a model to repair a program, or to summarize code.
+
+A strategy is a list of rounds. A round is one request to the model.
+"""
 
 from __future__ import annotations
 
@@ -17,17 +20,20 @@ _ALL_PARTS = "single with guidance, solution and tests"
 
 @dataclass(frozen=True)
 class Round:
-    """A round of a strategy: one request to the model, with one or more messages.
+    """A round: one request to a model that repairs a program or summarizes code.
+
+    The request has one or more messages. A strategy is a list of rounds.
 
     Attributes:
         messages: The names of the templates from which the messages are made.
         adds: The help that the round gives the model: any of "guidance" (a tutor's hint), "solution" (a
-            description of a solution), "tests" (the failed tests) and "score" (the score of the model's last
-            summary). A round after the first one is skipped if none of its help is available for the item.
-        keeps_history: Whether the messages follow those of earlier rounds. Otherwise, they begin a new
-            conversation.
-        repeats: Whether the round may be repeated, if the user asks for more rounds than the strategy has.
-            Only the value of the strategy's last round is used.
+            description of a solution), "tests" (the failed tests of the program) and "score" (the score of
+            the model's last summary of the code). A round after the first round is skipped if none of its
+            help is available.
+        keeps_history: Whether the messages continue the conversation of earlier rounds. Otherwise, they begin
+            a new conversation.
+        repeats: Whether the round may be repeated if the user asks for more rounds than the strategy has. It
+            matters only for the last round of a strategy.
     """
 
     messages: tuple[str, ...]
@@ -43,18 +49,19 @@ def load_strategy(
     rounds: int | None = None,
     is_summary: bool = False,
 ) -> list[Round]:
-    """Load the rounds of a strategy.
+    """Load a strategy: the rounds of requests that ask a model to repair a program or to summarize code.
 
     Args:
-        prompts: The texts of the prompts, which include the file `strategies.json`.
+        prompts: The templates of the prompts, and the file `strategies.json`, which lists all strategies.
         name: The name of the strategy, such as "cref".
-        parts: The kinds of help that the strategy "single" gives the model: any of "guidance", "solution" and
-            "tests" (see `Round.adds`). Empty for other strategies.
-        rounds: The number of rounds; None for as many as the strategy has in the file.
-        is_summary: Whether the model writes summaries of code. Otherwise it repairs programs.
+        parts: The kinds of help that the model gets: any of "guidance" (a tutor's hint), "solution" (a
+            description of a solution) and "tests" (the failed tests). Only the strategy "single" takes
+            this argument.
+        rounds: The number of rounds; None for as many as `strategies.json` lists for the strategy.
+        is_summary: Whether the model summarizes code. Otherwise, it repairs programs.
 
     Returns:
-        The rounds in order.
+        The rounds in order; each round is one request to the model.
 
     Raises:
         InputError: The file `strategies.json`, or an argument, is wrong.
@@ -77,7 +84,17 @@ def load_strategy(
 
 
 def _repeated(found: list[Round], name: str, rounds: int) -> list[Round]:
-    """Cut a list of rounds to the length `rounds`, or extend the list by repeating its last round."""
+    """Cut the rounds of a strategy to the number `rounds`, or repeat the last round to reach this number.
+
+    Args:
+        found: The rounds of the strategy.
+        name: The name of the strategy, for error messages.
+        rounds: The number of rounds to return.
+
+    Raises:
+        InputError: `rounds` is less than 1, or the last round would be repeated although its attribute
+            `repeats` is false.
+    """
     if rounds < 1:
         raise InputError(f"--rounds {rounds}: expected a whole number from 1")
     if rounds > len(found) and not found[-1].repeats:
@@ -86,11 +103,11 @@ def _repeated(found: list[Round], name: str, rounds: int) -> list[Round]:
 
 
 def _read(prompts: Prompts) -> dict[str, dict[str, list[Round]]]:
-    """Read all strategies from the file `strategies.json` among the prompts.
+    """Read all strategies from the file `strategies.json`, which is part of the prompts.
 
     Returns:
-        A dict from the kind of item ("programs" or "summaries") to another dict, from the name of each
-        strategy to its rounds.
+        A dict with the keys "programs" (strategies for repairing programs) and "summaries" (strategies for
+        summarizing code). Each value is a dict from the name of a strategy to its list of rounds.
     """
     try:
         return {

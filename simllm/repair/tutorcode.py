@@ -43,17 +43,20 @@ class _Cases:
 
 
 def read_tutorcode(folder: Path) -> Iterator[str]:
-    """Convert the published files of TutorCode into the items that `simllm repair run` reads.
+    """Convert the published files of TutorCode into the input of `simllm repair run`.
+
+    TutorCode is a data set of students' incorrect C++ programs. Each program becomes one item: the program
+    with its tests and the tutors' hints.
 
     Args:
-        folder: A folder with an incorrect program in each file `NAME.json`, and the tests of each problem in
-            the files `cases/PROBLEM/*.json`.
+        folder: The folder of TutorCode. Each file `NAME.json` holds an incorrect program. The files
+            `cases/PROBLEM/*.json` hold the tests of a programming problem.
 
     Yields:
-        Each item as a line of JSON, sorted by name.
+        Each item as a line of JSON, sorted by the name of its file; names that are numbers by number.
 
     Raises:
-        InputError: There are no items, or a file is wrong.
+        InputError: The folder has no file `NAME.json`, or a file is wrong.
     """
     paths = sorted((path for path in folder.glob("*.json") if path.is_file()), key=_order)
     if not paths:
@@ -84,7 +87,7 @@ def _read_cases(folder: Path) -> _Cases:
 
 
 def _item(row: dict[str, Any], path: Path, problem: str, cases: _Cases) -> dict[str, Any]:
-    """Convert an incorrect program of TutorCode into an item.
+    """Convert an incorrect program of TutorCode into an item for `simllm repair run`.
 
     Args:
         row: The content of the published file.
@@ -93,7 +96,8 @@ def _item(row: dict[str, Any], path: Path, problem: str, cases: _Cases) -> dict[
         cases: The tests of the problem.
 
     Returns:
-        The item, as a JSON object.
+        The item as a JSON object, with the program, its tests, its time and memory limits, and hints
+        if there are any.
     """
     where = str(path)
     judged = files.value_under(row, "judgeResult", where, "a JSON object")

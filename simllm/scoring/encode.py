@@ -66,12 +66,12 @@ class Tokenized:
 
     @property
     def empty(self) -> NDArray[np.bool_]:
-        """(n,) bool, for each of the n texts, true if it is empty after cleaning."""
+        """(n,) bool, true for each of the n tokenized texts that is empty after cleaning."""
         return np.array([len(windows[0]) == _EMPTY for windows in self.inputs], bool)
 
     @property
     def repeated(self) -> int:
-        """Number of texts that are equal to an earlier text after cleaning."""
+        """Number of the n tokenized texts whose token ids are equal to those of an earlier text."""
         return len(self.inputs) - len({tuple(windows) for windows in self.inputs})
 
 
@@ -187,9 +187,10 @@ def run_encoder(
         engine: The encoder.
         texts: n tokenized texts, each with one or more windows.
         reduce: A function that computes one result for each window in a batch, such as its embedding. It
-            takes (B, L, N D) hidden states and a (B, L) mask, true for tokens that are not padding: B windows
-            of L tokens, hidden size D.
-        last_layers: Number N of layers whose hidden states `reduce` takes, counted from the last layer.
+            takes (B, L, N * D) hidden states: B windows of L tokens, hidden size D, with the states of the
+            last N layers joined along the last axis. It also takes a (B, L) mask, true for tokens that are
+            not padding.
+        last_layers: The number N of layers, counted from the last layer, whose hidden states `reduce` takes.
 
     Returns:
         A dict from each window (a tuple of token ids) to its result.

@@ -69,11 +69,13 @@ class MeaningScorer:
     def _reduce(self, hidden: Tensor, mask: Tensor) -> list[tuple[Floats, Tensor]]:
         """Compute the embedding and the mapped token states of each text in a batch.
 
-        Mapped states are the input of the meaning head: the hidden states of the encoder's last N layers,
-        mapped by a linear layer from their size N D to the head's width W.
+        The mapped states are the input of the meaning head, a network that compares two texts. A token's
+        hidden states in the encoder's last N layers are joined into one vector of length N * D. A linear
+        layer maps this vector to the head's width W.
 
         Args:
-            hidden: (B, L, N D) hidden states of B texts with L tokens, those of the last layer last.
+            hidden: (B, L, N * D) hidden states: B texts of L tokens, N layers, hidden size D. The last D
+                values of each token are its states in the last layer.
             mask: (B, L) bool, true for tokens that are not padding.
 
         Returns:
@@ -87,17 +89,17 @@ class MeaningScorer:
         ]
 
     def _logits(self, first: Sequence[Tensor], second: Sequence[Tensor]) -> Values:
-        """Compute the logit of the probability that both texts have the same meaning, for n text pairs.
+        """Run the meaning head, which estimates whether two texts have the same meaning, on n text pairs.
 
         The pairs are processed in batches of similar length.
 
         Args:
-            first: For each pair, the (L, W) states of the first text: L tokens, mapped to the meaning head's
-                width W. L differs from text to text.
+            first: For each pair, the (L, W) states of the first text: one vector for each of its L tokens.
+                These are the encoder's hidden states, mapped to the meaning head's width W.
             second: For each pair, the states of the second text, in the same form.
 
         Returns:
-            (n,) logits.
+            (n,) logits; a higher logit means that the same meaning is more probable.
         """
         sizes = [max(len(a), len(b)) for a, b in zip(first, second, strict=True)]
         order = sorted(range(len(sizes)), key=lambda i: sizes[i])

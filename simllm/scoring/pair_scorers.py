@@ -57,7 +57,7 @@ class PooledScorer:
             texts: 2n tokenized texts: first the n candidates, then their n references.
 
         Returns:
-            (n,) scores, without probabilities of the same meaning.
+            (n,) scores. The result has no probabilities of the same meaning (`same` is None).
         """
         embeddings = embed(self.engine, texts, self.pool)
         n = len(embeddings) // 2
@@ -86,7 +86,7 @@ class TokenScorer:
             texts: 2n tokenized texts: first the n candidates, then their n references.
 
         Returns:
-            (n,) scores, without probabilities of the same meaning.
+            (n,) scores. The result has no probabilities of the same meaning (`same` is None).
         """
         n = len(texts.inputs) // 2
         values = np.zeros(n)
@@ -103,18 +103,17 @@ class TokenScorer:
 
 
 def split_pairs(candidates: list[Windows], references: list[Windows]) -> Iterator[list[int]]:
-    """Split n text pairs into groups with a limited number of tokens, to limit the memory for hidden states.
+    """Split n text pairs into groups of at most 16,384 tokens, which limits the memory for hidden states.
 
-    Pairs are sorted by the length of their references. Pairs with equal references are neighbours and usually
-    in the same group, so that the reference is encoded only once.
+    Pairs are sorted by the length of their references. Pairs with equal references are neighbours, and
+    usually in the same group. Within a group, a repeated reference is encoded only once.
 
     Args:
         candidates: For each candidate, its windows: the token ids of consecutive pieces of the text.
         references: For each reference, its windows.
 
     Yields:
-        For each group, the indices of its pairs. A group has at most 16,384 tokens, or is a single longer
-        pair.
+        For each group, the indices of its pairs. A pair with more than 16,384 tokens is a group of its own.
     """
     sizes = [sum(map(len, (*a, *b))) for a, b in zip(candidates, references, strict=True)]
     part: list[int] = []

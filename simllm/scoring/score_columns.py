@@ -15,13 +15,14 @@ CHANGED = "meaning may have changed"
 
 
 class ScoreTable:
-    """Columns, rows and summary of the table that `simllm score` writes.
+    """The table that `simllm score` writes: its columns, its rows (one for each text pair) and its summary.
 
     Args:
-        scale: The scale on which scores are shown: "raw" (the scores themselves), "percentile" (among random
-            pairs), "rating" (expected human rating) or "same" (probability that both texts mean the same).
-        format_: The table's format: "text", "json" or "tsv". Only "text" can have a column with notes, such
-            as "meaning may have changed".
+        scale: The scale on which scores are shown: "raw" (the scores themselves), "percentile" (the
+            percentage of random pairs that score lower), "rating" (expected human rating) or "same"
+            (probability that both texts have the same meaning).
+        format_: The table's format: "text", "json" or "tsv". Only "text" can have the column "note". Its
+            note "meaning may have changed" marks similar texts that probably differ in meaning.
         with_ids: Whether the table has a column with the pairs' ids.
         no_scores: The metric's `Scores` object for zero pairs. If its attribute `same` is not None, the model
             can estimate the probability that two texts have the same meaning. The table then has a column

@@ -41,7 +41,7 @@ def score_in_chunks(
         size: Number of pairs in a chunk.
         no_scores: The metric's `Scores` object for zero pairs. Its signature and calibration are copied into
             the scores of every chunk.
-        first: The number of the first pair in error messages.
+        first: The number of the first pair. Error messages name a pair by its number.
 
     Yields:
         For each chunk: its pairs and their scores. The last chunk may be smaller.
@@ -80,7 +80,7 @@ def _tokenize_chunk(
     """Tokenize the texts in a chunk of n pairs.
 
     Args:
-        first: The number of the chunk's first pair in error messages.
+        first: The number of the chunk's first pair. Error messages name a pair by its number.
         chunk: n tuples that begin with a candidate and its reference.
         tokenize: A function that cleans and tokenizes a list of texts.
 
@@ -88,8 +88,8 @@ def _tokenize_chunk(
         The chunk itself; and its 2n tokenized texts: first the candidates, then the references.
 
     Raises:
-        InputError: A text is too long, so that `tokenize` raises `TooLongError`. The message names the number
-            of the pair.
+        InputError: A text is too long, so that `tokenize` raises `TooLongError`. The message gives the number
+            of the text's pair.
     """
     try:
         return chunk, tokenize([pair[side] for side in (0, 1) for pair in chunk])

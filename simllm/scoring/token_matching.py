@@ -1,10 +1,12 @@
 """Token-level precision, recall and F1 with tf-idf weights (SIMLLM paper, section 4.3, eq. 5 to 8).
 
 Every token is matched with the most similar token of the other text. The similarity of two tokens is the
-cosine of their hidden states. The function N in the paper's eq. 7 is read as scaling to length 1, because the
-similarity would otherwise have no upper bound. Each token has the weight idf (inverse document frequency). A
-token that occurs several times counts several times, which gives the factor tf (term frequency). The first
-and the last token of each text, <s> and </s>, are left out.
+cosine of their hidden states (eq. 7). The function N in eq. 7 is understood as scaling a hidden state to
+length 1. Without this scaling, the similarity would have no upper bound.
+
+Each occurrence of a token has the weight idf (inverse document frequency). The total weight of a token in a
+text is therefore tf * idf: the number of its occurrences (term frequency) times idf. The first and the last
+token of each text, <s> and </s>, are left out.
 """
 
 from __future__ import annotations
@@ -38,9 +40,10 @@ class MatchedTokens(NamedTuple):
 
     @property
     def mean(self) -> float:
-        """Weighted mean of the cosines in `best`: sum(best * weights) / sum(weights), from -1 to 1.
+        """Weighted mean of the cosines between tokens and their matches, from -1 to 1.
 
-        Both sums add the tokens in the same order, so that rounding cannot push the mean above 1.
+        It is sum(best * weights) / sum(weights). Both sums add the tokens in the same order. Otherwise,
+        rounding errors could push the mean slightly above 1.
         """
         return float((self.best * self.weights).sum() / self.weights.sum())
 

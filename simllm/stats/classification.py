@@ -25,7 +25,8 @@ def count(gold: Counts, predicted: Counts, classes: int) -> Counts:
 
     Args:
         gold: (n,) indices of the true classes, from 0.
-        predicted: (n,) indices of the predicted classes; k for an unparsed output.
+        predicted: (n,) indices of the predicted classes, from 0. The index is k for an unparsed output: an
+            output of the classifier from which no class could be read.
         classes: The number of classes k.
 
     Returns:
@@ -37,21 +38,33 @@ def count(gold: Counts, predicted: Counts, classes: int) -> Counts:
 
 
 def without_unparsed(counts: Counts) -> Counts:
-    """Return a copy of confusion matrices in which the last column, with the unparsed outputs, is 0."""
+    """Return a copy of confusion matrices with the unparsed outputs removed: their column is set to 0.
+
+    An unparsed output is an output of a classifier from which no class could be read.
+
+    Args:
+        counts: (..., k, k + 1) confusion matrices. The last column counts the unparsed outputs.
+    """
     parsed = counts.copy()
     parsed[..., -1] = 0
     return parsed
 
 
 def binary_ratios(counts: Counts) -> Ratios:
-    """Return numerator and denominator of each metric for two classes, by the metric's name.
+    """Return the numerator and the denominator of metrics for two classes.
 
-    F-beta is (1 + beta²) P R / (beta² P + R), for precision P and recall R. MCC is Matthews' correlation
-    coefficient. An unparsed output, from which no class could be read, counts as a wrong prediction: it is
-    in the denominators of recall, specificity and accuracy, but not of precision.
+    The metrics are precision, recall, specificity, accuracy, F1, F2 and MCC (Matthews' correlation
+    coefficient). F-beta is (1 + beta²) P R / (beta² P + R), for precision P and recall R.
+
+    An unparsed output is an output of a classifier from which no class could be read. It counts as a wrong
+    prediction. It is in the denominators of recall, specificity and accuracy, but not of precision.
 
     Args:
-        counts: (..., 2, 3) confusion matrices; the first class is the positive one.
+        counts: (..., 2, 3) confusion matrices; the first class is the positive one. The last column counts
+            unparsed outputs.
+
+    Returns:
+        A dict from the name of each metric to two arrays (...): the numerators and the denominators.
     """
     rows, columns = counts.sum(-1), counts.sum(-2)
     right = np.diagonal(counts, axis1=-2, axis2=-1)

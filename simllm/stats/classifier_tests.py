@@ -1,4 +1,4 @@
-"""Significance tests of classifiers, and the choice of the test that fits a question and its data."""
+"""Significance tests of classifiers, and functions that choose the test for a comparison."""
 
 from __future__ import annotations
 
@@ -41,9 +41,10 @@ def choose_for_classifiers(classifiers: int, data_sets: int = 1, runs: int = 1, 
     """Choose the test that compares classifiers on the same items.
 
     Args:
-        classifiers: The number of classifiers, from 2.
+        classifiers: The number of classifiers, at least 2.
         data_sets: The number of data sets.
-        runs: The largest number of runs, which are predictions by one classifier for the same item.
+        runs: The number of runs. With several runs, a classifier has several predictions for the same item.
+            If classifiers have different numbers of runs, pass the largest number.
         discordant: The number of items that exactly one of two classifiers gets right. It is used only for
             two classifiers with one run.
 
@@ -60,12 +61,12 @@ def choose_for_classifiers(classifiers: int, data_sets: int = 1, runs: int = 1, 
 
 
 def choose_for_groups(groups: int, smallest_expected: float = 0.0) -> str:
-    """Choose the test that compares the accuracy in groups of items.
+    """Choose the test that compares a classifier's accuracy between groups of items.
 
     Args:
-        groups: The number of groups, from 2.
-        smallest_expected: The smallest number of right or wrong answers that is expected in a group if all
-            groups have the same accuracy.
+        groups: The number of groups, at least 2.
+        smallest_expected: The smallest expected count of the chi-squared test. The expected counts are the
+            numbers of right and of wrong predictions in each group if all groups had the same accuracy.
 
     Returns:
         The name of the test: "fisher", "chi2" or "chi2-permutation" (a chi-squared test by permutations).
@@ -145,8 +146,8 @@ def paired_permutation(differences: Floats) -> Outcome:
     """Test whether paired differences are symmetric around 0, by a permutation test that flips signs.
 
     Args:
-        differences: (n,) differences between two classifiers, such as differences of accuracy: one for each
-            item, averaged over runs.
+        differences: (n,) differences, one for each item; for example, between the shares of runs in which
+            two classifiers are right on the item.
     """
     p = sign_flip_p(differences, np.random.default_rng(_SEED))
     return Outcome("paired-permutation", float(differences.mean()), p)
@@ -224,10 +225,10 @@ def friedman_nemenyi(values: Floats, alpha: float = 0.05) -> Ranks:
 
 
 def compare_groups(right_wrong: Sequence[Sequence[int]]) -> Outcome:
-    """Test whether accuracy differs between groups of items.
+    """Test whether a classifier's accuracy differs between groups of items.
 
     Args:
-        right_wrong: For each group, the number of right answers and the number of wrong answers; no group is
+        right_wrong: For each group, the number of right and the number of wrong predictions; no group is
             empty.
 
     Returns:

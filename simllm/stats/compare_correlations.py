@@ -86,19 +86,19 @@ def permutation_p_values(scores: Sequence[Floats], ratings: Floats) -> Floats:
 
 
 def clusters(rho: Sequence[float], p: Floats) -> list[int]:
-    """Rank m metrics by correlation; metrics without significant differences share a rank.
+    """Rank m metrics by correlation; all metrics in a cluster share a rank.
 
-    The metrics are visited from the best to the worst. A metric starts a new cluster (group with one
-    rank) if it differs significantly (p < 0.05) from any metric in the current cluster. The WMT shared
-    tasks use the same method (Freitag et al., "Results of WMT23 metrics shared task", 2023). Metrics with
-    correlation NaN come last.
+    A cluster is a group of metrics that do not differ significantly from each other. The metrics are visited
+    from the highest correlation to the lowest. A metric that differs significantly (p < 0.05) from at least
+    one metric in the current cluster starts the next cluster. Metrics with correlation NaN come last. The
+    WMT shared tasks use the same method (Freitag et al., "Results of WMT23 metrics shared task", 2023).
 
     Args:
         rho: The correlation of each metric with the ratings.
         p: (m, m) p-values: entry (i, j) compares metric i with metric j.
 
     Returns:
-        The rank of each metric; 1 is the best.
+        The rank of each metric: 1 plus the number of metrics in better clusters.
     """
     ranks, members, first = [0] * len(rho), list[int](), 1
     for place, i in enumerate(np.argsort([-r for r in rho], kind="stable").tolist(), 1):

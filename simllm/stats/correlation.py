@@ -93,9 +93,9 @@ def interval_by_rater(scores: Floats, raters: Floats) -> tuple[float, float]:
     variance between items comes from a bootstrap. The variance between raters comes from a jackknife, which
     leaves out each rater once (Tukey, "Bias and confidence in not-quite large samples", 1958). The jackknife
     tends to overestimate the variance (Efron and Stein, "The jackknife estimate of variance", 1981). With few
-    raters, the variance between raters is uncertain. Therefore the interval uses quantiles of Student's t,
-    with Satterthwaite's degrees of freedom ("An approximate distribution of estimates of variance
-    components", 1946).
+    raters, the estimated variances are uncertain. Therefore, the interval uses quantiles of Student's t
+    instead of the normal distribution, with Satterthwaite's degrees of freedom ("An approximate distribution
+    of estimates of variance components", 1946).
 
     Raters are not bootstrapped, because a resample contains some raters twice. The mean rating of such a
     resample is noisier. It therefore correlates less with the scores, which would lower the interval.
@@ -194,7 +194,9 @@ def pearson(scores: Floats, ratings: Floats) -> float:
 
 
 def area_under_roc(positive: Floats, negative: Floats) -> float:
-    """Compute the probability that a positive item scores higher than a negative one; a tie counts half.
+    """Compute the area under the ROC curve.
+
+    It is the probability that a positive item scores higher than a negative item; a tie counts half.
 
     Args:
         positive: (n,) scores of the positive items.
@@ -236,9 +238,12 @@ def pairwise_accuracy(scores: Floats, ratings: Floats) -> float:
 
 
 def _interval(resampled: Floats) -> tuple[float, float]:
-    """Return the 2.5% and 97.5% quantiles of bootstrap values.
+    """Compute the 95% bootstrap interval of a correlation: the 2.5% and 97.5% quantiles.
 
-    If the two quantiles are equal, NaN is returned for both.
+    Both bounds are NaN if the quantiles are equal, because the resamples then show no spread.
+
+    Args:
+        resampled: The correlation in each bootstrap resample. NaN values are left out.
     """
     # Values are NaN for constant resamples of small sets.
     low, high = np.nanquantile(resampled, [(1 - _CONFIDENCE) / 2, (1 + _CONFIDENCE) / 2])

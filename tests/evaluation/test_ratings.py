@@ -136,6 +136,13 @@ def test_fields_may_be_renamed(tmp_path):
         ratings.load(file, ("a", "b", "stars"))
 
 
+@pytest.mark.parametrize("key", ["passed", "ratings", "votes"])
+def test_a_missing_renamed_field_names_the_line(tmp_path, key):
+    (tmp_path / "rated.jsonl").write_text(json.dumps(GOOD) + "\n")
+    with pytest.raises(InputError, match=f'line 1: expected .* under "{key}"'):
+        ratings.load(tmp_path / "rated.jsonl", ("reference", "candidate", key))
+
+
 def test_labels_are_one_line_and_never_blank(tmp_path):
     rows = [
         {**GOOD, "rating": i, "system": name}

@@ -239,9 +239,7 @@ def train(config: ContrastiveConfig, world: World, stop: StopRequest) -> Path:
         }
         meaning = saved_model.MeaningInfo(config.meaning.head) if config.meaning else None
         info = saved_model.ModelInfo(start.info.pooling, start.info.similarity, facts, meaning=meaning)
-        card = training_card(
-            "Trained on pairs of texts with the same meaning", facts
-        )
+        card = training_card("Trained on pairs of texts with the same meaning", facts)
         head = task.meaning.head if task.meaning else None
         saved_model.save(out / "model", task.encoder, start.tokenizer, info, card, head=head)
 

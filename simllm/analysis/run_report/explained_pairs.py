@@ -1,4 +1,7 @@
-"""Words that changed the meaning, for the pairs of a report whose meaning may have changed."""
+"""Search for the words that make a candidate differ in meaning from its reference.
+
+The report shows these words for a few pairs of similar texts that probably differ in meaning.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +18,12 @@ _LONGEST_TOKENS = 64  # guards against words of very many tokens
 
 
 def find_changing_words(metrics: Mapping[str, SimLLM], run: ScoredRun) -> dict[str, dict[int, list[str]]]:
-    """Find the words that changed the meaning, as `simllm explain` does, for a few pairs of a report.
+    """Find the words that make a candidate differ in meaning from its reference, for a few pairs of a report.
 
-    The words are searched for in pairs whose meaning may have changed, as `run.changed` says. Pairs with high
-    scores come first. Pairs with a text of more than 30 words are skipped. Because the search is slow, it
-    stops after `number_of_explained(n)` pairs, which is 10 to 25. A pair counts once for each column.
+    The words are found in the same way as by `simllm explain`. Only pairs that `run.changed` marks are
+    searched: pairs of similar texts that probably differ in meaning. Pairs with high scores come first. Pairs
+    with a text of more than 30 words or 64 tokens are skipped. Because the search is slow, it covers at most
+    `number_of_explained(n)` pairs (10 to 25). A pair that is searched for two columns of scores counts twice.
 
     Args:
         metrics: A dict from the name of a column of scores to the metric that computed the scores. A column
@@ -27,8 +31,8 @@ def find_changing_words(metrics: Mapping[str, SimLLM], run: ScoredRun) -> dict[s
         run: n scored pairs.
 
     Returns:
-        A dict from the name of each column that is not ignored to a dict from the index of a pair to the
-        words that changed its meaning. The list of words is empty if no single word changed the meaning.
+        A dict with an entry for each column that is not ignored. The key is the column's name. The value is a
+        dict from the index of a searched pair to the words found, which may be an empty list.
     """
     usable = {
         name: metric
@@ -59,8 +63,8 @@ def _texts(run: ScoredRun, name: str, i: int) -> tuple[str, str]:
     """Return the candidate and the reference of pair `i` (counted from 0).
 
     Args:
-        run: The scored pairs.
-        name: The column of `run.scores`. With several systems, this is the system that wrote the candidate.
+        run: The scored pairs of one or several systems (sources of candidates).
+        name: The name of the system that wrote the candidate. It is ignored if there is only one system.
         i: The index of the pair.
     """
     return run.candidates[name if run.has_systems else ""][i], run.references[i]

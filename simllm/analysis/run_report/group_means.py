@@ -1,4 +1,4 @@
-"""Mean scores of groups of text pairs, and tests of whether a group's mean differs from all other pairs."""
+"""Mean scores of groups of text pairs; a t-test compares each group with all pairs outside the group."""
 
 from __future__ import annotations
 
@@ -72,8 +72,9 @@ def group_means(values: Sequence[str], scores: Floats) -> list[GroupMean]:
         scores: (n,) scores of the pairs.
 
     Returns:
-        The groups, sorted by name; ranges such as "4 to 6" are sorted by their first number. Only the 25
-        largest groups are separate. All smaller groups together are one group, the last one.
+        The groups, sorted by name. Names that begin with a number, such as "4 to 6", are sorted by that
+        number. If there are more than 25 groups, the smaller ones are joined into one group, which comes
+        last. The 25 largest groups stay separate.
     """
     sizes = Counter(values)
     kept = {name for name, _ in sizes.most_common(_MOST)}
@@ -110,10 +111,12 @@ def number_ranges(numbers: Sequence[int]) -> list[str]:
 
 
 def first_numbers(values: Sequence[str]) -> list[int] | None:
-    """Return the first number of each of n ranges or whole numbers, such as 4 for "4 to 6" and for "4".
+    """Return the first number of each of n texts such as "4 to 6" (a range) or "4".
+
+    Both of these texts give 4.
 
     Returns:
-        The n numbers; None if a value is neither a whole number nor a range.
+        The n numbers; None if a text is neither a whole number nor a range.
     """
     found = [re.fullmatch(r"(-?[0-9]+)( to -?[0-9]+)?", value) for value in values]
     return None if None in found else [int(match[1]) for match in found if match]
@@ -137,7 +140,9 @@ def _order(name: str) -> tuple[float, str]:
 
 
 def _welch(a: Floats, b: Floats) -> float:
-    """Return the p-value of Welch's t-test of two samples; 1 if the values in each sample are all equal.
+    """Return the p-value of Welch's t-test of two samples.
+
+    If neither sample varies (each has one repeated value), the test is undefined and the result is 1.
 
     Args:
         a: The first sample; NaN values do not count.

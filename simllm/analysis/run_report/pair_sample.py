@@ -1,4 +1,4 @@
-"""Choice of the text pairs that a report shows in its table, if there are too many for one page."""
+"""Choice of the text pairs that a report shows in its table, if there are too many pairs for one page."""
 
 from __future__ import annotations
 
@@ -16,16 +16,18 @@ LONGEST_EXPLAINED = 30  # words of a text that is explained; the cost grows with
 
 
 def choose_pairs(run: ScoredRun) -> NDArray[np.int64]:
-    """Choose the pairs that the report shows: all pairs, or 5,000 of them if there are more.
+    """Choose the pairs of texts that the report shows: all pairs, or 5,000 of them if there are more.
 
-    If there are more than 5,000 pairs, up to 500 pairs are chosen for each of these properties:
+    If there are more than 5,000 pairs, up to 500 pairs of each of these kinds are chosen:
 
-    - the lowest scores, and the highest scores
-    - many common words but a low score, and few common words but a high score
-    - a high score although the meaning may have changed
-    - the largest differences between systems, if there are several systems
+    - the lowest scores
+    - the highest scores
+    - a bad score, although candidate and reference share many words
+    - a good score, although candidate and reference share few words
+    - the highest scores among similar texts that probably differ in meaning
+    - the largest differences between the scores of two systems, if there are several systems
 
-    The other pairs, up to 5,000, are chosen at random.
+    The rest of the 5,000 pairs is chosen at random.
 
     Args:
         run: n scored pairs.
@@ -63,9 +65,10 @@ def describe_choice(run: ScoredRun) -> str:
 
 
 def number_of_explained(n: int) -> int:
-    """Return the number of pairs, out of n, for which the report names the words that changed the meaning.
+    """Return how many of n pairs of texts the report searches for words that change the meaning.
 
-    It is n / 200, but at least 10 and at most 25. The table shows 25 pairs on one page. The number is small
-    because finding the words of a pair takes about as long as scoring 30 pairs.
+    Such words make the candidate differ in meaning from the reference. The number is n / 200, rounded
+    down, but at least 10 and at most 25. It is small because the search of one pair takes about as long as
+    scoring 30 pairs. The upper limit is the number of pairs that the report's table shows at a time.
     """
     return min(max(10, n // 200), 25)

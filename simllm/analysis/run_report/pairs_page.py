@@ -1,4 +1,7 @@
-"""The HTML page of a report: the numbers, sentences and figures for its template."""
+"""Rendering of a report as an HTML page.
+
+The template of the page shows the main results as sentences, tables and figures. Its script shows the pairs.
+"""
 
 from __future__ import annotations
 

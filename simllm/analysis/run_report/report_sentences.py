@@ -67,7 +67,11 @@ def describe_high_scores(run: ScoredRun) -> str:
 
 
 def describe_word_search(run: ScoredRun) -> str:
-    """Write sentences about the words that changed the meaning; empty if they were not looked for."""
+    """Write a note that tells which pairs of texts were searched for words that change the meaning.
+
+    Such words make the candidate differ in meaning from the reference. The note is empty if no pairs were
+    searched.
+    """
     n = sum(map(len, run.changed_by.values()))
     changed = sum(int(flags.sum()) for flags in run.changed.values())
     if n == 0:
@@ -118,7 +122,11 @@ def _on_the_scale(run: ScoredRun) -> list[str]:
 
 
 def _on_the_scale_of_systems(run: ScoredRun) -> list[str]:
-    """Write sentences that say, for each of several systems, what its scores mean; see `_on_the_scale`."""
+    """Write sentences that compare each system's scores with those of unrelated texts, and estimate ratings.
+
+    The ratings are those that people would give to the system's candidates, on average. The list is empty if
+    the model has no calibration (map from scores to percentiles and ratings).
+    """
     scale, bar = run.calibration, run.unrelated_below
     if scale is None or bar is None:
         return []
@@ -140,7 +148,10 @@ def _percentile_of_mean(scale: ScoreScale, values: Floats) -> str:
 
 
 def _count_below(values: Floats, bar: float) -> str:
-    """Write the start of a sentence on how many of (n,) scores are below a bar: "12 pairs (3%) score"."""
+    """Count the (n,) scores below a threshold, and write the start of a sentence about them.
+
+    An example is "12 pairs (3%) score". The caller appends "below" and the threshold.
+    """
     low = int((values < bar).sum())
     if low == 0:
         return "No pair scores"

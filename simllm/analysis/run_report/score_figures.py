@@ -20,10 +20,11 @@ _SEED = 12345
 
 
 def draw_distribution(run: ScoredRun) -> str:
-    """Draw a histogram of the scores, and one of the scores of unrelated texts if the model folder has them.
+    """Draw a histogram of the scores, and behind it a histogram of the scores of unrelated texts.
 
-    For several systems, each system has its own line. For a single system, only the scores by the first
-    metric are drawn.
+    The second histogram is left out if `run` has no calibration, which holds the scores of unrelated texts.
+    With several systems, each system has its own histogram, drawn as an outline. With a single system, only
+    the scores by the first metric are drawn.
 
     Returns:
         The figure as an SVG element for an HTML page.
@@ -95,5 +96,10 @@ def draw_scatter(first: tuple[str, Floats], second: tuple[str, Floats]) -> str:
 
 
 def _tick(value: float, _place: float) -> str:
-    """Format a number at an axis in the style of the page's tables, such as ".2"."""
+    """Format a number at an axis without the zero before the decimal point, such as ".2".
+
+    Args:
+        value: The number.
+        _place: The position on the axis, which matplotlib passes and this function ignores.
+    """
     return re.sub(r"^(-?)0\.", r"\1.", f"{value:.6g}")

@@ -12,12 +12,14 @@ from simllm.metrics.protocol import Floats
 
 
 def describe_trend(which: str, numbers: Sequence[int] | None, scores: Floats) -> str:
-    """Write a sentence on whether pairs with larger numbers in a field score higher or lower.
+    """Write a sentence on whether pairs with a larger number in a field score higher or lower.
+
+    For example: "Longer references score lower", followed by Spearman's correlation and its p-value.
 
     Args:
-        which: The subject of the sentence: pairs with large numbers, such as "longer references".
+        which: The words in the sentence that name the pairs with larger numbers, such as "longer references".
         numbers: The numbers in the field, one for each of n pairs; None if the field has no numbers.
-        scores: (n,) main scores.
+        scores: (n,) scores by the main metric, or their means over several systems.
 
     Returns:
         The sentence; empty if there are no numbers, or if the correlation is undefined.

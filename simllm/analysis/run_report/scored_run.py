@@ -30,16 +30,17 @@ class ScoredRun:
             system.
         same: A dict from a column's name to the (n,) probabilities that the two texts have the same meaning.
             It has only the columns of metrics that can estimate the probability.
-        changed: A dict with the same keys as `same`. Each value is (n,) bool, true for similar texts that
-            probably differ in meaning.
+        changed: A dict with the same keys as `same`. Each value is (n,) bool, true if the candidate is
+            similar to its reference but probably differs from it in meaning.
         truncated: Number of texts that are longer than the model's longest input.
         signature: Text that names everything that can change a score.
         calibration: The map from scores to percentiles and human ratings; None if there is none.
         ids: n identifiers of the pairs, from the user's file; None if the user named no field with ids.
         groups: A dict from the name of each field, such as "language", to its n values. The report groups
             pairs by these values.
-        changed_by: A dict from a column's name to a dict from the index of a pair to the words that changed
-            its meaning. It holds the few pairs for which the words were looked for.
+        changed_by: A dict from a column's name to a dict from the index of a pair to the words that make
+            its candidate differ in meaning from its reference. It has only the few pairs that were searched
+            for such words.
         long_texts: Indices of the pairs with a text that is longer than the model's longest input, if known.
     """
 
@@ -72,12 +73,15 @@ class ScoredRun:
 
     @property
     def lower_is_better(self) -> bool:
-        """True if the main metric is one whose lower scores are better, such as a patch size."""
+        """True if lower scores of the main metric are better, as for the size of an edit.
+
+        Always false for several systems.
+        """
         return not self.has_systems and registry.lower_is_better(next(iter(self.scores)))
 
     @property
     def ranking(self) -> Floats:
-        """(n,) main scores for sorting. Pairs without a score (NaN) get the median of the other scores."""
+        """(n,) main scores, by which pairs are sorted. A missing score (NaN) is replaced by the median."""
         known = self.main[~np.isnan(self.main)]
         return np.nan_to_num(self.main, nan=float(np.median(known)) if len(known) else 0.0)
 
@@ -88,10 +92,11 @@ class ScoredRun:
 
     @cached_property
     def surprise(self) -> Floats:
-        """(n,) rank by word overlap minus rank by score, both divided by n.
+        """(n,) differences: rank by word overlap minus rank by score, both divided by n.
 
-        A value near 1 means many common words, but a low score. A value near -1 means few common words, but a
-        high score.
+        The rank is higher for a larger word overlap, and for a better score. A value near 1 means that the
+        candidate and the reference share many words, but the score is bad. A value near -1 means that they
+        share few words, but the score is good.
         """
         return _rank(self.overlap) - _rank(-self.ranking if self.lower_is_better else self.ranking)
 
@@ -118,7 +123,10 @@ class ScoredRun:
 
     @cached_property
     def unrelated_below(self) -> float | None:
-        """The 95th percentile of the scores of random pairs; None if there is no calibration."""
+        """The score below which two texts may be unrelated: 95% of random pairs of texts score lower.
+
+        None if there is no calibration, which holds the scores of random pairs.
+        """
         if self.calibration is None:
             return None
         scores = self.calibration.random  # at evenly spaced percentiles
@@ -126,13 +134,20 @@ class ScoredRun:
 
     @cached_property
     def any_unrelated(self) -> NDArray[np.bool_]:
-        """(n,) bool, true if any candidate scores below `unrelated_below`, as most random pairs do."""
+        """(n,) bool, true if a candidate scores below `unrelated_below`, so that it may be unrelated.
+
+        95% of random pairs of texts score below this limit. With several systems, one such candidate is
+        enough. All values are false if there is no limit.
+        """
         bar = -np.inf if self.unrelated_below is None else self.unrelated_below
         return _any([values < bar for values in (self.scores.values() if self.has_systems else [self.main])])
 
     @cached_property
     def any_changed(self) -> NDArray[np.bool_]:
-        """(n,) bool, true if any candidate is similar to the reference but probably differs in meaning."""
+        """(n,) bool, true if a candidate is similar to its reference but probably differs in meaning.
+
+        With several systems, one such candidate is enough.
+        """
         return _any([np.zeros(len(self), bool), *self.changed.values()])
 
 

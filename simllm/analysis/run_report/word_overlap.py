@@ -1,6 +1,7 @@
-"""Word overlap of two texts: the number of their common words, divided by that of all their words.
+"""Word overlap of two texts: number of words in both texts, divided by number of words in either text.
 
-The script of a report's page marks common words. This module splits and compares words as that script does.
+The script of a report's HTML page marks words that are in both texts. This module splits and compares words
+in the same way as the script.
 """
 
 from __future__ import annotations

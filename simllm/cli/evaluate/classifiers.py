@@ -1,6 +1,6 @@
-"""`simllm evaluate classifiers`: evaluate classifiers, and write a report.
+"""`simllm evaluate classifiers`: evaluate the predictions of classifiers, and write a report.
 
-The evaluation follows ECSER-LLM, a published protocol for studies of classifiers.
+The evaluation follows ECSER-LLM, a published protocol (list of steps) for studies of classifiers.
 """
 
 from __future__ import annotations
@@ -77,9 +77,10 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Run `simllm evaluate classifiers` with the parsed options: write a report, and a table.
+    """Run `simllm evaluate classifiers` with the parsed options: write a report folder and a summary table.
 
-    The table has the accuracy of each classifier, and a few further measures.
+    The table has a row for each classifier, with its accuracy and the measure that selects the best one.
+    With two classes, it also has the AUC.
     """
     with metrics_option.require_eval_extra():
         from simllm.evaluation import classifiers, ratings

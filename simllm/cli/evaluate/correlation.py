@@ -99,10 +99,10 @@ def _system_table(rows: Sequence[SystemCorrelation]) -> Table:
 
 
 def _negated(names: Iterable[str]) -> dict[str, str]:
-    """Make notes about metrics whose scores were negated, for the summary of a table.
+    """Make a note for each metric whose scores were negated before they were correlated with ratings.
 
-    If lower scores of a metric are better, its scores were negated. A positive correlation then means
-    agreement with the ratings.
+    Scores are negated if lower scores of the metric are better, so that a positive correlation always means
+    agreement with the ratings. The notes are shown in the summary of the table of correlations.
 
     Args:
         names: The names of all metrics in the table.

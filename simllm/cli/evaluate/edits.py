@@ -1,4 +1,4 @@
-"""`simllm evaluate edits`: compare systems that edit code, and write a report."""
+"""`simllm evaluate edits`: compare systems (such as language models) that edit code, and write a report."""
 
 from __future__ import annotations
 
@@ -37,7 +37,8 @@ def add_options(command: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     """Run `simllm evaluate edits` with the parsed options: write a report into a folder, and write a table.
 
-    The table has the mean scores of each system. A system is a source of candidate edits.
+    The edits of each system are compared with reference edits. The table has a row for each system, with its
+    mean score by each metric, and its TOP-k rates (also called pass@k).
     """
     with metrics_option.require_eval_extra(), metrics_option.require_code_extra():
         from simllm.evaluation.code_edits import edit_report

@@ -1,4 +1,8 @@
-"""`simllm evaluate metamorphic`: measure how a tool's success rate changes if its input code is rewritten."""
+"""`simllm evaluate metamorphic`: compare a tool's success rate on original code and on rewritten code.
+
+The tool, such as a language model, reads code and writes an answer. The rewritten code does the same as the
+original code. The success rate is the share of answers that are judged to be successes.
+"""
 
 from __future__ import annotations
 
@@ -62,9 +66,10 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Run `simllm evaluate metamorphic` with the parsed options: write a report, and a table.
+    """Run `simllm evaluate metamorphic` with the parsed options: write a report folder and a summary table.
 
-    The table has each tool's success rates on original and on rewritten code, and their difference.
+    The command tests tools that read code. The table has, for each tool, the share of its answers that
+    are successes on original code and on rewritten code, and the difference of these two shares.
     """
     _check(options)
     with metrics_option.require_eval_extra():
@@ -128,9 +133,10 @@ def _check(options: argparse.Namespace) -> None:
 
 
 def _read_items(options: argparse.Namespace) -> dict[str, dict[str, Any]]:
-    """Read the file of `--items`. Each item has a piece of original code, which was not rewritten.
+    """Read the items (pieces of original code) from the file that the option `--items` names.
 
-    With `--nll-model`, each item also gets the mean negative log-likelihood of the tokens of its code.
+    With the option `--nll-model`, a language model computes the mean negative log-likelihood of the tokens
+    of each piece of code. It is stored in the item.
 
     Returns:
         A dict from the id of each item to the item; empty without `--items`.
@@ -172,9 +178,9 @@ def _check_judged_by(options: argparse.Namespace, items: dict[str, dict[str, Any
 def _ask(
     options: argparse.Namespace, items: dict[str, dict[str, Any]], variants: list[dict[str, Any]]
 ) -> Recorded:
-    """Run the tool of `--command` on original and rewritten code, and record its answers.
+    """Run the tool that `--command` names on original and rewritten code, and record its answers.
 
-    The answers are stored in the folder of the report, so that a stopped run can be resumed.
+    Each answer is stored in the folder of the report, so that the same command resumes a stopped run.
 
     Args:
         options: The parsed options of the command.
@@ -230,11 +236,11 @@ def _judge(
 
 
 def _restore(recorded: Recorded, variants: list[dict[str, Any]]) -> None:
-    """Replace new names by original names in a tool's answers about code whose symbols were renamed.
+    """Put the original names back into a tool's answers about code in which names were changed.
 
     Args:
-        recorded: The answers of the tool, which are changed in place.
-        variants: The rewritten items. Each item has the original name for each new name.
+        recorded: The answers of the tool. Answers about rewritten code are changed in place.
+        variants: The rewritten items. In each item, `names` is a dict from original names to new names.
     """
     from simllm.perturb.code import restore
 

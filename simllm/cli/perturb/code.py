@@ -117,14 +117,16 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _check_proof(options: argparse.Namespace) -> None:
-    """Check that `--prove`, `--unsafe` and `--parallel` fit each other and the input.
+    """Check the options for testing whether rewritten code behaves like the original code.
 
-    The option `--prove` tests whether rewritten code behaves like the original code. Its value is `inputs`
-    for JSON lines (the code is run on random inputs), or a command, such as a test suite, for a folder.
+    The option `--prove` requests the test, in one of two forms:
+
+    - `--prove inputs` runs functions on random inputs. It needs JSON lines.
+    - `--prove COMMAND` runs a command, such as a test suite. It needs a single folder.
 
     Raises:
-        InputError: An option does not fit another option or the input, such as `--unsafe` without `--prove`.
-            Or `--parallel` is not positive.
+        InputError: `--prove` does not fit the input. Or `--unsafe` (run functions without a sandbox) is given
+            without `--prove`. Or `--parallel` (the number of batches tested at once) is not positive.
     """
     if options.prove is None:
         if options.unsafe:
@@ -140,18 +142,18 @@ def _check_proof(options: argparse.Namespace) -> None:
 def _proven(
     pairs: Iterable[tuple[dict[str, Any], dict[str, Any]]], options: argparse.Namespace
 ) -> Iterator[dict[str, Any]]:
-    """Yield rewritten versions (variants) of items; with `--prove inputs`, add a proof to each variant.
+    """Yield variants of code; with `--prove inputs`, test whether each variant behaves like its original.
 
-    A proof is the result of running the original and the variant on the same inputs: it says whether both
-    behave the same.
+    A variant is the code after rewriting. The test runs the original and the variant on the same inputs.
 
     Args:
-        pairs: Tuples of two dicts: an item with the original code, and a variant of this item.
+        pairs: Tuples of two dicts. The first has the original code, the second describes its variant.
         options: The parsed options of the command.
 
     Yields:
-        The variants. With `--prove inputs`, a variant whose code was changed has its proof under the key
-        `proof`. A variant that behaves differently is yielded without its code.
+        The dicts of the variants. With `--prove inputs`, the dict of each variant that differs from its
+        original has the result of the test under the key `proof`. If the variant behaves differently, its
+        code is removed from the dict.
     """
     if options.prove is None:
         yield from (row for _, row in pairs)
@@ -218,15 +220,16 @@ def _lines(rows: Iterable[dict[str, Any]]) -> Iterator[str]:
 
 
 def _print(counts: VariantCounts, rules: Iterable[str]) -> None:
-    """Print the counts of a run on standard error.
+    """Print on standard error how much code was rewritten, and the results of testing the rewritten code.
 
-    The counts are:
+    A variant is a file or function after rewriting. The tests check whether it behaves like the original. The
+    counts are:
 
-    - for each rule, the places in the code that it rewrote, and the places that it skipped;
-    - for each state, such as "unchanged", the variants (rewritten files or functions) in this state;
-    - for each verdict, such as "proven", the proofs with this verdict (a proof is a test of whether a variant
-      behaves like the original code);
-    - the deliberately wrong variants that were run, and those among them that the proofs detected.
+    - for each rewriting rule, the places in the code that it rewrote, and the places that it skipped;
+    - for each state, such as "unchanged", the variants in this state;
+    - for each result of a test, such as "proven", the variants with this result;
+    - the variants with a deliberate mistake, which measure how good the tests are: how many were run, and how
+      many of them the tests detected.
     """
     print(f"{'rule':<18}{'rewritten':>11}{'skipped':>9}", file=sys.stderr)
     for rule in rules:

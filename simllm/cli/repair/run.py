@@ -62,11 +62,13 @@ def add_options(command: argparse.ArgumentParser) -> None:
 def add_rpsr_option(command: argparse.ArgumentParser) -> None:
     """Add the option `--rpsr` to a command's parser.
 
-    The metric RPSR is the size of a model's patch, divided by the size of the known fix. The value of the
-    option selects one of two ways to average:
+    The metric RPSR is the size of a model's patch, divided by the size of the known fix. The size of a patch
+    is the number of edits of the syntax tree. The value of the option selects one of two ways to average over
+    the attempts to repair programs:
 
-    - `mean`: the mean of the quotients, for accepted replies only.
-    - `published`: the quotient of the sums, for all replies.
+    - `mean`: the mean of the quotients, over the attempts whose program passes all tests.
+    - `published`: the sum of the patch sizes, divided by the sum of the fix sizes, over all attempts. These
+      sizes are relative to the size of the syntax trees.
     """
     command.add_argument(
         "--rpsr", choices=("mean", "published"), default="mean",

@@ -22,8 +22,11 @@ The exit status is 0 if programs are contained. Otherwise it is 2, and the messa
 def run(options: argparse.Namespace) -> None:
     """Run `simllm repair sandbox` with the parsed options: attack a sandbox, and write a table.
 
-    The table has the result of each attack. If all attacks fail, it also has the versions of the compilers
-    and interpreters.
+    The table has the result of each attack. An attack fails if the sandbox prevents it. If all attacks fail,
+    the table also has the versions of the compilers and interpreters.
+
+    Raises:
+        InputError: An attack succeeded. The table is written nevertheless.
     """
     files.check_output(options.output, [], options.overwrite)
     version, results = attack_this_machine()

@@ -19,8 +19,8 @@ _NOTHING = (b"", b"<?php", b"'use strict';", b'"use strict";')
 def block_comments(code: bytes) -> Iterator[CommentPlace]:
     """Yield the place of each comment `/** ... */` that has code after it, except for a file header.
 
-    The first comment of this form is a file header if two conditions are met: before it, there is nothing or
-    only a line such as `<?php`, and after it, there is a blank line.
+    Only the first comment of this form can be a file header. It is a file header if a blank line follows it,
+    and if nothing or only a line such as `<?php` stands before it.
 
     Args:
         code: The content of a source file.
@@ -40,7 +40,7 @@ def line_comments(code: bytes, pattern: re.Pattern[bytes]) -> Iterator[CommentPl
     Args:
         code: The content of a source file.
         pattern: A regular expression. Its group 1 matches consecutive comment lines. Its group 2 matches
-            the beginning of the declaration, if there is one.
+            the beginning of a declaration directly after them. Matches without group 2 are skipped.
     """
     for match in pattern.finditer(code):
         if match.start(2) >= 0:
@@ -51,9 +51,9 @@ def line_comments(code: bytes, pattern: re.Pattern[bytes]) -> Iterator[CommentPl
 def strip_block_marks(raw: str) -> str:
     """Remove the comment marks `/**`, `*/` and `*` from a block comment.
 
-    Stars at the beginning of lines are marks if each line after the first line begins with a star or is
-    empty. Otherwise, stars may be list items. Then a star is removed only if it stands alone on its line or
-    before a tag such as `@param`.
+    If every line after the first line begins with a star or is empty, the stars at the beginning of these
+    lines are removed. Otherwise, such a star may mark a list item. It is removed only if it stands alone on
+    its line, or before a tag such as `@param`.
 
     Args:
         raw: The comment as it stands in the source.

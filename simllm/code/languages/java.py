@@ -18,7 +18,7 @@ def _function(path: NodePath) -> NodePath | None:
     """Find the Java method or constructor that begins at the same byte as a given node.
 
     Args:
-        path: The syntax nodes from the root to the given node.
+        path: The syntax nodes from the root to the given node, such as the first word of a method.
 
     Returns:
         The syntax nodes from the root to the method; None if no method begins there.

@@ -48,7 +48,7 @@ def _function(path: NodePath) -> NodePath | None:
     Decorators before the declaration are skipped.
 
     Args:
-        path: The syntax nodes from the root to the given node.
+        path: The syntax nodes from the root to the given node, such as the first word of a declaration.
 
     Returns:
         The syntax nodes from the root to the declaration; None if no function is declared there.
@@ -80,7 +80,7 @@ def _function_inside(node: Node) -> Node | None:
 def _name(node: Node) -> str:
     """Return the name of the function in a declaration, an assignment or a property.
 
-    Prefixes such as `exports.` and `this.` are removed.
+    Prefixes such as `exports.` and `this.` are removed. For example, `exports.f = () => 1` gives "f".
     """
     here: Node | None = node
     while here and here.type not in _NAMED:
@@ -101,8 +101,8 @@ def language(*grammars: tuple[str, str]) -> Language:
     """Build the rules for JavaScript or TypeScript, which differ only in their grammars.
 
     Args:
-        grammars: Tree-sitter grammars, each as (Python module, name of a function in the module). If code
-            has syntax errors in one grammar, the next grammar is tried.
+        grammars: Tree-sitter grammars, each as (Python module, name of the function in this module that
+            returns the grammar). If code has syntax errors in one grammar, the next grammar is tried.
     """
     return Language(
         grammars=grammars,

@@ -42,12 +42,15 @@ class Function:
 
 @dataclass(frozen=True)
 class CommentPlace:
-    """The place of a possible documentation comment in a source file, in bytes from its beginning.
+    """The place of a possible documentation comment, and of the declaration that it documents.
+
+    Places are byte offsets in a source file, counted from 0.
 
     Attributes:
         start: The first byte of the comment.
         end: The first byte after the comment.
-        declaration: The first byte of the documented declaration; for a Python docstring, equal to `start`.
+        declaration: The first byte of the declaration. For a Python docstring, which stands inside its
+            function, this is equal to `start`.
     """
 
     start: int
@@ -60,20 +63,20 @@ class Language:
     """A programming language, with the rules that find its documented functions.
 
     Attributes:
-        grammars: Tree-sitter grammars, each as (Python module, name of a function in the module). If code
-            has syntax errors in one grammar, the next grammar is tried.
+        grammars: Tree-sitter grammars, each as (Python module, name of the function in this module that
+            returns the grammar). If code has syntax errors in one grammar, the next grammar is tried.
         places: A function that takes the bytes of a source file and yields the places of comments that may be
             documentation. To save time, a file without such comments is not parsed.
-        function: A function that finds a documented function. It takes the path of syntax nodes from the root
-            to a node where a declaration begins. It returns the path from the root to the declared function,
-            or None if no function is declared there.
+        function: A function that finds the function that a comment documents. It takes the syntax nodes from
+            the root to the beginning of the declaration (for Python, of the docstring). It returns the syntax
+            nodes from the root to the documented function, or None if there is no function.
         strip_marks: A function that takes a comment and returns its text without comment marks such as `//`.
         name: A function that takes the syntax node of a function and returns the function's name.
-        classes: Types of syntax nodes whose names are put before the names of the functions inside, such as
-            "class_definition".
-        tag: A mark that every whole file of code contains, such as "<?" for PHP; empty for most languages.
-        grammar_without_tag: The grammar for code without this mark, such as a single PHP function; None if
-            the language has no such mark.
+        classes: Types of syntax nodes that count as classes, such as "class_definition". The name of a class
+            is put before the names of the functions inside, as in `Class.method`.
+        tag: A text that every complete source file contains, such as "<?" in PHP; empty for most languages.
+        grammar_without_tag: The grammar for code without the tag, such as a single PHP function; None if the
+            language has no tag.
     """
 
     grammars: tuple[tuple[str, str], ...]

@@ -11,7 +11,7 @@ def _function(path: NodePath) -> NodePath | None:
     """Find the PHP function or method that begins at the same byte as a given node.
 
     Args:
-        path: The syntax nodes from the root to the given node.
+        path: The syntax nodes from the root to the given node, such as the first word of a function.
 
     Returns:
         The syntax nodes from the root to the function; None if no function begins there.

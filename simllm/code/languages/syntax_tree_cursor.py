@@ -44,10 +44,10 @@ class TreeCursor:
         self._no_child = False  # whether all children of the current node end before the offset
 
     def _leave(self, offset: int) -> None:
-        """Move the cursor past all nodes that end before the byte at `offset`.
+        """Move the cursor forward, past the nodes that end before the byte at `offset`.
 
-        The cursor stops at the first node that does not end before this byte: the current node, a following
-        sibling, or an ancestor. If there is no such node, the cursor stops at the root.
+        From such a node, the cursor moves to the next sibling, or to the parent if there is no next sibling.
+        It stops at the first node that ends at this byte or later. If there is none, it stops at the root.
         """
         while self._path[-1].end_byte <= offset:
             if self._next():
@@ -58,7 +58,7 @@ class TreeCursor:
     def _enter(self, offset: int) -> None:
         """Move the cursor down to the innermost node that contains the byte at `offset`.
 
-        If this byte is between two nodes, the cursor stops at the next node, which begins after `offset`.
+        If this byte is between two neighbouring nodes, the cursor stops at the second of them.
         """
         while not self._no_child and self._path[-1].start_byte <= offset:
             if not self._cursor.goto_first_child():

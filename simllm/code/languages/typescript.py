@@ -1,6 +1,6 @@
 """Rules for TypeScript: the rules for JavaScript, with other grammars.
 
-If code has syntax errors in the plain grammar, the grammar with JSX is tried.
+If code has syntax errors in the grammar without JSX, the grammar with JSX is tried.
 """
 
 from simllm.code.languages.javascript import language

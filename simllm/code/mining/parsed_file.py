@@ -138,9 +138,9 @@ class ParsedFile:
                     self._add_function(declaration, found)
 
     def _add_comment(self, node: Node) -> None:
-        """Add a comment to the list, or join it with the previous comment if both are line comments.
+        """Add a comment to the list `comments`, or join it with the previous comment in the list.
 
-        Only line comments on consecutive lines are joined.
+        Two comments are joined if they are line comments on consecutive lines without code.
 
         Args:
             node: The syntax node of the comment.
@@ -170,16 +170,16 @@ class ParsedFile:
         )
 
     def _add_function(self, path: NodePath, found: set[int]) -> None:
-        """Add a function to the list, unless a syntax node around the function is already in the list.
+        """Add a function to the list `functions`, unless it is already in the list as part of an outer node.
 
-        For example, `export function f() {}` is added as a whole, with the word `export`. Its inner node
-        `function f() {}`, which has the same name and the same end, is not added again. A declaration without
-        a body is not added if it stands inside a function.
+        For example, `export function f() {}` has two nested syntax nodes for one function: the whole, and
+        `function f() {}`. Both have the same name and the same end, and only the outer node is added. A
+        declaration without a body is not added if it stands inside a function.
 
         Args:
             path: The syntax nodes from the root to the function.
-            found: The ids of the syntax nodes of all functions in the list. The id of an added function is
-                added to this set.
+            found: The ids of the syntax nodes of all functions in the list. If the function is added to the
+                list, the id of its node is added to this set.
         """
         node, above, name = path[-1], path[-_DEEPEST:-1], self._rules.name
         outer = [each for each in above if each.id in found]
@@ -217,10 +217,10 @@ def _body(function: Node) -> Node | None:
 
 
 def _first_decorator(path: NodePath) -> Node:
-    """Return the syntax node that begins where a function begins, including its decorators.
+    """Return the syntax node with which a function begins, including the decorators before the function.
 
-    For a Python function with decorators, this is the node around the decorators and the function. For other
-    languages, it is the node of the first decorator. Without decorators, it is the node of the function.
+    Without decorators, this is the node of the function. With decorators, it is the node of the first
+    decorator. Only in Python, it is the node that contains both the decorators and the function.
 
     Args:
         path: The syntax nodes from the root to the function.

@@ -134,20 +134,21 @@ def _check(
 ) -> tuple[int, Repayment | None]:
     """Check whether a commit may have repaid the technical debt that a deleted comment admits.
 
-    The first rule in `RULES` is not checked again: the comment admits debt and was deleted. The other six
-    rules are checked in order.
+    The commit may have repaid the debt if the comment fulfils all seven rules in `RULES`. For example, the
+    code of the comment's function must change. The first rule, that the comment admits debt and is deleted,
+    is not checked here: the caller must have checked it. The other six rules are checked in order.
 
     Args:
         comment: The deleted comment, which admits technical debt.
         before: The file before the commit.
         after: The file after the commit.
-        versions: The commit and the path of the file.
+        versions: The same two versions of the file, from which the commit and the path are taken.
         language: The programming language of the file.
 
     Returns:
-        Two values. The first is the number of rules that are fulfilled before the first broken rule: at least
-        1, because the first rule in `RULES` counts, and 7 if all rules are fulfilled. The second is the
-        repayment if all rules are fulfilled, otherwise None.
+        Two values. The first is the number of rules that the comment fulfils before the first rule that it
+        breaks. It is at least 1, because the first rule is counted, and 7 if all rules are fulfilled. The
+        second is the repayment if all rules are fulfilled, otherwise None.
     """
     if len(_words(comment)) < 3:
         return 1, None
@@ -195,11 +196,11 @@ def _same_function(function: FileFunction, before: ParsedFile, after: ParsedFile
 
 
 def _start_of_reference(function: FileFunction, before: ParsedFile, after: ParsedFile) -> int:
-    """Return the first byte of `Repayment.reference`: a function's code after the commit.
+    """Find where a function begins in the file after a commit; a new comment above the function is included.
 
-    The commit deleted a comment above the function. The code begins with the function, or with a new comment
-    above the function, which may replace the deleted one. A comment is new if no comment in the file before
-    the commit has the same words.
+    The text from this position to the end of the function is `Repayment.reference`, if the commit deleted a
+    comment above the function. A new comment there may replace the deleted comment. A comment is new if no
+    comment in the file before the commit has the same words.
 
     Args:
         function: The function after the commit.
@@ -207,7 +208,8 @@ def _start_of_reference(function: FileFunction, before: ParsedFile, after: Parse
         after: The file after the commit.
 
     Returns:
-        The offset in the file after the commit, in bytes from its beginning.
+        The position of the first byte of the new comment or of the function, counted from 0 at the beginning
+        of the file after the commit.
     """
     above = after.comment_above(function)
     is_new = above and _words(above) not in map(_words, before.comments)

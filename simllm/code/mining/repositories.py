@@ -26,7 +26,8 @@ class NamedRepository:
     Attributes:
         name: The path of the repository relative to the folder that the user named, without the ending
             ".git". If the user named the repository's own folder, this is the name of that folder.
-        paths: The folders with the repository's files and objects.
+        paths: The repository's folders: the checked-out files, and git's own data such as HEAD and the
+            objects.
     """
 
     name: str
@@ -66,8 +67,8 @@ def find_repositories(folders: Iterable[Path]) -> list[NamedRepository]:
 def _below(root: Path) -> Iterator[NamedRepository]:
     """Yield the git repositories in the folder `root` and its subfolders, except hidden subfolders.
 
-    The files of git, such as HEAD and the objects, must be inside `root`. Other repositories are skipped with
-    a warning.
+    A repository is skipped with a warning if git's own files, such as HEAD and the objects, are not inside
+    `root`.
     """
     for here, inner, _ in os.walk(root):
         folder = Path(here)

@@ -42,14 +42,17 @@ _TOKEN = re.compile(r"\w+|[^\w\s]")
 
 @dataclass
 class Funnel:
-    """Counts of a mining run, which finds deleted comments and filters them by rules, one after the other.
+    """Counts of a search in git repositories for commits that may repay technical debt.
+
+    The search finds deleted comments such as "TODO: handle errors". It then filters them by rules, one after
+    the other. A comment that fulfils all rules is written to the output file as one item, together with its
+    function before and after the commit.
 
     Attributes:
         repositories: The number of repositories.
         unreadable: The number of repositories that could not be read.
         remaining: A dict from each rule to the number of comments that fulfil it and all earlier rules.
-        splits: A dict from each split (train, validation and test) to the number of items written to it. An
-            item is a change that fulfils all rules.
+        splits: A dict from each split (train, validation and test) to the number of its items.
     """
 
     repositories: int
@@ -58,10 +61,10 @@ class Funnel:
     splits: dict[str, int] = field(default_factory=lambda: dict.fromkeys(SPLITS, 0))
 
     def count(self, remaining: dict[str, int]) -> None:
-        """Increase the counts in the attribute `remaining`.
+        """Add numbers of comments to the counts of comments that fulfil each rule.
 
         Args:
-            remaining: A dict from each rule to the number of comments to add to the rule's count.
+            remaining: A dict from each rule to the number of comments that is added to this rule's count.
         """
         for rule, number in remaining.items():
             self.remaining[rule] += number
@@ -102,9 +105,12 @@ class SatdMining:
             )
 
     def mine(self) -> Iterator[None]:
-        """Search the repositories in order, except those that an earlier, stopped run has searched.
+        """Search the git repositories for commits that may repay technical debt.
 
-        A repository that cannot be read is skipped with a warning, and counted as unreadable.
+        Such a commit deletes a comment such as "TODO: handle errors", and changes its function. The results
+        are stored in the partial file (the intermediate results of the run). Repositories that an earlier,
+        stopped run has searched are not searched again. A repository that cannot be read is skipped with a
+        warning, and counted as unreadable.
 
         Yields:
             None after each repository, so that the caller can show progress.
@@ -115,16 +121,18 @@ class SatdMining:
             yield
 
     def judge(self, endpoint: ChatEndpoint) -> Iterator[None]:
-        """Ask a model whether each change repays the technical debt that its deleted comment admits.
+        """Ask a language model whether the commits that `mine` found really repay technical debt.
 
-        Only changes that fulfil all rules are asked about. The answers are stored in the partial file (the
-        intermediate results of the run).
+        Each question is about one function before and after a commit, which deletes a comment such as "TODO:
+        handle errors". No question is asked about changes that break a rule, such as duplicates. The answers
+        are stored in the partial file (the intermediate results of the run). Questions that an earlier,
+        stopped run has asked are not asked again.
 
         Args:
             endpoint: The server with the model.
 
         Yields:
-            None after each answer, so that the caller can show progress.
+            None for each question, so that the caller can show progress.
 
         Raises:
             InputError: The server gives no answer. Earlier answers stay in the partial file.
@@ -137,16 +145,17 @@ class SatdMining:
             yield
 
     def write(self, endpoint: ChatEndpoint | None) -> Funnel:
-        """Write the changes that fulfil all rules to the output file, and remove the partial file.
+        """Write the changes that repay technical debt to the output file, and remove the partial file.
 
-        Each change becomes an item: a JSON object on a line of its own. If a model judged the changes, only
-        changes for which the model answered "yes" are written.
+        A change is a function before and after a commit that deletes a comment such as "TODO: handle errors".
+        Only changes that fulfil all rules are written, each as a JSON object on a line of its own (an item).
+        If a model judged the changes, only changes for which the model answered "yes" are written.
 
         Args:
             endpoint: The server with the model that judged the changes; None if no model was asked.
 
         Returns:
-            The number of comments that fulfil each rule, and the number of items in each split.
+            Counts, such as the number of comments that fulfil each rule, and of items in each split.
         """
         funnel = Funnel(len(self._repositories))
         if endpoint:
@@ -170,11 +179,13 @@ class SatdMining:
     def _remaining(self, funnel: Funnel) -> Iterator[tuple[str, Repayment]]:
         """Yield the repayments in the partial file that fulfil the rules in `LATER_RULES`.
 
-        By these rules, a repayment must not be a duplicate, must have only ASCII characters, and must have at
-        most 1,024 tokens in its code before the commit, and at most 1,024 in its code after the commit.
+        A repayment is the code of a function before and after a commit that may have repaid technical debt.
+        The partial file has the repayments that `mine` found. By the rules in `LATER_RULES`, a repayment must
+        not be a duplicate. Both versions of the code must be ASCII and have at most 1,024 tokens each.
 
         Args:
-            funnel: The counts of comments and of unreadable repositories, which are updated.
+            funnel: Counts of a run. The method adds the unreadable repositories, and the comments that fulfil
+                each rule.
 
         Yields:
             For each repayment: the name of its repository, and the repayment.
@@ -194,16 +205,20 @@ class SatdMining:
 
 
 def _mine_repository(repository: NamedRepository) -> dict[str, Any]:
-    """Find the repayments in a repository, and warn if it is unreadable.
+    """Find the commits in a git repository that may repay technical debt, or warn that it is unreadable.
+
+    Such a commit deletes a comment such as "TODO: handle errors", and changes the comment's function. The
+    function before and after the commit is called a repayment.
 
     Returns:
-        A record with the results, to store in the partial file (the intermediate results of a run). Its keys:
+        A dict with the results, to store in the partial file (the intermediate results of a run). Its keys:
 
         - `repository`: the name of the repository.
         - `head`: the hash of its commit at HEAD.
         - `unreadable`: whether the repository could not be read.
-        - `remaining`: for each rule in `RULES`, the number of comments that fulfil it and all earlier rules.
-        - `repayments`: the repayments as JSON objects.
+        - `remaining`: for each rule in `RULES`, the number of deleted comments that fulfil this rule and all
+          earlier rules.
+        - `repayments`: the repayments of the comments that fulfil all rules, as JSON objects.
     """
     record = {"repository": repository.name, "head": _head(repository)}
     for renames in (True, False):  # a partial clone can be read only without renames
@@ -218,15 +233,19 @@ def _mine_repository(repository: NamedRepository) -> dict[str, Any]:
 
 
 def _mine(repository: NamedRepository, renames: bool) -> tuple[list[int], list[dict[str, str]]]:
-    """Find the repayments in a repository, and count the comments that fulfil each rule.
+    """Find the commits in a git repository that may repay technical debt, and count the deleted comments.
+
+    Such a commit deletes a comment such as "TODO: handle errors", and changes the comment's function. The
+    function before and after the commit is called a repayment. It is kept only if the comment fulfils all
+    rules in `RULES`.
 
     Args:
         repository: The repository.
         renames: Whether to include files that were renamed and changed in the same commit.
 
     Returns:
-        Two lists. The first has, for each rule in `RULES`, the number of comments that fulfil this rule and
-        all earlier rules. The second has the repayments as JSON objects.
+        Two lists. The first has, for each rule, the number of deleted comments that fulfil this rule and all
+        earlier rules. The second has the repayments as JSON objects.
 
     Raises:
         InputError: The repository cannot be read.
@@ -254,12 +273,16 @@ def _head(repository: NamedRepository) -> str:
 def _fulfilled_later_rules(repayment: Repayment, seen: set[bytes]) -> int:
     """Count the rules in `LATER_RULES` that a repayment fulfils before the first rule that it breaks.
 
-    By these rules, a repayment must not be a duplicate, must have only ASCII characters, and must have at
-    most 1,024 tokens in its code before the commit, and at most 1,024 in its code after the commit.
+    A repayment is the code of a function before and after a commit that may have repaid technical debt. There
+    are three rules, in this order: the repayment is not a duplicate; both versions of the code are ASCII;
+    each version has at most 1,024 tokens.
 
     Args:
         repayment: The repayment.
         seen: Hashes of the earlier repayments, to find duplicates. The hash of this repayment is added.
+
+    Returns:
+        A number from 0 (a duplicate) to 3 (all rules are fulfilled).
     """
     texts = (repayment.source, repayment.reference)
     content = hashlib.sha256(json.dumps([text.split() for text in texts]).encode()).digest()
@@ -272,12 +295,16 @@ def _fulfilled_later_rules(repayment: Repayment, seen: set[bytes]) -> int:
 
 
 def _item(repository: str, repayment: Repayment, split: str) -> dict[str, str]:
-    """Return a repayment as an item: a JSON object for the output file.
+    """Convert a repayment to a JSON object for the output file.
+
+    A repayment is a function before and after a commit that may have repaid technical debt. The object has
+    the fields of `Repayment`, and also `id`, `repository` and `split`. The id is a hash of the other fields
+    except the split.
 
     Args:
         repository: The name of the repository.
-        repayment: The repayment. The id of the item is a hash of the repayment and the repository's name.
-        split: The split of the item: "train", "validation" or "test".
+        repayment: The repayment.
+        split: The split: "train", "validation" or "test".
     """
     item = {"repository": repository, **asdict(repayment)}
     content = json.dumps(item, sort_keys=True).encode()

@@ -20,7 +20,7 @@ class Finding:
     Attributes:
         question: The question that the test answers, in words.
         classifiers: The names of the classifiers that the question is about.
-        outcome: The outcome of the test; the p-value is NaN if no test was possible.
+        outcome: The name of the test, its statistic and its p-value, which is NaN if no test was possible.
         why: The reason for choosing this test, with the numbers on which the choice depends.
         effect: The size of the effect, such as a difference of accuracies; None if it is not defined.
         words: The observed result as a sentence, without the full stop.

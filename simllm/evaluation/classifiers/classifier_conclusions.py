@@ -100,8 +100,10 @@ def _describe(study: ClassifierStudy, name: str, found: Performance, split: str)
 def _compare(study: ClassifierStudy) -> Iterator[str]:
     """Yield sentences about the differences between classifiers.
 
-    Each significant difference gets a sentence. So does each difference that has a confidence interval but no
-    p-value. If no test of accuracy is significant, a last sentence says so.
+    There is a sentence for each significant difference. Some differences have no p-value, because only a
+    confidence interval was computed. Each of these differences gets a sentence with its interval. A last
+    sentence is yielded if tests of accuracy or of a metric were made, but none of them is significant. Tests
+    of the AUC are not counted here.
     """
     compared = [one for one in study.tests if len(one.classifiers) > 1 and one.p_holm is not None]
     significant = [one for one in compared if "This is significant" in one.verdict]

@@ -100,13 +100,19 @@ def draw_curves(study: ClassifierStudy) -> str | None:
 
 
 def _scores(study: ClassifierStudy, name: str) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
-    """Return the true classes and the scores of a classifier, as ROC curves need them.
+    """Return the true classes and the scores of n predictions of a classifier, to draw its ROC curve.
 
-    The rows are those of original items (not variants) in the split that `main_split` selects. Rows without
-    scores and rows whose output could not be parsed are left out.
+    The predictions are for the test data (or, without test data, for validation or training data). Left out
+    are predictions for rewritten variants of items, predictions without a score, and outputs that could not
+    be parsed.
+
+    Args:
+        study: The study of classifiers with two classes.
+        name: The name of the classifier.
 
     Returns:
-        (n,) whether the true class is the positive one, and (n,) scores for the positive class.
+        Two arrays. (n,) whether the true class is the positive class, and (n,) the scores. A high score means
+        that the classifier expects the positive class.
     """
     rows: DataFrame = study.predictions.rows
     own = rows[(rows["classifier"] == name) & (rows["variant"] == "") & rows["predicted"].notna()]

@@ -160,7 +160,10 @@ def html(study: ClassifierStudy, facts: dict[str, Any]) -> str:
 
 
 def metric_names(study: ClassifierStudy) -> list[str]:
-    """Return the names of all metrics that at least one classifier has, in the order of the tables."""
+    """Return the names of all metrics that were computed for at least one classifier, without repeats.
+
+    The names are in the order in which the tables of the report show the metrics.
+    """
     splits = [split for found in study.classifiers.values() for split in found.splits.values()]
     return list(dict.fromkeys(name for split in splits for name in split.metrics))
 

@@ -61,7 +61,7 @@ def calibrate(
     """Measure the calibration of n predictions.
 
     Args:
-        rows: n rows of `Predictions`, without rows whose output could not be parsed.
+        rows: n rows of the table `Predictions.rows`, without rows whose output could not be parsed.
         gold: (n,) indices of the true classes in `labels`.
         predicted: (n,) indices of the predicted classes in `labels`.
         labels: The classes; with two, the positive one is the first.
@@ -70,10 +70,13 @@ def calibrate(
             with more than two classes.
 
     Returns:
-        First, a dict: under "positive" the calibration of P(positive), for two classes only; under "top" the
-        calibration of the confidence in the predicted label. It is empty without probabilities.
-        Second, the number of rows whose label contradicts P(positive): predicted positive with P(positive)
-        below .5, or negative with more than .5. It is None without P(positive).
+        Two values. The first is a dict, which is empty if the rows have no probabilities. The key "top" has
+        the calibration of the confidence in the predicted class. With two classes, the key "positive" has
+        the calibration of the probability of the positive class.
+
+        The second value is the number of rows whose predicted class contradicts the probability: positive
+        with a probability below .5 of the positive class, or negative with one above .5. It is None if there
+        are more than two classes or no probabilities.
     """
     found: dict[str, Calibration] = {}
     other_side = None

@@ -40,12 +40,14 @@ class ClassifierResult:
             as its TPR, between these groups; empty with more than two classes.
         robustness: The comparison of predictions for rewritten variants of the items with those for the
             original items.
-        overfitting: For each metric, its mean on test data minus its mean on training data.
-        degradation: For each metric, its mean on test data minus its mean on validation data.
+        overfitting: For each metric, its value on test data minus its value on training data. Both values are
+            means over all folds and data sets.
+        degradation: For each metric, its value on test data minus its value on validation data. Both values
+            are means over all folds and data sets.
         costs: For each reported cost, such as "seconds": its sum, its mean per row, and its sum divided by
             the number of right answers.
-        dominated_by: The names of the classifiers that are better or cheaper, and neither worse nor more
-            expensive.
+        dominated_by: The names of the classifiers that dominate this classifier: each is better or cheaper
+            than this classifier, and neither worse nor more expensive.
 
     Fairness, robustness and costs are those on test data; without test data, on validation data; without
     both, on training data.
@@ -67,14 +69,17 @@ class ClassifierStudy:
     Attributes:
         classifiers: The results of each classifier, by name.
         labels: The classes; with two, the positive one is the first.
-        tests: The answers to all questions of the study, with significance tests.
+        tests: The results of all significance tests. Each test answers a question, such as whether one
+            classifier is right more often than another.
         selected: The name of the classifier with the best value of the metric `select_by` on validation data;
             None without validation data.
         select_by: The name of the metric that selects the best classifier.
-        leaked: The first 20 items that are in two splits of the same fold.
-        leaks: The number of all such items.
-        invented: A dict from each predicted label that is not the true class of any item to the number of
-            rows with it. With two true classes, such predictions count as unparsed.
+        leaked: The names of leaked items: items that are in two splits, such as train and test, of the same
+            fold. At most 20 names are given.
+        leaks: The number of all leaked items.
+        invented: A dict from each invented label (a predicted label that is not the true class of any item)
+            to the number of predictions with this label. If the items have exactly two true classes, these
+            predictions are treated as outputs that could not be parsed.
         published: The names of the classifiers that are known only by the counts of a confusion matrix.
         predictions: The predictions, for the curves in the report.
     """
@@ -104,11 +109,13 @@ def evaluate(
 
     Args:
         predictions: The predictions.
-        positive: The positive class. It is required if there are two classes, unless these are 0 and 1. If
-            it is given for more than two classes, all other classes are merged to one.
-        groups: The names of the columns that give each item's group, such as its language.
-        select_by: The metric that selects the best classifier. With enough data sets, classifiers are also
-            compared by this metric.
+        positive: The positive class. It is required if there are two classes, except if the classes are 0
+            and 1: then the default is 1. If it is given and there are more than two classes, all other
+            classes are merged into one negative class.
+        groups: The names of the columns that give each item's group, such as its language. Fairness is
+            measured between these groups.
+        select_by: The name of the metric that selects the best classifier. The metric is also used in
+            comparisons of classifiers, and of validation data with test data.
         alpha: The significance level.
         bins: The number of bins for calibration.
         matrices: The confusion matrices of further classifiers, whose predictions are not known: a dict
@@ -159,19 +166,21 @@ def evaluate(
 
 
 def _with_groups(rows: DataFrame, groups: Sequence[str]) -> DataFrame:
-    """Check the columns that name groups, and replace missing values in these columns by empty texts.
+    """Check the columns that give each item's group, and replace missing values by empty texts.
 
-    If an item has an empty text in a column, it belongs to no group of this column.
+    For example, a column `language` divides the items into one group for each language. An item with an
+    empty text in a column belongs to no group of this column.
 
     Args:
-        rows: The rows.
-        groups: The names of the columns.
+        rows: The predictions: a table with a row for each prediction.
+        groups: The names of the columns with groups.
 
     Returns:
-        A copy of the rows with the replaced values.
+        A copy of the table with the replaced values.
 
     Raises:
-        InputError: A column does not exist or cannot name groups, or it has more than 200 groups.
+        InputError: A column does not exist or has another meaning (such as `predicted`), or it has more than
+            200 different values.
     """
     allowed = [str(name) for name in rows if name not in COLUMNS and name != PLACE and ":" not in str(name)]
     rows = rows.copy()
@@ -199,11 +208,18 @@ def _check_probabilities(rows: DataFrame) -> None:
 
 
 def _without_invented(rows: DataFrame) -> tuple[DataFrame, dict[str, int]]:
-    """Find invented labels: predicted labels that are not the true class of any item.
+    """Count invented labels, and remove them if the items have exactly two true classes.
+
+    An invented label is a predicted label that is not the true class of any item. If all items have the same
+    true class, no label counts as invented.
+
+    Args:
+        rows: The predictions: a table with a row for each prediction.
 
     Returns:
-        The rows; with two true classes, each invented label is replaced by None, like an output that could
-        not be parsed. Then a dict from each invented label to the number of rows with it.
+        Two values. The first is the table. If the items have exactly two true classes, each invented label in
+        it is replaced by None, which stands for an output that could not be parsed. The second is a dict from
+        each invented label to the number of predictions with this label.
     """
     classes = set(rows["gold"])
     is_invented = rows["predicted"].notna() & ~rows["predicted"].isin(classes)
@@ -216,14 +232,23 @@ def _without_invented(rows: DataFrame) -> tuple[DataFrame, dict[str, int]]:
 
 
 def _with_classes(rows: DataFrame, positive: str | None) -> tuple[DataFrame, list[str]]:
-    """Find the classes. If a positive class is given, all other classes are merged to one.
+    """List the classes in the predictions, and merge all negative classes into one.
+
+    The classes are all true classes and all predicted classes. Without a positive class, nothing is merged.
+
+    Args:
+        rows: The predictions: a table with a row for each prediction.
+        positive: The positive class. None means "1" if the classes are 0 and 1; otherwise, None means that
+            no class is positive.
 
     Returns:
-        The rows, with merged classes; and the list of classes. With two classes, the positive one is the
-        first.
+        Two values. The first is the table. If classes were merged, the merged class has a name such as "not
+        bug", and `confidence` is NaN. The second is the list of classes. A positive class is the first of
+        two.
 
     Raises:
-        InputError: There are two classes, but no positive class is given; or no row has the positive class.
+        InputError: There are fewer than three classes, but no positive class is given; or no row has the
+            positive class.
     """
     classes = sorted({*rows["gold"].unique(), *rows["predicted"].dropna().unique()})
     if positive is None and set(classes) == {"0", "1"}:
@@ -338,10 +363,13 @@ def _measure_matrix(name: str, cells: Sequence[int], labels: Sequence[str]) -> P
 
 
 def _find_leaks(rows: DataFrame) -> list[str]:
-    """Return the names of leaked items: they are in two splits, such as train and test, of the same fold.
+    """Return the names of leaked items: items that are in two splits, such as train and test, of one fold.
 
-    Only rows of the same classifier are compared. Rewritten variants of items do not count. An item's name is
-    its id. If there are several data sets, the data set stands before the id, as in `A/17`.
+    Both splits must be those of one classifier. Rewritten variants of items do not count. An item's name is
+    its id. If there are several data sets, the name of the data set stands before the id, as in `A/17`.
+
+    Args:
+        rows: The predictions of all classifiers: a table with a row for each prediction.
     """
     keys = ["classifier", "fold", *ITEM]
     counted = rows[rows["variant"] == ""].groupby(keys, sort=False)["split"].nunique()
@@ -355,14 +383,16 @@ def _ask_all(
 ) -> list[Answer]:
     """Answer all questions of the study by significance tests.
 
-    A question is, for example, whether a classifier is better than guessing. The tests are about
-    the validation data, the test data, and the change between them.
+    A question is, for example, whether a classifier is better than guessing. Such questions are answered for
+    the validation data and for the test data. A last question is whether a classifier is worse on test data
+    than on validation data.
 
     Args:
-        rows: The rows of all classifiers.
+        rows: The predictions of all classifiers: a table with a row for each prediction.
         labels: The classes; with two, the positive one is the first.
         groups: The names of the columns that give each item's group.
-        metric: The metric that is compared between classifiers, and between validation and test data.
+        metric: The name of the metric by which two classifiers are compared, and by which a classifier's test
+            data are compared with its validation data.
         alpha: The significance level.
     """
     answers: list[Answer] = []

@@ -29,7 +29,7 @@ def make_estimate(value: float, low: float = math.nan, high: float = math.nan) -
 
 
 def finite(value: float) -> float | None:
-    """Return a number, or None for NaN."""
+    """Convert NaN to None; return any other number unchanged."""
     return None if math.isnan(value) else value
 
 

@@ -134,10 +134,13 @@ class Robustness:
 
 
 def measure_robustness(rows: DataFrame, labels: Sequence[str]) -> Robustness:
-    """Compare the predictions for variants of items with those for the original items.
+    """Measure how well a classifier's predictions withstand rewriting of the items.
+
+    An item can be rewritten in several ways, called variants. The predictions for each variant are compared
+    with the predictions for the original items.
 
     Args:
-        rows: The rows of one classifier on one split, with originals and variants.
+        rows: The predictions of one classifier on one split, for original items and for variants.
         labels: The classes; with two, the positive one is the first.
 
     Returns:
@@ -195,7 +198,8 @@ def mean_metrics(rows: DataFrame, labels: Sequence[str]) -> dict[str, float]:
         labels: The classes; with two, the positive one is the first.
 
     Returns:
-        The mean of each metric, by name. A metric that is undefined for a combination is left out.
+        A dict from the name of each metric to its mean. A metric that is undefined for any of the
+        combinations is not in the dict.
     """
     parts = [measure(own, labels, details=False) for own in folds_and_sets(rows)]
     names = [name for name in parts[0].metrics if all(name in part.metrics for part in parts)]
@@ -203,7 +207,7 @@ def mean_metrics(rows: DataFrame, labels: Sequence[str]) -> dict[str, float]:
 
 
 def folds_and_sets(rows: DataFrame) -> list[DataFrame]:
-    """Split rows into one table for each combination of fold and data set."""
+    """Split a table of predictions into one table for each combination of fold and data set."""
     return [own for _, own in rows.groupby(["fold", "data_set"], sort=False)]
 
 
@@ -219,15 +223,16 @@ def differences(first: dict[str, float], second: dict[str, float]) -> dict[str, 
 
 
 def measure_costs(rows: DataFrame) -> dict[str, dict[str, float | None]]:
-    """Sum the reported costs of a classifier.
+    """Compute the total and the mean costs of a classifier, such as seconds or tokens.
 
     Args:
-        rows: Rows of one classifier.
+        rows: The predictions of one classifier. A prediction without a value for a kind of cost is left out
+            for this kind.
 
     Returns:
-        For each column of `COSTS` that has values, such as "seconds", a dict: the "sum", the mean cost of a
-        row ("per item"), and the sum divided by the number of right answers ("per right answer"; None if
-        there is no right answer).
+        A dict from each kind of cost that has values, such as "seconds", to a second dict with three
+        numbers: the "sum"; the mean cost of a prediction ("per item"); and the sum divided by the number of
+        right predictions ("per right answer"; None if no prediction is right).
     """
     found: dict[str, dict[str, float | None]] = {}
     for name in COSTS:

@@ -30,22 +30,22 @@ Floats = NDArray[np.float64]
 def classify(
     ratings: Ratings, acceptable: float, metrics: Sequence[Metric], folds: int = 10, perturb: bool = False
 ) -> Predictions:
-    """Predict by each metric whether people find candidates acceptable.
+    """Predict by each metric whether people find candidates acceptable or unacceptable.
 
     Args:
         ratings: n pairs of candidate and reference, with human ratings.
         acceptable: The lowest mean rating of an acceptable candidate.
         metrics: The metrics.
         folds: The number of folds for cross-validation.
-        perturb: Whether to predict for variants, too. A variant is a candidate that is edited without a
-            change of meaning.
+        perturb: Whether to predict the classes of variants as well as of the originals. A variant is a
+            candidate that was edited without a change of meaning.
 
     Returns:
         The predictions. For each metric there is a row for each pair, and a row for each variant. A row has
         the fold, the true class, the predicted class, and the predicted probability of "acceptable".
 
     Raises:
-        InputError: A class has fewer pairs than there are folds.
+        InputError: There are fewer than two folds, or more folds than acceptable or unacceptable pairs.
     """
     from sklearn.model_selection import StratifiedKFold
 
@@ -70,16 +70,18 @@ def classify(
 
 
 def _variants(examples: Sequence[Example]) -> Iterator[tuple[str, NDArray[np.int_], list[Example]]]:
-    """Edit the candidates of pairs by each kind of edit that keeps the meaning.
+    """Make copies of pairs with edited candidates; the edits keep the meaning.
 
-    One kind of edit replaces a word by a synonym.
+    There are several kinds of edit, such as replacing a word by a synonym. Some candidates cannot be edited
+    in every way; for example, they have no word with a synonym.
 
     Args:
         examples: The pairs of candidate and reference.
 
     Yields:
-        For each kind of edit that fits at least one candidate: the name of the kind, the indices of the
-        pairs whose candidates it fits, and these pairs with edited candidates.
+        A tuple for each kind of edit: its name, such as "synonym"; the indices of the pairs whose candidates
+        can be edited in this way; and these pairs with the edited candidates. A kind of edit is left out if
+        no candidate can be edited in this way.
     """
     words, random = lexicon.load(), np.random.default_rng(_SEED)
     for kind, edit in meaning_preserving_edits.KINDS.items():
@@ -101,16 +103,22 @@ def _predict(
     gold: NDArray[np.bool_],
     parts: Sequence[NDArray[np.int_]],
 ) -> Iterator[DataFrame]:
-    """Yield the predictions of one metric: a table for the original pairs, and one for each kind of edit.
+    """Predict by one metric which pairs are acceptable, for the original pairs and for edited copies.
+
+    For each fold, a threshold is learned from the original pairs of the other folds. The class of an edited
+    pair is predicted with the threshold for its original.
 
     Args:
         metric: The metric.
-        variants: A tuple for the n original pairs, and one for each kind of edit. A tuple has the name of
-            the kind (empty for the originals), the indices of the pairs that were edited (all n indices for
-            the originals), and these pairs after the edit.
-        gold: (n,) true classes: True if the original pair is acceptable.
-        parts: The folds for cross-validation: for each fold, the indices of its pairs. The classes of these
-            pairs are predicted with a threshold that is learned on the other folds.
+        variants: The first tuple has an empty name, the indices 0 to n - 1, and the n original pairs. Each
+            further tuple has the name of a kind of edit, the indices of the originals that were edited in
+            this way, and the edited pairs.
+        gold: (n,) true classes of the original pairs: True if the pair is acceptable. An edited pair has the
+            class of its original.
+        parts: For each fold of the cross-validation, the indices of its original pairs.
+
+    Yields:
+        A table of predictions for each element of `variants`.
     """
     sign = -1.0 if registry.lower_is_better(metric.name) else 1.0
     scored = {name: sign * np.asarray(metric.score(examples).values, float) for name, _, examples in variants}

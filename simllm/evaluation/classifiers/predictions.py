@@ -199,13 +199,13 @@ def _names(rows: DataFrame) -> str:
 def _read_csv(path: Path, known: set[str]) -> DataFrame:
     """Read a CSV file, and recognize its separator: a comma, tab, semicolon or space.
 
-    The separator that splits the header into the most known column names is chosen. If several separators
-    are tied, the one that gives the most names is chosen. A space is chosen only if it gives more known names
-    than the other separators.
+    The header is split by each separator. The separator that gives the most known column names is chosen. If
+    several separators give equally many known names, the separator that gives the most columns is chosen. A
+    space is chosen only if it gives more known names than any other separator.
 
     Args:
         path: The file.
-        known: The known names of columns.
+        known: The known names of columns. The file may have other columns, too.
     """
     lines = (line + "\n" for _, line in files.lines(path))
     first = next(lines, "")
@@ -234,7 +234,11 @@ def _read_csv(path: Path, known: set[str]) -> DataFrame:
 
 
 def _read_json_lines(path: Path) -> DataFrame:
-    """Read JSON lines as a table of text; an object under `probabilities` becomes columns such as `p:bug`."""
+    """Read JSON lines as a table of text, with a row for each line and a column for each key.
+
+    The key `probabilities`, such as {"bug": 0.7, "other": 0.3}, becomes one column for each class: `p:bug`
+    and `p:other`. The column `PLACE` has the file and line of each row.
+    """
     table = []
     for where, row in files.objects(path):
         chances = row.pop("probabilities", None)
@@ -276,8 +280,8 @@ def _apply_threshold(rows: DataFrame, threshold: float, positive: str | None) ->
         positive: The positive class.
 
     Raises:
-        InputError: No positive class is given, it is not the true class of any row, there are not exactly
-            two true classes, or every row has a predicted label already.
+        InputError: No positive class is given, or every row has a predicted label already. Or the
+            column of true classes does not have exactly two values, or lacks the positive class.
     """
     if positive is None:
         raise InputError("--threshold needs --positive: the class of rows from the threshold on")
@@ -294,7 +298,13 @@ def _apply_threshold(rows: DataFrame, threshold: float, positive: str | None) ->
 
 
 def _check(rows: DataFrame) -> None:
-    """Raise InputError if a row is wrong; the message names the first wrong row."""
+    """Check a table of predictions.
+
+    Raises:
+        InputError: A row lacks its item or true class, has a value that is not allowed (such as a probability
+            above 1), repeats another row, or contradicts another row (such as another true class for the same
+            item). The message names such a row.
+    """
     chances = [name for name in rows if str(name).startswith(_OF_CLASS)]
     _refuse(rows, rows["item"] == "", "empty item")
     _refuse(rows, rows["gold"] == "", "empty gold")

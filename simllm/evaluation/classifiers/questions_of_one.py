@@ -253,11 +253,12 @@ def ask_degradation(
 
 
 def describe_discordant(count: int) -> str:
-    """Write in words whether so few items are discordant that an exact test is used.
+    """Say in words whether a number of items is below 25, such as "7 discordant items are below 25".
 
-    When two classifiers are compared, an item is discordant if only one of them is right. For the bias of one
-    classifier, an item is discordant if it is a false positive or a false negative. The result is a text such
-    as "7 discordant items are below 25".
+    A report explains with this text which form of McNemar's test was used. The exact form is used for fewer
+    than 25 discordant items. If two classifiers are compared, an item is discordant if exactly one of the
+    classifiers is right. If one classifier is tested for bias, an item is discordant if it is a false
+    positive or a false negative.
 
     Args:
         count: The number of discordant items.
@@ -269,13 +270,16 @@ def describe_discordant(count: int) -> str:
 def paired_difference(only_a: int, only_b: int, n: int) -> tuple[float, tuple[float, float]]:
     """Compute the difference of two paired proportions, with its 95% interval (Agresti and Min, 2005).
 
+    The proportions are shares of the same n items that have a property A or a property B. For example, A is
+    "the first classifier is right", and B is "the second classifier is right".
+
     Args:
-        only_a: The number of items that count for the first proportion, but not for the second.
-        only_b: The number of items that count for the second proportion, but not for the first.
+        only_a: The number of items that have A but not B.
+        only_b: The number of items that have B but not A.
         n: The number of all items.
 
     Returns:
-        The difference, and the lower and upper end of its interval.
+        The share of items with A minus the share with B; and the lower and upper end of its interval.
     """
     if not n:
         return 0.0, (math.nan, math.nan)
@@ -285,13 +289,17 @@ def paired_difference(only_a: int, only_b: int, n: int) -> tuple[float, tuple[fl
 
 
 def _independent_interval(first: classification.Counts, second: classification.Counts) -> tuple[float, float]:
-    """Return the 95% interval of the difference between the shares of right answers in two groups.
+    """Compute the 95% interval of the difference between the shares of right answers in two groups.
 
-    The method is that of Newcombe (1998) for independent groups.
+    The difference is the first share minus the second. The method is that of Newcombe (1998) for independent
+    groups.
 
     Args:
-        first: The numbers of right and wrong answers in the first group.
-        second: The numbers of right and wrong answers in the second group.
+        first: The number of right and the number of wrong answers in the first group.
+        second: The number of right and the number of wrong answers in the second group.
+
+    Returns:
+        The lower and upper end of the interval.
     """
     from statsmodels.stats.proportion import confint_proportions_2indep
 
@@ -302,11 +310,20 @@ def _independent_interval(first: classification.Counts, second: classification.C
 def _degradation_interval(
     validation: DataFrame, test: DataFrame, labels: Sequence[str], metric: str
 ) -> tuple[float, float] | None:
-    """Bootstrap the difference between a metric's mean on test sets and its mean on validation folds.
+    """Compute a bootstrap interval of the change of a metric from validation data to test data.
+
+    The metric is computed for each combination of fold and data set, and averaged over the combinations. The
+    change is the mean on test data minus the mean on validation data.
+
+    Args:
+        validation: The predictions of one classifier on validation data.
+        test: The predictions of this classifier on test data.
+        labels: The classes; with two, the positive one is the first.
+        metric: The name of the metric.
 
     Returns:
-        The lower and upper end of the 95% interval of the test mean minus the validation mean; None if the
-        metric is not computed from labels alone.
+        The lower and upper end of the 95% interval; None if the metric needs more than the true and predicted
+        labels, such as probabilities.
     """
     means: list[classification.Floats] = []
     for rows in (test, validation):

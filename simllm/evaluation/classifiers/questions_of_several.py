@@ -36,22 +36,23 @@ _INDEPENDENT_SETS = "The data sets are independent of each other."
 def compare_classifiers(
     rows: DataFrame, labels: Sequence[str], metric: str, split: str, alpha: float
 ) -> Iterator[Answer]:
-    """Test which classifiers are better than others on a split.
+    """Test which classifiers are better than others on a split, such as the test data.
 
-    The choice of the test depends on the number of classifiers, on the number of data sets, and on whether
-    there are several runs. With enough data sets, a metric is compared over data sets; otherwise, the
-    accuracy is compared over items.
+    With enough data sets, the values of a metric on the data sets are compared. Otherwise, the accuracy on
+    the items is compared. The test is chosen by the number of classifiers and data sets, and by whether there
+    are several runs.
 
     Args:
-        rows: The rows of the split, without variants.
+        rows: The predictions of all classifiers on the split, only for original items (not for rewritten
+            items).
         labels: The classes.
         metric: The metric that is compared over data sets.
         split: The name of the split.
         alpha: The significance level.
 
     Yields:
-        For some tests of three or more classifiers, first an answer about all of them together. Then an
-        answer for each pair of classifiers that has common items.
+        An answer for each pair of classifiers that has common items. Some tests of three or more classifiers
+        yield, before these, an answer about all classifiers together.
     """
     names = list(dict.fromkeys(rows["classifier"]))
     runs = int(rows.groupby(["classifier", *ITEM]).size().max())

@@ -43,9 +43,10 @@ def positive_scores(rows: DataFrame, positive: str, labels: Sequence[str]) -> tu
 def auc_within(
     positive: NDArray[np.bool_], scores: Floats, folds: NDArray[np.object_], repeats: float
 ) -> tuple[float, float, float]:
-    """Compute the AUC within each fold, and the mean over folds with its interval.
+    """Compute the mean of the AUCs of the folds, with its 95% interval.
 
-    Scores of different folds come from different trained models, and cannot be compared.
+    Each fold has its own AUC, because scores of different folds come from different trained models and cannot
+    be compared.
 
     Args:
         positive: (n,) whether the item of a row is positive.
@@ -55,8 +56,9 @@ def auc_within(
             accordingly.
 
     Returns:
-        The mean AUC, weighted by the number of pairs (a positive and a negative row) in each fold; and the
-        lower and upper end of its 95% interval (DeLong). Numbers that are not defined are NaN.
+        The mean AUC, and the lower and upper end of its interval (by DeLong's method). The weight of a fold
+        in the mean is its number of pairs of a positive and a negative row. All three numbers are NaN if no
+        fold has such a pair. The two ends are NaN if a fold has too few rows to estimate the variance.
     """
     area = variance = pairs = 0.0
     for fold in dict.fromkeys(folds.tolist()):

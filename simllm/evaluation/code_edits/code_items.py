@@ -23,10 +23,10 @@ class CodeFields:
     """The names of the keys in a JSON-lines file of code to judge.
 
     Attributes:
-        candidate: The key of the code to judge. A line without this key must have the key `reply`, with a
-            language model's reply that contains the code.
-        reference: The key of the reference.
-        source: The key of the code before the change.
+        candidate: The key of the code to judge. Instead of this key, a line may have the key `reply`: a
+            language model's reply, from which the code is extracted.
+        reference: The key of the reference, the code with which the candidate is compared.
+        source: The key of the source, the code before the edit.
         id: The key of the item's id; None if the lines need no id.
     """
 

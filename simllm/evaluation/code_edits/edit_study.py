@@ -32,13 +32,13 @@ _SPACE = re.compile(r"\s+")
 
 @dataclass(frozen=True)
 class Attempt:
-    """A candidate of one system for one item.
+    """A candidate: the edited code that one system produced for one item.
 
     Attributes:
-        example: The candidate with its source and reference.
+        example: The candidate, with the source (the code before the edit) and the reference.
         has_code: False if the candidate is empty because the system's reply had no code.
-        passed: Whether the candidate passed its software tests. If the file has no test result, the value
-            tells whether the candidate equals the reference.
+        passed: Whether the candidate passed the item's software tests. If no test result is known: whether
+            the candidate equals the reference, apart from layout, comments, docstrings and imports.
     """
 
     example: Example
@@ -76,10 +76,11 @@ class EditStudy:
             intervals and paired tests, over the items for which every system has a score.
         summaries: A dict from the name of each system to a dict of further numbers. The inner dict has
             keys such as "lines inserted".
-        coverage: The number of all items, and the numbers of items that are solved "by all" systems, "by at
-            least one", and "by exactly one".
-        best: For each system with several variants, a dict from the name of each metric to the mean score
-            that the system would have if its best variant were chosen for each item.
+        coverage: A dict of numbers of items: all "items", and the items that are solved "by all" systems, "by
+            at least one", and "by exactly one". The baseline is not counted as a system.
+        best: For each system with several variants, such as several prompts: a dict from the name of each
+            metric to a mean score over items. For each item, only the variant that scores best on this item
+            is included in the mean.
         easy: For each item, whether it is easy: its reference inserts at most two lines.
     """
 
@@ -100,7 +101,8 @@ def run_study(
 ) -> EditStudy:
     """Compare the edits of several systems: by metrics, and by the share of items that they solve.
 
-    A candidate solves its item if it passes its tests. Without test results, it must equal the reference.
+    A candidate solves an item if it passes the item's software tests. If no test result is known, a candidate
+    solves the item if it equals the reference, apart from layout, comments, docstrings and imports.
 
     Args:
         paths: JSON-lines files (see the module `code_items`); each line has an `id` and a `source`. The key
@@ -207,7 +209,16 @@ def _unchanged(system: System) -> System:
 
 
 def _score(systems: Sequence[System], metric: Any, ids: Sequence[str]) -> None:
-    """Score all candidates of all systems by one metric, and store the means in `System.scores`."""
+    """Score all candidates of all systems by one metric, and store the scores in `System.scores`.
+
+    If a system has several candidates for an item, their mean score is stored. Candidates without a score
+    (NaN) are left out of the mean.
+
+    Args:
+        systems: The systems.
+        metric: The metric.
+        ids: The ids of the items, in the order of the stored scores.
+    """
     flat = [
         (system, id_, attempt.example)
         for system in systems
@@ -293,15 +304,18 @@ def inserted_lines(example: Example) -> int:
 
 
 def _best_variants(systems: Sequence[System], names: Sequence[str]) -> Iterator[tuple[str, dict[str, float]]]:
-    """Yield the mean scores that each system would have if its best variant were chosen for each item.
+    """Compute how well each family of systems would score with its best variant on each item.
+
+    Systems with the same `System.family` are variants of each other, such as several prompts. For each item
+    and metric, the best score of any variant is taken. These scores are averaged over the items.
 
     Args:
-        systems: The systems; those with the same `family` are variants of each other.
+        systems: The systems.
         names: The names of the metrics.
 
     Yields:
-        For each family with several variants: its name, and a dict from the name of each metric to the mean
-        score of the best variant of each item.
+        For each family with several variants: its name, and a dict from the name of each metric to the
+        average.
     """
     for family in dict.fromkeys(system.family for system in systems):
         variants = [system for system in systems if system.family == family]

@@ -1,6 +1,7 @@
 """Judges of answers: functions that decide whether a tool's answer about some code is a success.
 
-A draw is one answer of a tool about the original or the rewritten code of an item.
+An item is a piece of code, in its original and in a rewritten form. A draw is one answer of a tool about
+the original or the rewritten code of an item.
 """
 
 from __future__ import annotations
@@ -23,14 +24,17 @@ Judge = Callable[[Sequence[Draw]], list[bool]]
 
 
 def judge_answers(draws: Sequence[Draw], judge: Judge | None) -> None:
-    """Judge those answers of a tool that are not judged yet.
+    """Decide whether a tool's answers are successes, and set their attribute `success`.
+
+    Answers whose `success` is already known are not judged again. Where the tool crashed and gave no answer,
+    `success` stays None.
 
     Args:
-        draws: The answers. Where the attribute `success` is None, it is set. For crashes, it stays None.
-        judge: The function that judges answers; None if all answers are already judged.
+        draws: The answers, changed in place.
+        judge: The function that judges answers. It may be None if no answer needs to be judged.
 
     Raises:
-        InputError: An answer is not judged, and `judge` is None.
+        InputError: An answer needs to be judged, and `judge` is None.
     """
     open_draws = [draw for draw in draws if draw.success is None and draw.output is not None]
     if open_draws and judge is None:
@@ -138,15 +142,18 @@ class OutputAgreement:
 
 
 def measure_agreement(draws: Sequence[Draw], metric: Metric) -> OutputAgreement | None:
-    """Measure how similar a tool's answers about original and about rewritten code are.
+    """Measure how much a tool's answers change when its input code is rewritten.
+
+    Answers about the rewritten code are compared with answers about the original code. As a baseline,
+    answers about the same original code are compared with each other.
 
     Args:
         draws: The answers of one tool, about the original code and one rewritten variant of each item.
         metric: The metric that scores one answer against another.
 
     Returns:
-        The similarity over all items with two answers about the original and one about the variant; None if
-        there is no such item.
+        The mean similarities over the items with at least two answers about the original and at least one
+        about the variant; None if there is no such item.
     """
     answers: dict[str, dict[str, list[str]]] = {}
     for draw in draws:

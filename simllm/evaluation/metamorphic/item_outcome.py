@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class ItemOutcome:
-    """Counts of a tool's successes on an item: on its original code, and on the rewritten code (the variant).
+    """Counts of a tool's successes on one item, a piece of code in an original and in a rewritten form.
+
+    The rewritten code is called the variant.
 
     Attributes:
         id: The id of the item.

@@ -14,17 +14,17 @@ def mean_nll(texts: Sequence[str], folder: Path) -> list[float | None]:
     """Return the mean negative log-likelihood of the tokens of each text, in nats.
 
     The value is usually lower for a text that the model has read in training. The first token has no context,
-    and is left out. A text that is too long for the model is cut.
+    and is left out. The end of a text that is too long for the model is cut off.
 
     Args:
         texts: The texts.
-        folder: The folder of a causal language model of transformers.
+        folder: The folder of a causal language model, as saved by the package transformers.
 
     Returns:
         A number for each text; None for a text of fewer than two tokens.
 
     Raises:
-        InputError: transformers is not installed, or the folder has no such model.
+        InputError: The package transformers is not installed, or the folder has no such model.
     """
     import torch
 

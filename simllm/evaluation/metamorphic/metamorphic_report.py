@@ -92,7 +92,7 @@ def write_conclusions(study: MetamorphicStudy) -> list[str]:
     """Write the main results as English sentences.
 
     For each tool, the sentences compare its success rates on original and on rewritten code. They say whether
-    the difference is significant, and warn about crashes.
+    the difference is significant, and how often the tool crashed.
     """
     sentences = []
     for tool, found in study.tools.items():
@@ -118,7 +118,7 @@ def _p(value: float | None) -> str:
 
 
 def _signed(mean: MeanDifference) -> str:
-    """Write a mean difference as text, such as "the difference is -0.120 (95% interval -0.200 to -0.040)"."""
+    """Write a signed mean difference, such as "the difference is -0.120 (95% interval -0.200 to -0.040)"."""
     text = f"the difference is {mean.difference:+.3f}"
     if mean.low is not None and mean.high is not None:
         text += f" (95% interval {mean.low:+.3f} to {mean.high:+.3f})"
@@ -126,13 +126,14 @@ def _signed(mean: MeanDifference) -> str:
 
 
 def _warnings(name: str, found: ToolResult) -> list[str]:
-    """Write warnings about one tool, as sentences.
+    """Write up to two sentences that warn the reader about the results of one tool.
 
-    One warning gives the number of crashes. Another is about the items whose variant equals the original. It
-    gives their difference of success rates, which is due to chance alone.
+    The first sentence counts the crashes of the tool; it is left out if there were none. The second sentence
+    is about items whose code stayed the same when it was rewritten; it is left out if there are no such
+    items. It gives the tool's difference of success rates on these items, which is due to chance alone.
 
     Args:
-        name: The name of the tool in sentences.
+        name: The name of the tool, as the sentences show it.
         found: The results of the tool.
     """
     sentences = []

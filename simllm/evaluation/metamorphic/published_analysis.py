@@ -40,9 +40,10 @@ class ItemTest:
 
 @dataclass(frozen=True)
 class Pooled:
-    """Fisher's exact test of the draws (single answers) of all items together, as in the thesis.
+    """Fisher's exact test of the draws (single answers of a tool) of all items together.
 
-    Draws about the same item are not independent, so that the p-value is too small.
+    M. de Koning's thesis "Metamorphic Testing for LLM-based Code Repair" (2025) uses this test. Draws
+    about the same item are not independent, so that the p-value is too small.
 
     Attributes:
         table: Numbers of successes and failures: the first row on originals, the second on variants.

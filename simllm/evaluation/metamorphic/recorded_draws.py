@@ -1,14 +1,15 @@
-"""Reader of draws, and counts of their successes.
+"""Reader of draws (recorded answers of tools), and counts of their successes.
 
-A draw is a recorded answer of a tool about original or rewritten code. An arm is the name of the rewriting
-rule, if the code was rewritten by a single rule. It is empty if the code was rewritten by all rules together.
+Tools answer questions about original code and about rewritten code. A way to rewrite code is called an arm:
+all rewriting rules together, or a single rule. The arm of a single rule has the name of the rule. The arm of
+all rules together has an empty name.
 """
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ class Draw:
     Attributes:
         id: The id of the item.
         side: "original" or "transformed": the code that the answer is about.
-        number: The number of the draw among the draws of the tool about the same code.
+        number: A number that distinguishes the tool's draws (answers) about the same code.
         success: Whether the answer is right; None if the tool crashed, or the answer is not judged yet.
         output: The answer; None if only the success is known, or the tool crashed.
         model: The name of the tool; empty if there is only one.
@@ -69,20 +70,30 @@ class ItemFacts:
 class Recorded:
     """The content of a file with the results of tools.
 
-    An arm is the name of the rewriting rule, if code was rewritten by a single rule. It is empty if code was
-    rewritten by all rules together.
+    Each result belongs to an arm, which is a way to rewrite code. An arm is named after the single rewriting
+    rule that it uses. The name is empty for the arm that uses all rules together.
 
     Attributes:
         draws: Answers that are recorded one by one.
-        counts: Results that are recorded as counts: a dict from (name of the tool, arm, id of the item) to
-            two pairs of numbers. The first pair has the numbers of successes and of draws (answers) on the
-            original code, the second pair those on the rewritten code.
-        facts: A dict from (arm, id of the item) to facts about the item.
+        counts: Results that are recorded as counts: a dict from (name of the tool, name of the arm, id of
+            the item) to two pairs of numbers. The first pair has the numbers of successes and of draws
+            (answers) on the original code, the second pair those on the rewritten code.
+        facts: A dict from (name of the arm, id of the item) to facts about the item.
     """
 
     draws: list[Draw] = field(default_factory=list)
     counts: dict[tuple[str, str, str], tuple[tuple[int, int], tuple[int, int]]] = field(default_factory=dict)
     facts: dict[tuple[str, str], ItemFacts] = field(default_factory=dict)
+
+    def facts_about(self, arm: str, item: str) -> ItemFacts:
+        """Return the facts about an item and its variant that was made by an arm (a way to rewrite code).
+
+        If they are not recorded, the facts about the original code are known from the arm of all rules. The
+        facts about the variant are then unknown, because another arm made another variant.
+        """
+        if found := self.facts.get((arm, item)):
+            return found
+        return replace(self.facts.get(("", item), ItemFacts()), rules=None, unchanged=False)
 
 
 def read_recorded(file: Path | str) -> Recorded:
@@ -123,14 +134,15 @@ def read_recorded(file: Path | str) -> Recorded:
 
 
 def _check_fields(row: Mapping[str, Any], where: str) -> None:
-    """Check the keys of a JSON row.
+    """Check the keys of a line from a file with the results of tools.
 
     Args:
-        row: The JSON object.
-        where: The place of the row, for errors.
+        row: The JSON object in the line.
+        where: The place of the line, for error messages.
 
     Raises:
-        InputError: A key looks misspelt, or the row has no result.
+        InputError: A key looks misspelt. Or the line has neither the key `side` (for a single answer) nor
+            both keys `original` and `transformed` (for counts of answers).
     """
     known = (*_DRAW_FIELDS, *SIDES, *_FACT_FIELDS)
     for name in row:
@@ -170,15 +182,16 @@ def _read_draw(row: dict[str, Any], model: str, arm: str, where: str) -> Draw:
 
 
 def _count(row: dict[str, Any], side: str, where: str) -> tuple[int, int]:
-    """Read the numbers of successes and draws from a JSON row.
+    """Read a tool's numbers of successes and of draws (answers) from a JSON object.
 
     Args:
         row: The JSON object.
-        side: The key: "original" or "transformed".
-        where: The place of the row, for errors.
+        side: The key of the two numbers: "original" or "transformed".
+        where: The place of the object in its file, for error messages.
 
     Raises:
-        InputError: The value is not a list of two suitable numbers.
+        InputError: The value is not a list [successes, draws] of whole numbers. Or there are no draws, or
+            more successes than draws.
     """
     value = row[side]
     is_pair = isinstance(value, list) and len(value) == 2 and all(type(part) is int for part in value)
@@ -203,21 +216,22 @@ def _read_facts(row: dict[str, Any], where: str) -> ItemFacts | None:
 def count_successes(
     recorded: Recorded, arm: str = ""
 ) -> tuple[dict[str, list[ItemOutcome]], dict[str, dict[str, int]]]:
-    """Count the successes of each tool on each item.
+    """Count the successes of each tool on each item: on its original code, and on a variant (rewritten code).
 
     Args:
-        recorded: The results. All draws must be judged before; a draw without `success` counts as a crash.
-        arm: The name of the rewriting rule, if the code was rewritten by a single rule; empty if it was
-            rewritten by all rules together.
+        recorded: The results of the tools. All answers must already be judged: an answer whose `success` is
+            None counts as a crash.
+        arm: Selects the variants to count. If it is the name of a rewriting rule, they are the variants that
+            this rule alone made. If it is empty, they are the variants that all rules together made.
 
     Returns:
-        Two dicts, both with the names of the tools as keys. The first has a list of the tool's outcomes on
-        items. The second has the tool's numbers of crashes on "original" and on "transformed" code. Crashes
-        do not count as draws. An item is left out if all draws on its original, or all on its variant,
-        crashed.
+        Two dicts, both with the names of the tools as keys. The first has a list of the tool's counts, one
+        for each item. The second has the tool's numbers of crashes on "original" and on "transformed" code.
+        Crashes do not count as answers. An item is left out for a tool that crashed each time on the item's
+        original, or each time on its variant.
 
     Raises:
-        InputError: An item has draws only on its original or only on its variant.
+        InputError: A tool was run only on the original of an item, or only on its variant.
     """
     counts: dict[tuple[str, str], dict[str, tuple[int, int]]] = {
         (model, item): dict(zip(SIDES, pair, strict=True))
@@ -242,17 +256,17 @@ def count_successes(
             place = next(iter(where.values()))
             raise InputError(f"{place}: the item {item} has no draw of the side {missing[0]}")
         if len(sides) == len(SIDES):
-            facts = recorded.facts.get((arm, item), recorded.facts.get(("", item), ItemFacts()))
-            outcomes[model].append(ItemOutcome(item, sides[SIDES[0]], sides[SIDES[1]], **vars(facts)))
+            facts = vars(recorded.facts_about(arm, item))
+            outcomes[model].append(ItemOutcome(item, sides[SIDES[0]], sides[SIDES[1]], **facts))
     return outcomes, crashes
 
 
 def _with_originals(draws: Iterable[Draw], arm: str) -> Iterable[Draw]:
-    """Yield the draws of an arm: draws on its variants, and draws on the originals of the same items.
+    """Yield the draws (answers) about the variants of an arm, and about the originals of the same items.
 
-    An arm is the name of the rewriting rule, if the variants were made by a single rule. Draws on originals
-    can be recorded only once, with an empty arm. A tool's draws of this kind are yielded for an item if none
-    of its draws on the item's original has the name of the arm.
+    An arm is a way to rewrite code. It is named after a rewriting rule that is used alone; "" stands for all
+    rules together. Draws about an original may be recorded under the name of each arm, or only once, under
+    "". The draws under "" are yielded only if the tool has no draw about this original under `arm`.
     """
     draws = list(draws)
     own = {(draw.model, draw.id) for draw in draws if draw.arm == arm and draw.side == SIDES[1]}

@@ -80,8 +80,8 @@ class SuccessStudy:
             exaggerates the difference.
         likelihood: The correlation of the difference with the negative log-likelihood (NLL); None if no item
             has an NLL.
-        unchanged: The mean difference over the items whose variant equals the original, which is due to
-            chance alone; None if there are none.
+        unchanged: The mean difference over the items whose variant equals the original; None if there are
+            no such items. This difference is due to chance alone.
         groups: The mean difference in each group of items, by the group's name; empty if there is only one.
         by_rule: For each rewriting rule, two mean differences: over the items that the rule changed, and over
             those that it did not change. A mean without items is None.

@@ -181,7 +181,7 @@ class AnswerRecord:
 
 
 def _environment(question: Question) -> dict[str, str]:
-    """Return the environment variables for a command.
+    """Return the environment variables for the command that answers a question.
 
     They are the language of the code (SIMLLM_LANGUAGE) and the number of the answer (SIMLLM_DRAW). No
     variable tells the command whether the code is original or rewritten.

@@ -211,10 +211,13 @@ def _study_set(
 
 
 def _clusters(results: list[MetricResult], values: list[Floats], rated: Ratings) -> list[int]:
-    """Rank metrics by their correlation with ratings; metrics that do not differ significantly share a rank.
+    """Rank metrics by Spearman's correlation with human ratings; metrics in the same cluster share a rank.
+
+    The metrics are visited from the best to the worst. A metric starts a new cluster if it differs
+    significantly from any metric in the current cluster (permutation test with Holm's correction).
 
     Args:
-        results: The results of m metrics.
+        results: The results of m metrics, which contain the correlations.
         values: The (n,) scores of each metric.
         rated: n pairs of candidate and reference, with human ratings.
 

@@ -48,10 +48,15 @@ def write_conclusions(
 
 
 def _best(results: Sequence[MetricResult]) -> list[str]:
-    """Write a sentence about the best metric's correlation with human ratings, and whether it may be chance.
+    """Write a sentence about the best metric's correlation with human ratings.
+
+    If this correlation is not above zero, or may be due to chance, the sentence says so.
 
     Args:
         results: The results of all metrics, the best first.
+
+    Returns:
+        The sentence in a list.
     """
     best = results[0]
     interval = (
@@ -75,7 +80,10 @@ def _best(results: Sequence[MetricResult]) -> list[str]:
 
 
 def _differences(results: Sequence[MetricResult], p: NDArray[np.float64], pairs: int) -> list[str]:
-    """Write sentences about the metrics that are significantly worse than the best one, and about the rest.
+    """Compare the best metric with all other metrics, in up to two sentences.
+
+    One sentence names the metrics that are significantly worse than the best metric. Another names the
+    metrics that are not significantly worse. A sentence without metrics is left out.
 
     Args:
         results: The results of m metrics, the best first.
@@ -140,12 +148,17 @@ def _ceiling(people: RaterAgreement) -> list[str]:
 
 
 def _other_measures(results: Sequence[MetricResult], best: MetricResult) -> list[str]:
-    """Write a sentence about the metrics that are better than `best` by another measure than Spearman's rho.
+    """Write a sentence about the measures by which another metric than `best` is the best metric.
 
-    The measures are Kendall's tau-b, Pearson's r and the pairwise accuracy.
+    The measures are Kendall's tau-b, Pearson's r and the pairwise accuracy. A measure that is NaN for a
+    metric is left out.
+
+    Args:
+        results: The results of all metrics.
+        best: The result of the metric with the highest Spearman's rho.
 
     Returns:
-        The sentence in a list; the list is empty if `best` is best by all measures.
+        The sentence in a list; the list is empty if `best` is the best by all these measures.
     """
     measures = {
         "Kendall's tau-b": "kendall",

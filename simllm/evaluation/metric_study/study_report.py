@@ -47,7 +47,7 @@ def write(study: Study, folder: Path, command: str) -> None:
         command: The command line that ran the study, to be shown in the report.
 
     Raises:
-        InputError: `check` fails, or a file cannot be written.
+        InputError: The folder must not be replaced, or a file cannot be written.
     """
     facts = {"command": command, "versions": versions(_LIBRARIES), "signatures": study.signatures}
     numbers = tables.finite({**facts, "missing": study.missing, "sets": [asdict(one) for one in study.sets]})
@@ -94,7 +94,7 @@ def latex(sets: Sequence[SetStudy]) -> str:
 def _correlations(sets: Sequence[SetStudy]) -> str:
     """Return a LaTeX table of correlations with human ratings: a row for each metric, a column for each set.
 
-    Correlations that are not significantly worse than the best one are bold.
+    In each column, the best correlation is bold, and so are those that are not significantly worse.
     """
     names = list(dict.fromkeys(row.metric for one in sets for row in one.results))
     rows = []

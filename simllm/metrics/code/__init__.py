@@ -1,7 +1,7 @@
 """Metrics for generated code and code edits, such as CodeBLEU, LEMOD (F1 of edited lines) and tree distances.
 
 This module has only the table of these metrics, `CODE_METRICS`, so that importing the module is fast. The
-class of the metrics is in `code_metric.py`.
+class `CodeMetric`, which computes the scores, is in `code_metric.py`.
 """
 
 from __future__ import annotations
@@ -21,11 +21,13 @@ FILE, NODES = "FILE", "NODES"  # arguments that stand for a path, and for a numb
 
 @dataclass(frozen=True)
 class CodeMetricKind:
-    """Description of a metric for code, from which `simllm.metrics.code.code_metric.load` makes the metric.
+    """Description of a metric for code, such as CodeBLEU.
+
+    The function `simllm.metrics.code.code_metric.load` reads the description and makes the metric.
 
     Attributes:
-        adapter: The name of the function in `simllm.metrics.code.code_metric` that makes the metric.
-        options: Keyword arguments for this function.
+        adapter: The name of the function that makes the metric. It stands in the same module as `load`.
+        options: Keyword arguments for the function that makes the metric.
         argument: The argument that a user may write after the metric's name and `=`: "FILE" (the user writes
             any path), "NODES" (the user writes any number of syntax nodes), or a fixed word such as
             "multiset" (the user writes this word). Empty if the metric takes no argument.

@@ -1,8 +1,8 @@
-"""The class of all metrics for code, and the functions that make these metrics, called adapters.
+"""The class `CodeMetric` of all metrics for code, and the adapters of these metrics.
 
-The table `CODE_METRICS` names the adapter of each metric. The first parameter of an adapter is the argument
-that a user wrote after the metric's name and `=`, such as "multiset" in `lemod=multiset`. An adapter returns
-the function `prepare` of the metric (see `CodeMetric`).
+An adapter is a function, such as `lemod`, that returns the attribute `prepare` of a `CodeMetric`. The table
+`CODE_METRICS` names the adapter of each metric. The first parameter of an adapter is the text that a user
+wrote after the metric's name and `=`, such as "multiset" in `lemod=multiset`.
 """
 
 from __future__ import annotations
@@ -168,7 +168,7 @@ def token_bleu(argument: str, of_edits: bool) -> Prepare:
 
 
 def crystalbleu(argument: str, of_edits: bool) -> Prepare:
-    """Make CrystalBLEU, which ignores n-grams that most code shares.
+    """Make CrystalBLEU, a BLEU-4 that ignores the most frequent n-grams of code, such as `) ;`.
 
     Args:
         argument: The path of a file with the n-grams to ignore. If it is empty, the most frequent n-grams in
@@ -195,13 +195,13 @@ def crystalbleu(argument: str, of_edits: bool) -> Prepare:
 
 
 def edit_similarity(argument: str) -> Prepare:
-    """Make a similarity of candidate and reference that is computed from their Levenshtein distance.
+    """Make the edit similarity of candidate and reference, from 0 to 1, where 1 means equal texts.
 
-    The distance counts edits of single characters.
+    The similarity is 1 minus the edit distance in characters, relative to the lengths of the texts.
 
     Args:
-        argument: "indel" or empty. With "indel", the distance counts only insertions and deletions, without
-            substitutions.
+        argument: "indel" or empty. With "indel", characters can only be inserted and deleted. If it is empty,
+            they can also be substituted (Levenshtein distance).
     """
     score = similarities.indel_similarity if argument else similarities.edit_similarity
     return lambda _: partial(compare_whole, score=score)
@@ -213,11 +213,13 @@ def code_chrf(argument: str) -> Prepare:
 
 
 def tree_similarity(argument: str) -> Prepare:
-    """Make the similarity of the syntax trees of candidate and reference.
+    """Make tree similarity: 1 - (edit distance of the syntax trees) / (nodes of the larger tree).
+
+    The trees are those of candidate and reference in normal form: without comments, docstrings and imports.
 
     Args:
-        argument: The largest number of nodes of a tree, as text; empty for the default. Examples with a
-            larger tree get no score.
+        argument: The largest number of nodes of a tree, such as "500"; empty for 3000. Examples with a larger
+            tree get no score.
     """
     largest = int(argument or tree_distances.LARGEST_TREE)
     return lambda _: partial(tree_distances.tree_similarity, largest=largest)
@@ -236,14 +238,14 @@ def codebleu(argument: str) -> Prepare:
 def patch_size(argument: str, ratio: bool) -> Prepare:
     """Make the metric RPS (relative patch size) or RPSR (relative patch size ratio).
 
-    A patch is the edit that turns the source into the candidate or the reference. RPS is the size of the
-    candidate's patch, divided by the size of the source. RPSR is the size of the candidate's patch, divided
-    by the size of the reference's patch.
+    Both are computed from edit distances of syntax trees. RPS is the distance from source to candidate,
+    divided by the number of nodes of the source's tree. RPSR is the distance from source to candidate,
+    divided by the distance from source to reference.
 
     Args:
-        argument: The largest number of nodes of a syntax tree, as text; empty for the default. Examples with
-            a larger tree get no score.
-        ratio: Whether to make RPSR.
+        argument: The largest number of nodes of a tree, such as "500"; empty for 3000. Examples with a larger
+            tree get no score.
+        ratio: Whether to make RPSR instead of RPS.
     """
     largest = int(argument or tree_distances.LARGEST_TREE)
     size = tree_distances.relative_patch_size_ratio if ratio else tree_distances.relative_patch_size

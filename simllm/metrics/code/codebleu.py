@@ -117,8 +117,8 @@ def keywords() -> dict[str, frozenset[str]]:
 def syntax_match(candidate: Node, reference: Node) -> float:
     """Compute the share of the reference's subtrees that also occur in the candidate.
 
-    A subtree is a node with everything below it. Only subtrees of the root and of nodes with children count.
-    Two subtrees are equal if tree-sitter prints the same s-expression for them. Comments are ignored.
+    A subtree is a node with everything below it. Single leaves do not count, unless the root is a leaf. Two
+    subtrees are equal if tree-sitter prints the same s-expression for them. Comments are ignored.
 
     Args:
         candidate: The root of the candidate's syntax tree.
@@ -130,14 +130,17 @@ def syntax_match(candidate: Node, reference: Node) -> float:
 
 
 def _subtrees(root: Node, numbers: dict[object, int]) -> list[int]:
-    """Return a number for each subtree of a syntax tree; equal subtrees have equal numbers.
+    """Give each subtree of a syntax tree an identifying number, so that subtrees can be compared quickly.
 
-    Only the subtrees of the root and of nodes with children are returned.
+    A subtree is a node with everything below it. Equal subtrees get equal numbers.
 
     Args:
         root: The root of the syntax tree.
-        numbers: A dict from the content of a subtree to its number. Unknown subtrees are added. If several
-            trees are to be compared, all calls must get the same dict.
+        numbers: The numbers that were given so far: a dict from a description of a subtree to its number. New
+            subtrees are added. To compare two trees, call this function with the same dict for both.
+
+    Returns:
+        The numbers of the subtrees. Single leaves are left out, unless the root is a leaf.
     """
     found: list[int] = []
     # A node, the name of its field, the parts of its parent, its own parts, and whether these are complete.

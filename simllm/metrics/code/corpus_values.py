@@ -76,13 +76,14 @@ def _crystal_bleu(items: Items, argument: str, lines: Lines) -> float:
 
 
 def _texts(example: Example, lines: Lines) -> tuple[str, str]:
-    """Return two texts: the joined lines of the candidate, and the joined lines of the reference.
+    """Return the two texts that BLEU compares: the candidate's joined lines and the reference's joined lines.
 
-    The candidate's text is empty if the candidate has no code, even if it deletes lines of the source.
+    If the candidate has no code, its text is empty. Then the lines that it deletes from the source match no
+    lines that the reference deletes.
 
     Args:
         example: The candidate and the reference.
-        lines: The function that returns the lines of both: `whole_lines` or `edited_lines`.
+        lines: The function that selects the lines of both: `whole_lines` or `edited_lines`.
     """
     candidate, reference = lines(example)
     return "\n".join(candidate) if whole_lines(example)[0] else "", "\n".join(reference)

@@ -1,7 +1,9 @@
 """The data flow of Python and Java code, as CodeBLEU compares it (Ren et al., 2020, section 3.3).
 
-The data flow is a list of items. An item says that the value of a variable at one place in the code comes
-from, or is computed from, the values at other places. For example, `x = y` says that x is computed from y.
+The data flow is a list of items. An item says where the value of a name at one place in the code comes from.
+There are two relations. A used name "comes from" the places where the name was last set. An assigned name is
+"computed from" the names and literals on the right side: in `x = y`, x is computed from y. In a Java
+declaration, such as `int x = y;`, x "comes from" y; so does a Python parameter from its default value.
 
 To find the items, the syntax tree is visited in the order of the code. A table keeps the places where each
 name was last set. All branches of an `if` start with the same table, and their tables are united afterwards.
@@ -24,7 +26,10 @@ _DEEPEST_LOOP = 5  # levels of nested loops that are visited twice; deeper loops
 
 
 def data_flow(root: Node, language: str) -> list[Item]:
-    """Extract the data flow of code: for each use of a variable, the variables from which its value comes.
+    """Extract the data flow of code: for each name in the code, the names from which its value comes.
+
+    A name is a variable, another identifier or a literal. Each occurrence of a name in the code gets its own
+    item, unless it has no sources and is not a source of another name.
 
     Args:
         root: The root of the syntax tree.
@@ -32,9 +37,11 @@ def data_flow(root: Node, language: str) -> list[Item]:
             other languages.
 
     Returns:
-        A list of items, such as ("var_1", "computedFrom", ("var_0",)): the name of a variable, the relation
-        "comesFrom" or "computedFrom", and the names of the variables from which its value comes. The names
-        in the code are replaced by var_0, var_1 and so on, in the order in which the items mention them.
+        A list of items, such as ("var_1", "computedFrom", ("var_0",)): a name, the relation, and the names
+        from which its value comes. The relation is "computedFrom" for assigned names and loop variables. It
+        is "comesFrom" for used names, declared names in Java, and Python parameters with a default value.
+        The names in the code are replaced by var_0, var_1 and so on, in the order in which the items mention
+        them.
     """
     if language not in _WALKERS:
         return []
@@ -45,12 +52,12 @@ def data_flow(root: Node, language: str) -> list[Item]:
 
 @dataclass
 class _Links:
-    """The sources of one occurrence of a name: the places in the code from which its value comes.
+    """The links from one occurrence of a name to its sources: the places where its value comes from.
 
     Attributes:
         name: The name.
-        sources: A dict from a relation ("comesFrom" or "computedFrom") to a second dict. The second dict
-            maps the place of each source (the position of its first byte) to the name at this place.
+        sources: For each relation ("comesFrom" or "computedFrom"), a dict of the sources: the place of a
+            source (the position of its first byte) is the key, and the name at this place is the value.
     """
 
     name: str
@@ -60,7 +67,8 @@ class _Links:
 def _normalize(links: dict[int, _Links]) -> list[Item]:
     """Convert the sources of all names into items of the data flow, in the order of the code.
 
-    A name gets no item if it has no sources and is not a source of another name.
+    The names are replaced by var_0, var_1 and so on. A name gets no item if it has no sources and is not a
+    source of another name.
 
     Args:
         links: A dict from the place of a name (the position of its first byte) to the name's sources.
@@ -120,11 +128,16 @@ class _Walker:
         return table
 
     def _use(self, leaf: Node, table: _Table) -> _Table:
-        """Handle a leaf that uses a name: the sources of this use are the places where the name was last set.
+        """Add the sources of a name at the place where it is used: the places where the name was last set.
+
+        Args:
+            leaf: The leaf of the syntax tree. Keywords and signs are ignored.
+            table: For the code before the leaf, the places where each name was last set; it is not changed.
 
         Returns:
-            The table for the code after the leaf. If `table` lacks the name, and the leaf is an identifier,
-            this is a copy in which the name was last set at the leaf. Otherwise it is `table` itself.
+            The table for the code after the leaf. This is `table` itself, unless the leaf is an identifier
+            that was never set. Such an identifier has no sources. It is added to a copy of the table, as if
+            it were set at the leaf, so that its later uses have this leaf as their source.
         """
         name = _name(leaf)
         if not name:
@@ -158,10 +171,10 @@ class _Walker:
         return table
 
     def _passes(self) -> Iterator[None]:
-        """Yield None twice, because a caller iterates over the result to visit a loop in the code twice.
+        """Yield None for each visit to a loop in the analyzed code: twice, or once for deeply nested loops.
 
-        In the second visit, names can have values from the previous iteration of the loop. For a loop inside
-        five or more other loops, None is yielded only once.
+        The methods that handle loops iterate over these values. In the second visit, names can have values
+        from the previous iteration of the loop. A loop inside five or more other loops is visited only once.
         """
         self._loops += 1
         for _ in range(2 if self._loops <= _DEEPEST_LOOP else 1):

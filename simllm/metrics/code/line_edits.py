@@ -28,8 +28,9 @@ def lemod(example: Example, part: str, multiset: bool) -> float:
     Args:
         example: The candidate and the reference, with their source.
         part: The value to compute: "precision", "recall" or "f1".
-        multiset: Whether C and R are multisets of lines with their signs: a deleted line never equals an
-            inserted line, and a repeated line counts each time.
+        multiset: If false, C and R are sets: a line counts once, and a deleted line may equal an inserted
+            line. If true, they are multisets: a repeated line counts each time, and a deleted line never
+            equals an inserted line.
     """
     found = edits(example)
     candidate, reference = (distinct_lines(edit, multiset) for edit in (found.candidate, found.reference))

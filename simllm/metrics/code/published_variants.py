@@ -100,15 +100,16 @@ def token_bleu(candidate: str, reference: str) -> float:
 
 
 def shared_characters(references: Sequence[str], k: int = SHARED) -> frozenset[NGram]:
-    """Find the n-grams that the published CrystalBLEU ignores.
+    """Find the frequent n-grams that CrystalBLEU ignores, with the defect of the published code.
 
-    The published code finds the k most frequent n-grams of words, but compares n-grams of characters.
-    Therefore an n-gram has an effect only if each of its words is a single character. The other n-grams are
-    not returned.
+    The published code counts n-grams of words, and chooses the k most frequent. Then it ignores them among
+    n-grams of characters. Therefore a chosen n-gram has an effect only if each of its words is a single
+    character. This function returns only the n-grams that have an effect.
 
     Args:
         references: All references of one language. They are joined, and split at white space.
-        k: The number of most frequent n-grams, for n from 1 to 4 together.
+        k: The number of n-grams that are chosen as the most frequent; n-grams of 1 to 4 words are ranked in
+            one list.
     """
     words = " ".join(references).split()
     counts = Counter(ngram for order in (1, 2, 3, 4) for ngram in ngrams(words, order))

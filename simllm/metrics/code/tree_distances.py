@@ -48,9 +48,10 @@ def patch_size(source: str, candidate: str, language: str, largest: int = LARGES
 
 
 def tree_similarity(example: Example, largest: int = LARGEST_TREE) -> float:
-    """Compute the similarity of two syntax trees: 1 - (tree edit distance) / (nodes of the larger tree).
+    """Compute the similarity of the syntax trees of candidate and reference.
 
-    The trees are those of candidate and reference in normal form.
+    The similarity is 1 - (tree edit distance) / (nodes of the larger tree). The trees are built from code in
+    a uniform layout, without comments, docstrings and imports.
 
     Returns:
         A value from 0 to 1; NaN if a tree has more than `largest` nodes.
@@ -114,14 +115,20 @@ def corpus_patch_size_ratio(items: Sequence[Sequence[Example]], largest: int = L
 
 
 def ratio_of_sizes(items: Iterable[tuple[Sequence[PatchSize | None], PatchSize | None]]) -> float:
-    """Compute RPSR of a corpus from the sizes of patches (see `corpus_patch_size_ratio`).
+    """Compute RPSR (relative patch size ratio) of a corpus from the sizes of patches.
+
+    The relative size of a patch is the edit distance between the syntax trees before and after the patch,
+    divided by the number of nodes of the larger tree. For the numerator of RPSR, the relative sizes of each
+    item's candidate patches are averaged, and these means are summed over the items. The denominator is the
+    sum of the reference patches' relative sizes.
 
     Args:
-        items: For each item, the sizes of the candidates' patches, and the size of the reference's patch. A
-            size is None if a syntax tree was too large. An item with such a size is left out.
+        items: For each item of the corpus, the sizes of the patches from the source to each candidate, and
+            the size of the patch from the source to the reference. A size is None if a syntax tree was too
+            large; its item is left out.
 
     Returns:
-        A value of at least 0, where lower is better; NaN if the sizes of the references' patches add up to 0.
+        A value of at least 0, where lower is better; NaN if the denominator is 0.
     """
     reached = expected = 0.0
     for made, wanted in items:

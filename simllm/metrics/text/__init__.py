@@ -27,7 +27,9 @@ class UnavailableError(InputError):
 
 @dataclass(frozen=True)
 class Baseline:
-    """Description of a baseline metric, from which `baseline` loads the metric.
+    """Description of a baseline metric: its module, libraries and options.
+
+    The function `baseline` uses this description to load the metric.
 
     Attributes:
         module: The module in `simllm.metrics.text` that implements the metric.
@@ -73,7 +75,8 @@ def baseline(name: str, argument: str = "") -> ScoreFunction:
         argument: The text after `=` in `name=argument`: a model or a corpus; empty for most metrics.
 
     Raises:
-        UnavailableError: A library, a data file or the argument is missing; the message says what to do.
+        UnavailableError: A library, a data file or a required argument is missing, or the metric does not
+            take an argument. The message says what to do.
     """
     chosen = BASELINES[name]
     if bool(argument) != bool(chosen.argument):

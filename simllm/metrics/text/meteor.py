@@ -53,9 +53,10 @@ def wordnet() -> Any:
     from nltk.data import PathPointer, SeekableUnicodeStreamReader
 
     class SystemFile(PathPointer):  # type: ignore[misc]  # nltk is untyped
-        """Path object of nltk for the operating system's WordNet, or for a file in it.
+        """Path to the operating system's WordNet folder, or to a file in it, in the form that nltk needs.
 
-        nltk's own path objects refuse files outside the folders in `nltk.data.path`.
+        This subclass of nltk's `PathPointer` is needed because the path classes of nltk refuse files outside
+        the folders in `nltk.data.path`.
         """
 
         def __init__(self, path: Path) -> None:

@@ -50,12 +50,15 @@ def f1(candidate: Sequence[str], reference: Sequence[str], weight: float = _WEIG
 
 
 def _weighted_lcs(a: Sequence[str], b: Sequence[str], weight: float) -> float:
-    """Compute the length of the longest common subsequence of two lists of words, weighted by its runs.
+    """Compute the weighted length of the longest common subsequence of two lists of words (Lin, 2004: WLCS).
+
+    In the usual length, each matching word counts 1. In the weighted length, k consecutive matching words
+    count k^w together.
 
     Args:
         a: The words of one text.
         b: The words of the other text.
-        weight: The exponent w: a run of k consecutive matches counts k^w.
+        weight: The exponent w.
     """
     best = np.zeros((len(a) + 1, len(b) + 1))  # for the first i words of a and the first j words of b
     run = np.zeros_like(best)  # consecutive matches that end at these words

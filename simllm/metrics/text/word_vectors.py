@@ -1,8 +1,8 @@
-"""Cosine of the mean word vectors of two texts, weighted by idf (inverse document frequency).
+"""Cosine of two texts' mean word vectors, in which words are weighted by idf (inverse document frequency).
 
-A word is a token of the model that comes with simllm, so that no word is unknown. The vectors come from a
-factorisation of the PPMI matrix (positive pointwise mutual information) of neighbouring tokens in a corpus
-(see `simllm.model.ppmi_vectors`).
+The "words" are subword tokens, from the tokenizer of the model that comes with simllm. Their vectors come
+from a factorisation of the PPMI matrix (positive pointwise mutual information) of neighbouring tokens in a
+corpus (see `simllm.model.ppmi_vectors`).
 """
 
 from __future__ import annotations

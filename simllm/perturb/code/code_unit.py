@@ -116,9 +116,10 @@ class RewriteRules:
 
     Attributes:
         parse: The function that parses the bytes of a source.
-        structural: The rules that change the structure of code. A rule is a function that yields the places
-            to rewrite or to skip. If one place contains another, the inner place comes first. The key is the
-            name of the rule, such as "reverse-if".
+        structural: The rules that change the structure of code: a dict from the name of each rule, such as
+            "reverse-if", to the rule. A rule is a function that yields a `Site` for each place that it can
+            rewrite, and a `SkippedSite` for each place that it must not rewrite. If one place contains
+            another, the inner place comes first.
         symbols: The function that yields a `Symbol` for each symbol that can be renamed, and a `SkippedSite`
             for each symbol that cannot.
         reserved: Words that must not be used as new names, such as keywords.

@@ -93,9 +93,9 @@ def synonyms(name: str, kind: str) -> Iterator[str]:
 def replaced_words(name: str, choices: Sequence[Sequence[str]]) -> Iterator[str]:
     """Yield new names, made by replacing words of an old name.
 
-    The first names use the best replacement of each word. They replace one word at a time, and then all words
-    at once: for example, `maxWidth` gives `maximumWidth`, `maxBreadth`, `maximumBreadth`. The next names use
-    the second-best replacements in the same way, and so on.
+    First, words are replaced by their best replacements: one word at a time, and then all words at once. For
+    example, `maxWidth` gives `maximumWidth`, `maxBreadth`, `maximumBreadth`. Then the second-best
+    replacements are used in the same way, and so on.
 
     Args:
         name: The old name.
@@ -147,9 +147,10 @@ def joined(name: str, new: Mapping[int, str]) -> str:
 
 @cache
 def _synonyms() -> dict[str, tuple[str, ...]]:
-    """Return a dict from each word to its synonyms, best first.
+    """Return a dict from each word to the synonyms that may replace it in names, best first.
 
-    Synonyms from the file `identifiers.txt` come before synonyms from the lexicon for code summaries.
+    The synonyms come from two lists. Those from `identifiers.txt`, which is made for names in code, come
+    before those from the lexicon that is used to edit code summaries.
     """
     table: dict[str, dict[str, None]] = {}
     for _, line in lines(_FILE):

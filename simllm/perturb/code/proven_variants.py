@@ -20,20 +20,21 @@ def prove_variants(
     seed: int = 0,
     parallel: int = 1,
 ) -> Iterator[dict[str, Any]]:
-    """Run each rewritten variant and its original on the same inputs, and compare their behaviour.
+    """Run variants of code and their originals on the same inputs, and compare their behaviour.
 
     Args:
-        rows: Pairs of an item and the row of its variant. An item is a dict with the original code under the
-            key `source`, and possibly further code that it needs to run under `around`. A row is a dict that
-            describes the variant, as `vary_items` yields it.
+        rows: Pairs of an item and a row. The item is a dict: the key `source` has the original code, and the
+            optional key `around` has further code that the original needs to run. The row is a dict that
+            describes the variant of this code, as `vary_items` yields it.
         sandbox: The sandbox in which the functions run.
         seed: The seed of the random inputs.
         parallel: The number of batches that run at the same time.
 
     Yields:
-        Each row, in the given order. The row of a rewritten variant gets the result of the comparison under
-        the key `proof`. If the variant behaves differently, its row has the status "refuted" and the proof,
-        but neither the variant's text nor its edits.
+        The rows, in the given order. A row with the status "rewritten" gets the outcome of the comparison
+        under the key `proof`. If the variant does not compile or behaves differently, the status becomes
+        "refuted", and the text and the edits of the variant are removed. A row with another status has no
+        variant to run, and stays as it is.
 
     Raises:
         InputError: A compiler is missing, or hypothesis is not installed.

@@ -26,13 +26,13 @@ class Span(NamedTuple):
 class Edit:
     """The replacement of a range of bytes in a source.
 
-    Edits that are applied together may not overlap. The only exception is an edit inside a range that an
-    outer edit moves or copies.
+    The replacement may contain copies of ranges of the source. Other edits inside such a range change the
+    copy, too. Apart from that, edits that are applied together should not overlap.
 
     Attributes:
         start: The index of the first byte to replace.
         end: The index after the last byte to replace; equal to `start` for an insertion.
-        parts: The replacement. Bytes are new text; a span is a range of the source that is moved or copied.
+        parts: The replacement. Bytes are new text; a span is a range of the source that is copied.
     """
 
     start: int
@@ -69,11 +69,13 @@ class TextEdit(NamedTuple):
 def apply_edits(text: bytes, edits: Iterable[Edit]) -> list[Piece]:
     """Apply edits to a source, and return the new text as a list of pieces.
 
-    An edit may move or copy a span of the source. Other edits inside the span are applied to the copy, too,
-    with two exceptions:
+    A replacement may contain copies of spans of the source. Edits inside a span also change its copies, with
+    two exceptions:
 
-    - An edit that replaces the whole span is not applied to the copy.
-    - An insertion at the end of the span is not applied to the copy, unless the span is empty.
+    - An edit that replaces the whole span does not change the copies.
+    - An insertion at the end of the span does not change the copies, unless the span is empty.
+
+    If two edits overlap outside the copies, only the edit that begins first is applied.
 
     Args:
         text: The source.
@@ -83,7 +85,7 @@ def apply_edits(text: bytes, edits: Iterable[Edit]) -> list[Piece]:
         The pieces of the new text, from its beginning to its end.
 
     Raises:
-        ValueError: Two edits overlap.
+        ValueError: An edit begins inside a copied span, after its first byte, and ends after the span.
     """
     ordered = sorted(edits, key=lambda edit: (edit.start, edit.start != edit.end, -edit.end))
     starts = [edit.start for edit in ordered]

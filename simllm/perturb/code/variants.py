@@ -47,11 +47,13 @@ class RewritePlan:
         return rewrite(source, language, self.rules, self.namer, share=self.share, seed=self.seed)
 
     def arms(self) -> Iterator[tuple[str | None, RewritePlan]]:
-        """Yield the plans to compare in order to measure the effect of each rule.
+        """Yield this plan and, for each of its rules, a plan that applies only this rule.
+
+        The plans are the arms of an experiment: comparing their variants shows the effect of each rule.
 
         Yields:
-            Pairs of a name and a plan. The first pair is (None, this plan), which applies all rules. Then
-            each rule has a pair: the rule's name, and a plan that applies only this rule.
+            Pairs of a name and a plan. The first pair is (None, this plan). In the other pairs, the name is
+            the name of the rule.
         """
         yield None, self
         yield from ((rule, replace(self, rules=(rule,))) for rule in self.rules)
@@ -61,15 +63,17 @@ class RewritePlan:
 class VariantCounts:
     """Counts over the variants of many sources.
 
+    A variant may be checked by running it and its original on the same inputs. Variants with a deliberate
+    mistake, called wrong twins, are then run, too. They show whether the inputs can reveal a mistake.
+
     Attributes:
-        status: The number of sources with each status: "rewritten"; "unchanged"; "unparsed", because of a
-            syntax error; or "refuted", because the variant behaves differently.
+        status: The number of variants with each status: "rewritten"; "unchanged"; "unparsed", if the source
+            has a syntax error; or "refuted", if the check shows that the variant behaves differently.
         rewritten: The number of places that each rule rewrote.
         skipped: The number of places that each rule could not rewrite safely.
-        verdicts: The number of variants with each verdict, such as "proven". A verdict comes from running the
-            variant and its original on the same inputs.
-        twins: Two numbers: how many wrong twins (variants with a deliberate mistake) were run, and how many
-            of their mistakes the inputs revealed.
+        verdicts: The number of variants with each result of the check, such as "proven".
+        twins: Two numbers: how many wrong twins were run, and how many of them behaved differently from the
+            original on these inputs.
     """
 
     status: Counter[str] = field(default_factory=Counter)
@@ -138,19 +142,21 @@ def _read_object(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 def vary_items(
     items: Iterable[dict[str, Any]], plan: RewritePlan, each_rule: bool = False
 ) -> Iterator[dict[str, Any]]:
-    """Rewrite the source of each item, and describe each variant by a dict, which is called a row.
+    """Rewrite the source of each item, and yield a dict that describes the variant, called a row.
 
     Args:
-        items: Items, as `read_items` yields them.
+        items: Dicts with the code under `source`, as `read_items` yields them.
         plan: The settings of the rewrites.
-        each_rule: Whether to make further variants of each item: one for each rule of the plan, to which only
-            this rule is applied. Their rows have the name of the rule under the key `arm`.
+        each_rule: Whether to make further variants of each item: for each rule of the plan, a variant by this
+            rule alone. The row of such a variant has the name of the rule under the key `arm`.
 
     Yields:
-        A row with the keys `id`, `language` and `status`, and the item's optional fields such as `label` (see
-        `CARRIED`). If the source can be parsed, the row also has the attributes of `Rewrite`, and `proof`
-        with the verdict "parsed" (the code was parsed, but not run). If the source cannot be parsed, the
-        item has only one row, with a `reason`.
+        A row with the `id`, the `language` and the optional fields of its item, such as `label`. Its `status`
+        is "rewritten" or "unchanged". Each attribute of `Rewrite` is a further key, such as `text`. The key
+        `proof` has the value {"verdict": "parsed"}, because the variant has not been run.
+
+        An item that cannot be parsed has a single row. Its `status` is "unparsed", and `reason` has the error
+        message.
     """
     for item in items:
         kept = {name: item[name] for name in ("id", "language", *CARRIED) if name in item}

@@ -187,14 +187,16 @@ def _noun_phrase_end(words: list[str], start: int) -> int:
 
 
 def _noun_phrase_start(words: list[str], end: int) -> int:
-    """Find the start of a noun phrase: an optional determiner, then up to four content words.
+    """Find the start of the noun phrase that ends before a given index.
+
+    A noun phrase has an optional determiner, such as "the", and then zero to four content words.
 
     Args:
         words: The words of a text.
         end: The index after the last word of the noun phrase.
 
     Returns:
-        The index of the first word.
+        The index of the first word; `end` if there is no noun phrase.
     """
     start = end
     while (

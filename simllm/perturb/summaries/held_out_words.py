@@ -13,19 +13,17 @@ _CLOSED = DETERMINERS | PREPOSITIONS | CONJUNCTIONS  # no text can do without th
 
 
 class HeldOutWords:
-    """Held-out word pairs (kept out of training data), with all inflected forms of their words.
-
-    A pair that contains a determiner, preposition or conjunction is ignored, because no text can do without
-    these words.
+    """Held-out word pairs, which are kept out of training data, in all inflected forms of their words.
 
     Args:
-        pairs: The word pairs. Each word may have any form, such as "open" or "opened".
+        pairs: The held-out pairs. Each word may have any form, such as "open" or "opened". Pairs with a
+            determiner, preposition or conjunction are ignored, because no text can do without these words.
         irregular: The forms of irregular words.
 
     Attributes:
-        pairs: For each held-out pair, all combinations of a form of its first word and a form of its second
-            word. Each combination is a frozenset.
-        words: All words in `pairs`.
+        pairs: The held-out pairs in all forms, each as a frozenset of two words. For example, the pair
+            ("open", "close") also gives {"opened", "closes"}.
+        words: All words of these pairs, in all forms.
     """
 
     def __init__(self, pairs: Collection[tuple[str, str]], irregular: Irregular) -> None:

@@ -84,8 +84,8 @@ def load(held_out: Collection[tuple[str, str]] = (), folder: Path = FOLDER) -> L
 
     Args:
         held_out: Word pairs that are kept for tests. The lexicon never replaces one word of a pair, in any
-            form, by the other. Verbs, nouns, adjectives and adverbs of these pairs have no opposites and no
-            neighbours in the lexicon at all, and are not the opposites or neighbours of other words.
+            form, by the other. In addition, the verbs, nouns, adjectives and adverbs of these pairs are
+            removed from the lists of opposites and neighbours.
         folder: The folder of the word lists.
 
     Returns:
@@ -97,12 +97,12 @@ def load(held_out: Collection[tuple[str, str]] = (), folder: Path = FOLDER) -> L
     def table(groups: Iterator[tuple[str, list[tuple[str, str]]]], words: frozenset[str]) -> Replacements:
         """Make a table from each inflected form of a word to the words that may replace this form.
 
-        Held-out pairs are left out.
+        Pairs of a word and its replacement that are held out (kept for tests) are left out.
 
         Args:
             groups: Yields a part of speech, such as "verb", and pairs (word, replacement) in base form.
-            words: Excluded words. A pair of verbs, nouns, adjectives or adverbs is also left out if any form
-                of the word or its replacement contains an excluded word.
+            words: Further words to leave out. A pair of verbs, nouns, adjectives or adverbs that contains one
+                of these words, in any form, is left out, too.
         """
         replacements: Replacements = defaultdict(list)
         for kind, bases in groups:

@@ -219,13 +219,14 @@ def _replace_randomly(
 
 
 def _noun_phrase_start(words: list[str], end: int, lexicon: Lexicon, first: int = 1) -> int:
-    """Find the start of a noun phrase: an optional determiner, then up to three words.
+    """Find the start of a noun phrase: an optional determiner, then one to three words.
 
     Args:
         words: The words of a text.
         end: The index after the last word of the noun phrase.
         lexicon: Tells which words are verbs and nouns.
-        first: The smallest index to return. It is 1 for a summary that begins with its verb.
+        first: The lowest index at which the noun phrase may begin. With 1, a verb at the beginning of the
+            text cannot be part of the noun phrase.
 
     Returns:
         The index of the first word; `end` if there is no noun phrase.
@@ -255,14 +256,18 @@ def _noun_phrase_end(words: list[str], start: int, lexicon: Lexicon) -> int:
 
 
 def _is_noun(word: str, lexicon: Lexicon) -> bool:
-    """Return whether a word can begin a noun phrase: it is a determiner, a noun, or not a known verb."""
+    """Return whether a word can be the first word of a noun phrase.
+
+    This is true for determiners, such as "the", for known nouns, and for all words that are not known verbs.
+    """
     return word in DETERMINERS or word in lexicon.nouns or word not in lexicon.verb_forms
 
 
 def _may_be_in_name(word: str, lexicon: Lexicon) -> bool:
-    """Return whether a word can be part of a noun phrase, after the determiner (such as "the").
+    """Return whether a word can be part of a noun phrase that names a thing, such as "file name".
 
-    Function words, punctuation marks and participles cannot.
+    Function words, punctuation marks and participles cannot. The determiner of a noun phrase, such as "the",
+    is a function word, and must be checked separately.
     """
     is_verb = word.endswith(("ed", "ing")) and word in lexicon.verb_forms and word not in lexicon.nouns
     return word[0].isalnum() and word not in FUNCTION_WORDS and not is_verb

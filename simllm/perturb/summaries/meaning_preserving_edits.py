@@ -1,6 +1,7 @@
-"""Edits that keep the meaning of a summary.
+"""Edits of a summary of code that keep its meaning.
 
-Each kind of edit is a function. The function yields one edited text for each way to make the edit.
+Each function makes one kind of edit, such as typos or synonyms. It yields a text for each way to make the
+edit: for example, one text for each word that can get a typo.
 """
 
 from __future__ import annotations
@@ -65,10 +66,12 @@ def abbreviations(text: str, lexicon: Lexicon, random: np.random.Generator) -> I
 
 
 def numerals(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator[str]:
-    """Yield one text for each word: `text` with the other spelling of this word.
+    """Yield one text for each number from 2 to 12: `text` with this number in digits or as a word.
 
-    Only numbers from 2 to 12 have another spelling: "two" for "2", and "2" for "two". For any other word, the
-    yielded text equals `text`. `lexicon` and `random` are not used; all edits take the same arguments.
+    For example, "two" replaces "2", and "2" replaces "two". For each other word of the text, and for
+    numbers in names such as "utf-8", the unchanged text is yielded.
+
+    `lexicon` and `random` are not used; all edits take the same arguments.
     """
     words = text.split()
     for place in range(len(words)):
@@ -95,12 +98,15 @@ KINDS: dict[str, Callable[[str, Lexicon, np.random.Generator], Iterator[str]]] =
 
 
 def _replace_each(text: str, table: Replacements, lexicon: Lexicon) -> Iterator[str]:
-    """Yield one text for each word and each of its replacements: `text` with this word replaced.
+    """Yield one text for each possible replacement of a word or phrase in a text.
+
+    Each yielded text has exactly one word or phrase replaced.
 
     Args:
         text: The cleaned text.
         table: For each word or phrase, the words that may replace it.
-        lexicon: Tells which words are verbs and nouns; a replacement must have the same part of speech.
+        lexicon: Tells which words are verbs and nouns. A word is only replaced by a word with the same part
+            of speech.
     """
     words = text.split()
     for start, end, options in replaceable(words, table, lexicon):

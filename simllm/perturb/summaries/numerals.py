@@ -11,13 +11,14 @@ _JOINERS = frozenset("-./:_#")  # marks in names with numbers, such as utf - 8
 
 
 def other_spelling(words: list[str], place: int) -> str:
-    """Return a number from 2 to 12 in its other spelling: "two" for "2", or "2" for "two".
+    """Return one word of a text in its other spelling: "two" for "2", or "2" for "two".
 
-    All other words are returned unchanged, and so are numbers in names such as "utf-8".
+    Only a number from 2 to 12 has another spelling. If the word is no such number, or if the number belongs
+    to a name such as "utf-8", the word is returned unchanged.
 
     Args:
-        words: The words of a summary.
-        place: The index of the word to respell.
+        words: The words of the text.
+        place: The index of the word in `words`.
     """
     word = words[place]
     before, after = words[:place][-1:], words[place + 1 : -1][:1]  # the last word may be a full stop

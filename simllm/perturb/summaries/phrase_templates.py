@@ -1,12 +1,13 @@
-"""Templates: phrases with slots. A phrase may be replaced by another phrase with the same meaning.
+"""Templates: phrases with slots, which may be replaced by other phrases with the same meaning.
 
-A line of the file `phrases.txt` has phrases with the same meaning:
+Each line of the file `phrases.txt` is a group of phrases with the same meaning:
 
     ^returns the {1}$ | ^gets the {1}$ | ^the {1}$
 
 `{1}` is a slot, which stands for one to eight words. `^` stands for the start of the text, and `$` for its
-end (with or without a full stop). Phrases that begin with `^the`, `^a` or `^an` may replace other phrases.
-They are never replaced themselves, because a text that begins with an article may be a whole sentence.
+end (with or without a full stop). Phrases that begin with `^the`, `^a` or `^an` may replace other phrases,
+but are never replaced themselves. For example, `^the {1}$` also matches the sentence "the list is empty",
+and "returns the list is empty" would be wrong.
 """
 
 from __future__ import annotations
@@ -41,15 +42,16 @@ class Template:
 
 
 def load_templates(file: Path, held_out_words: HeldOutWords) -> list[Template]:
-    """Load groups of phrases that may replace each other.
+    """Load phrases, and for each phrase the other phrases that may replace it.
 
     Args:
-        file: A file with one group per line; ` | ` separates the phrases of a group.
-        held_out_words: Word pairs that are kept for tests. Two phrases that differ by such a pair do not
-            replace each other.
+        file: A text file. Each line has phrases with the same meaning, separated by ` | `.
+        held_out_words: Pairs of words that are kept for tests. Two phrases do not replace each other if one
+            has the first word of such a pair, and the other has the second word instead. For example, if
+            ("get", "fetch") is such a pair, "get {1}" and "fetch {1}" do not replace each other.
 
     Returns:
-        A template for each phrase that other phrases may replace.
+        A template for each phrase that can be replaced.
     """
     templates = []
     for _, line in lines(file):

@@ -79,12 +79,13 @@ def _replace_phrase(text: str, template: Template, other: str, lexicon: Lexicon)
 
     Args:
         text: The cleaned text.
-        template: The phrase to replace. Its slots, such as `{1}`, stand for any words.
-        other: The new phrase; its slots get the words from the slots of the old phrase.
-        lexicon: The forms of verbs.
+        template: The old phrase. Its slots, such as `{1}`, stand for one to eight words.
+        other: The new phrase. Each slot gets the words that the same slot of the old phrase stands for.
+        lexicon: The lexicon, which tells which words are verbs.
 
     Returns:
-        The new text; None if the text lacks the phrase, or if the words do not fit the new phrase.
+        The new text. None if the text lacks the old phrase, if the words of a slot contain "and" before a
+        verb (another clause), or if a slot before "'s" would get more than three words.
     """
     match = template.pattern.search(text)
     if match is None:

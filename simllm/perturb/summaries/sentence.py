@@ -55,13 +55,15 @@ def replace(words: list[str], start: int, end: int, new: str) -> list[str]:
 
 
 def _fits(words: list[str], start: int, end: int, option: Replacement, lexicon: Lexicon) -> bool:
-    """Return whether a phrase in a text probably has the part of speech that a replacement needs.
+    """Return whether a word or phrase in a text probably has the same part of speech as a new word.
+
+    If so, the new word may replace it. For example, a verb must not replace a noun.
 
     Args:
         words: The words of the text.
         start: The index of the phrase's first word.
         end: The index after the phrase's last word.
-        option: The replacement.
+        option: The new word, with its part of speech.
         lexicon: Tells which words are verbs and nouns.
     """
     word, before = words[start], words[start - 1] if start else ""

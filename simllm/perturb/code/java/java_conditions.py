@@ -33,10 +33,10 @@ _PLAIN = frozenset(  # statements without a part that could take an `else` away 
 
 
 def nest_else_if(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
-    """Yield the edits that turn each `else if (...) ...` into `else { if (...) ... }`.
+    """Find each `else if (...) ...`, and make the edits that turn it into `else { if (...) ... }`.
 
     Yields:
-        A `Site`, which holds the edits, for each `if` after `else`; never a `SkippedSite`.
+        A `Site` with the edits for each `if` after `else`; never a `SkippedSite`.
     """
     assert isinstance(unit, JavaUnit)
     for node in find_nodes(unit.root, "if_statement"):
@@ -123,7 +123,7 @@ def reverse_if(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
 
 
 def _space_after_else(unit: JavaUnit, second: Node) -> tuple[bytes, ...]:
-    """Return the space to insert after `else` when `reverse_if` swaps the branches; empty if none is needed.
+    """Return the white space to insert after `else` when `reverse_if` swaps the branches.
 
     Without the space, `else{ ... }` could become `elsereturn x;`. No space is needed if white space already
     follows the `else`.
@@ -131,6 +131,9 @@ def _space_after_else(unit: JavaUnit, second: Node) -> tuple[bytes, ...]:
     Args:
         unit: The parsed code.
         second: The statement that stands after `else` before the rewrite.
+
+    Returns:
+        A tuple with one space; an empty tuple if no space is needed.
     """
     return () if unit.text[second.start_byte - 1 : second.start_byte].isspace() else (b" ",)
 

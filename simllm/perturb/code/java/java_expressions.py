@@ -41,10 +41,11 @@ _NO_CHILDREN = frozenset(("lambda_expression", "class_body"))
 
 
 def variable_of(unit: JavaUnit, node: Node) -> Variable | None:
-    """Return the variable that an expression names, such as `i` or `this.i`.
+    """Return the variable to which an expression such as `i` or `this.i` refers.
 
     Returns:
-        The variable; None if the expression is not a name, or if its declaration is unknown.
+        The variable; None if the expression has another form, or if the declaration of the variable is
+        unknown.
     """
     node = without_parentheses(node)
     if node.type == "field_access" and required(node, "object").type == "this":
@@ -180,10 +181,10 @@ def _calls_to_string(unit: JavaUnit, node: Node) -> bool:
 
 
 def can_throw(unit: JavaUnit, node: Node) -> bool:
-    """Return whether evaluating an expression without side effects may throw an exception.
+    """Return whether an expression may throw an exception when it is evaluated; True if this is unknown.
 
-    The result is True if this is unknown. Call this function only if `has_effects` returns False for the
-    expression, because exceptions from calls and assignments are not considered.
+    Call this function only if `has_effects` returns False for the expression, because exceptions from calls
+    and assignments are not considered.
     """
     for part in walk(node, not_into=_NO_CHILDREN):
         kind = part.type
@@ -207,9 +208,9 @@ def can_throw(unit: JavaUnit, node: Node) -> bool:
 def _operator_can_throw(unit: JavaUnit, node: Node) -> bool:
     """Return whether the operator of an expression may throw an exception.
 
-    The operator throws if it divides an integer by zero, or if it unboxes an object that is null, such as an
-    `Integer`. If the type of an operand is unknown, the result is True, except if the operator joins strings
-    or compares with null.
+    An operator throws if it divides an integer by zero. It also throws if an operand has a wrapper type such
+    as `Integer`, is null, and must be converted to a primitive value. The result is True if the type of an
+    operand is unknown. There are two exceptions: joining strings and comparing with null never throw.
 
     Args:
         unit: The parsed code.

@@ -35,10 +35,12 @@ _WIDER = {  # for each type of `x`, the types of `e` for which `x = x + e` needs
 
 
 def remove_comments(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
-    """Yield an edit for each comment: it removes the comment, or the whole line if nothing else is on it.
+    """Find all comments, and make the edits that remove them.
+
+    If nothing but the comment is on a line, the whole line is removed.
 
     Yields:
-        A `Site`, which holds the edit, for each comment; never a `SkippedSite`.
+        A `Site` with the edit for each comment; never a `SkippedSite`.
     """
     assert isinstance(unit, JavaUnit)
     for node in find_nodes(unit.root, "line_comment", "block_comment"):
@@ -68,12 +70,12 @@ def _removal(text: bytes, start: int, end: int) -> Edit:
 
 
 def add_braces(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
-    """Yield the edits that put braces around each branch of an `if` and each loop body without braces.
+    """Find all `if` branches and loop bodies without braces, and make the edits that add braces.
 
-    The second `if` of an `else if` gets no braces.
+    An `if` directly after an `else` gets no braces: `else if` stays as it is.
 
     Yields:
-        A `Site`, which holds the edits, for each branch or body without braces; never a `SkippedSite`.
+        A `Site` with the edits for each such branch or body; never a `SkippedSite`.
     """
     assert isinstance(unit, JavaUnit)
     for node in find_nodes(unit.root, *_BODIES):
@@ -151,12 +153,13 @@ def _needs_no_cast(operator: str, left: str, right: str) -> bool:
 
 
 def dead_code(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
-    """Yield the edits that insert `if (false) { throw null; }` at the start of methods and constructors.
+    """Find all methods and constructors, and make the edits that insert dead code at their start.
 
-    In a constructor that begins with `this(...)` or `super(...)`, the code is inserted after this call.
+    The dead code is `if (false) { throw null; }`. In a constructor that begins with `this(...)` or
+    `super(...)`, it is inserted after this call.
 
     Yields:
-        A `Site`, which holds the edit, for each method or constructor with a body; never a `SkippedSite`.
+        A `Site` with the edit for each method or constructor that has a body; never a `SkippedSite`.
     """
     assert isinstance(unit, JavaUnit)
     for node in find_nodes(unit.root, "method_declaration", "constructor_declaration"):

@@ -40,9 +40,11 @@ def expand_increment(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
 
 
 def _is_statement(node: Node) -> bool:
-    """Return whether the value of an increment such as `i++` is certainly unused.
+    """Return whether an increment such as `i++` is used as a statement: its value is certainly not used.
 
-    It is unused if the increment is a whole statement, or an initializer or update of a `for` loop.
+    This is the case for a statement of its own, as in `i++;`, and for an initializer or update of a `for`
+    loop. It is not the case after the arrow of a `switch` rule, as in `case 1 -> i++;`, whose value may be
+    used.
     """
     parent = node.parent
     if parent is None or parent.type != "expression_statement":
@@ -55,7 +57,8 @@ def _is_part_of_head(node: Node, parent: Node) -> bool:
 
     Args:
         node: The expression.
-        parent: The parent of the expression in the syntax tree, which may be a `for` loop.
+        parent: The parent of the expression in the syntax tree. The result is False if it is not a `for`
+            loop.
     """
     parts = parent.children_by_field_name("init") + parent.children_by_field_name("update")
     return parent.type == "for_statement" and any(part.id == node.id for part in parts)

@@ -197,8 +197,8 @@ def _as_statements(updates: list[Node], separator: bytes) -> list[bytes | Span]:
 def _updates_before_jump(unit: JavaUnit, jump: Node, updates: list[Node]) -> Iterator[Edit]:
     """Yield the edits that insert the update expressions of a loop before a `continue`.
 
-    If the `continue` stands alone as the body of an `if`, for example, braces are put around the updates and
-    the `continue`.
+    In a block, `continue;` becomes `i++; continue;`. Elsewhere, braces are added: `if (c) continue;` becomes
+    `if (c) { i++; continue; }`.
 
     Args:
         unit: The parsed code.

@@ -101,8 +101,10 @@ class _Scope:
         end: The index of the first byte after `node`.
         may_inherit: Whether the scope is a class that may inherit fields that are declared elsewhere.
         names: The declared variables, by name.
-        start: The index of the first byte at which the variables are visible.
-        stop: The index of the first byte at which the variables are no longer visible.
+        start: The index of the first byte at which the variables are visible. Usually, this is the start of
+            `node`; in a `for` loop over a collection, it is the start of the loop body.
+        stop: The index of the first byte at which the variables are no longer visible. Usually, this is
+            `end`; in a `try` with resources, it is the end of the `try` block.
     """
 
     node: Node
@@ -121,7 +123,8 @@ class JavaScopes:
         text: The bytes of the file.
 
     Attributes:
-        variables: The parameters and local variables, in the order of their declarations.
+        variables: The parameters and local variables, in the order of their declarations. Fields are only in
+            `fields`.
         meaning: The variable to which an identifier refers. The key is the index of the identifier's first
             byte in `text`. Identifiers whose declaration is unknown, such as inherited fields, are missing.
         fields: The declared fields of each class. The outer key is the id of the class body's node; the inner
@@ -187,15 +190,16 @@ class JavaScopes:
         self._scopes.append(scope)
 
     def _identifier(self, node: Node, start: int, name: str, role: str) -> None:
-        """Process an identifier: register the variable that it declares, or the variable to which it refers.
+        """Process an identifier: record the variable that it declares, or a use of the variable it refers to.
 
         Args:
             node: The identifier.
             start: The index of the first byte of the identifier.
             name: The text of the identifier.
-            role: The name under which `_QUERY` captures the identifier. Examples are "parameter" for the
-                declaration of a parameter, "label" for a `case` label, and "other" for an identifier that
-                does not name a variable. Empty for an ordinary use of a variable.
+            role: The part that the identifier plays, as captured by `_QUERY`. In a declaration, it is
+                "parameter", "variable", "pattern" or "field" (fields are recorded by `_open`). In a `case`
+                label, it is "label". If the identifier does not name a variable, it is "other", and nothing
+                is recorded. For an ordinary use of a variable, it is empty.
         """
         if role == "other":
             return
@@ -213,9 +217,10 @@ class JavaScopes:
     def _look_up(self, node: Node, start: int, name: str, *, is_label: bool) -> None:
         """Find the variable to which an identifier refers, and add the identifier to the variable's uses.
 
-        The scopes are searched from the innermost one outwards. If it is not certain to which of two
-        variables the identifier refers, the outer variable must not be renamed. Then the attribute `obstacle`
-        of the outer variable is set to the reason.
+        The scopes are searched from the innermost one outwards. Sometimes the identifier may refer either to
+        a local variable or to something else of the same name, such as a field that a class inside the scope
+        inherits. Then the local variable must not be renamed, and its attribute `obstacle` is set to the
+        reason.
 
         Args:
             node: The identifier.

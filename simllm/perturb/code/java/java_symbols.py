@@ -33,8 +33,9 @@ _METHODS = ("method_declaration", "constructor_declaration")
 def symbols(unit: CodeUnit) -> Iterator[Symbol | SkippedSite]:
     """Yield a `Symbol` for each method, parameter and local variable that can be renamed.
 
-    For each one that cannot be renamed, yield a `SkippedSite`. In a file, methods that are not private are
-    ignored. If the code is a single method, this method is included.
+    For each one that cannot be renamed, yield a `SkippedSite`. In a file, only private methods are
+    considered, because other files may call the rest. In a single method, the methods of inner classes are
+    ignored.
     """
     assert isinstance(unit, JavaUnit)
     yield from _methods(unit)
@@ -87,9 +88,9 @@ def _annotation_words(unit: JavaUnit) -> set[bytes]:
 
 
 def _has_annotation(modifiers: Node) -> bool:
-    """Return whether a declaration has an annotation whose meaning may depend on the declared name.
+    """Return whether a declaration has an annotation that a tool may read together with the declared name.
 
-    Only the annotations in `_HARMLESS`, such as `@Nullable`, certainly do not depend on the name.
+    Every annotation counts, except those listed in `_HARMLESS`, such as `@Nullable`.
 
     Args:
         modifiers: The syntax node of the declaration's modifiers, including its annotations.
@@ -101,7 +102,12 @@ def _has_annotation(modifiers: Node) -> bool:
 
 
 def _mentions(unit: JavaUnit, variable: Variable) -> list[Span]:
-    """Return the ranges where the documentation comment mentions a parameter, as in `@param NAME`."""
+    """Return the ranges where a method's documentation comment mentions its parameter, as in `@param NAME`.
+
+    Args:
+        unit: The parsed code.
+        variable: The parameter of the method.
+    """
     method: Node | None = variable.declaration
     while method is not None and method.type not in _METHODS:
         if method.type in ("lambda_expression", "class_body"):
@@ -118,8 +124,8 @@ def _mentions(unit: JavaUnit, variable: Variable) -> list[Span]:
 def _methods(unit: JavaUnit) -> Iterator[Symbol | SkippedSite]:
     """Yield a `Symbol` for each method that can be renamed, and a `SkippedSite` for each method that cannot.
 
-    In a file, methods that are not private are ignored. If the code is a single method, this method is
-    included.
+    In a file, only private methods are considered, because other files may call the rest. In a single method,
+    the methods of inner classes are ignored.
     """
     for method in find_nodes(unit.root, "method_declaration"):
         body = method.parent
@@ -137,7 +143,9 @@ def _methods(unit: JavaUnit) -> Iterator[Symbol | SkippedSite]:
 
 
 def _calls(unit: JavaUnit, method: Node, body: Node) -> list[Span] | str:
-    """Return all occurrences of a method's name that must be renamed, including its declaration.
+    """Find the declaration and the calls of a method: the places where its name changes if it is renamed.
+
+    Method references such as `this::run` count as calls.
 
     Args:
         unit: The parsed code.
@@ -145,7 +153,8 @@ def _calls(unit: JavaUnit, method: Node, body: Node) -> list[Span] | str:
         body: The body of the class that declares the method.
 
     Returns:
-        The ranges of the name. If the method cannot be renamed, a text with the reason instead.
+        The range of the name at each of these places. If the method cannot be renamed, a text with the reason
+        instead.
     """
     declared = required(method, "name")
     name = unit.text_of(declared)
@@ -187,8 +196,8 @@ def _calls(unit: JavaUnit, method: Node, body: Node) -> list[Span] | str:
 def _owner(unit: JavaUnit, node: Node, receiver: Node | None, body: Node, name: bytes) -> bool | None:
     """Return whether a call refers to the method of a given class, and not to another method of that name.
 
-    For example, `run()` refers to the method `run` of the class in which the call stands, and `other.run()`
-    may refer to a method of another class.
+    For example, the result for `run()` is True if the call stands directly in this class. It is False for
+    `super.run()`. It is None for `other.run()`, because the class of `other` is not known.
 
     Args:
         unit: The parsed code.

@@ -72,7 +72,8 @@ def _check_characters(source: bytes, root: Node) -> None:
     r"""Reject code in which a literal or comment ends earlier for Java than for tree-sitter.
 
     Java replaces Unicode escapes such as `\u0022` (a quotation mark) before it parses. tree-sitter does not,
-    so its syntax tree would be wrong. A carriage return within a line comment causes the same problem.
+    so its syntax tree would be wrong. A carriage return within a line comment is rejected, too: for Java, it
+    ends the comment.
 
     Raises:
         InputError: The source has such a literal or comment.
@@ -87,7 +88,11 @@ def _check_characters(source: bytes, root: Node) -> None:
 
 
 def _first_error(root: Node) -> Node:
-    """Return the node of the first syntax error in a syntax tree; if there is no error, the last leaf."""
+    """Return the node of the first syntax error in a syntax tree.
+
+    If the tree has no error, its last leaf is returned. `parse` uses the position of the node in its error
+    message.
+    """
     node = root
     while not (node.is_error or node.is_missing) and node.children:
         node = next((child for child in node.children if child.has_error), node.children[-1])
@@ -108,9 +113,10 @@ def find_nodes(root: Node, *types: str) -> list[Node]:
 
 
 def field(node: Node, name: str) -> Node | None:
-    """Return the child of a syntax node in a field of the grammar, such as the field "condition" of an `if`.
+    """Return the child of a syntax node in a given field, such as the field "condition" of an `if` statement.
 
-    Comments are skipped. None is returned if the field is empty.
+    In a grammar of tree-sitter, a field is a name for a child. Comments are skipped. The result is None if
+    the node has no child in this field.
     """
     for child in node.children_by_field_name(name):
         if "comment" not in child.type:
@@ -119,7 +125,10 @@ def field(node: Node, name: str) -> Node | None:
 
 
 def required(node: Node, name: str) -> Node:
-    """Return the child of a syntax node in a required field of the grammar, such as the "body" of a loop."""
+    """Return the child of a syntax node in a field that is never empty, such as the field "body" of a loop.
+
+    For fields that may be empty, use `field`.
+    """
     child = field(node, name)
     assert child is not None, f"{node.type} without {name}"
     return child

@@ -1,4 +1,7 @@
-"""Comparison of rewritten code (variants) with the original code by running both."""
+"""Comparison of rewritten code (variants) with the original code by running both.
+
+The outcome of a comparison is called a proof, even if the variant turns out to behave differently.
+"""
 
 from simllm.perturb.code.proof.command_proof import prove_by_command
 from simllm.perturb.code.proof.proof_case import VERDICTS, Counterexample, Proof, ProofCase

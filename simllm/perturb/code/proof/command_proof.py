@@ -15,10 +15,10 @@ _FOLDER = "{dir}"
 def prove_by_command(
     command: str, original: Path, variant: Path, timeout: float | None = None, case_id: str = ""
 ) -> Proof:
-    """Run a command of the user, such as a test suite, on the original code and on its variant.
+    """Check a variant (rewritten code): run a command of the user, such as a test suite, on both versions.
 
-    The command runs without a sandbox and without a shell. Build tools need the network, caches and the home
-    folder, which a sandbox would hide.
+    The command first runs on the original code, and then on the variant. It runs without a shell. It also
+    runs without a sandbox, because build tools need the network, caches and the home folder.
 
     Args:
         command: The command. `{dir}` stands for the folder with the code, as in `mvn -f {dir}/pom.xml test`.
@@ -26,11 +26,11 @@ def prove_by_command(
         original: The folder with the original code.
         variant: The folder with the variant.
         timeout: The seconds after which the command is stopped and counts as failed; None for no limit.
-        case_id: The id of the returned `Proof`.
+        case_id: A name for this check in reports. It becomes the `id` of the returned `Proof`.
 
     Returns:
-        The outcome. Its verdict is "tests passed" if the command passes on the variant, and "refuted"
-        otherwise.
+        The outcome of the check. Its verdict is "tests passed" if the command passes on the variant, and
+        "refuted" otherwise.
 
     Raises:
         InputError: The command cannot be started, has no `{dir}`, or fails on the original code.

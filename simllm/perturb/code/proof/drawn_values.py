@@ -158,7 +158,13 @@ def _pool(kind: str, seed: int) -> tuple[Any, ...]:
 
 
 def _literal(text: str) -> object:
-    """Return the value of a Java or Python literal; None if Python cannot evaluate it."""
+    """Convert the source text of a string or integer literal, in Java or Python code, to its value.
+
+    The text is evaluated as Python code, and leading zeros of an integer are ignored.
+
+    Returns:
+        A str or an int; None if the text is not a valid literal in Python.
+    """
     try:
         return literal_eval(text.lstrip("0") or "0" if text.isdigit() else text)
     except (SyntaxError, ValueError):

@@ -20,8 +20,8 @@ Only the harness for Java, which runs all sides in its own process, writes these
 Only the harness for Python writes these lines:
 
 - `broken CASE SIDE REASON`: the side does not compile.
-- `called CASE INPUT TEXT`: the original's behaviour in its first call on an input. Only this harness reads
-  the line.
+- `called CASE INPUT TEXT`: the original's behaviour in its first call on an input. The harness reads this
+  line again to compare the behaviour with that in a second call; `read_results` ignores the line.
 - `died CASE SIDE`: the side ended its process.
 """
 

@@ -39,10 +39,12 @@ class _JavaTask:
     """A Java function and its variant, prepared for the harness (the program that calls them).
 
     Attributes:
-        task: The function and its variant, with the inputs and wrong twins.
+        task: The function and its variant, the wrong twins (deliberately incorrect variants), and the
+            arguments of each input as text for display.
         signature: The signature of the original function.
-        inputs: A list of pairs, one for each input. The first item is a text with the arguments, which the
-            harness can read. The second item is True if an argument is a large integer.
+        inputs: The same inputs in the form that the harness reads: a list of pairs, one for each input. The
+            first item is a text with the arguments. The second item is True if an argument is a large
+            integer.
     """
 
     task: Task
@@ -51,7 +53,11 @@ class _JavaTask:
 
     @property
     def class_name(self) -> str:
-        """The name of the class around the function: its own class for a constructor, otherwise `Case`."""
+        """The name of the Java class that is written around the function, so that it can be compiled.
+
+        A constructor must have the name of its class, so its class gets this name. For any other function,
+        the class is named `Case`.
+        """
         return self.signature.name if self.signature.is_constructor else "Case"
 
 
@@ -89,9 +95,9 @@ def _prove(batch: Mapping[int, _JavaTask], known: Mapping[int, Proof], sandbox: 
     """Compile and run the cases of a batch in the sandbox.
 
     Args:
-        batch: The cases to run, by number.
-        known: The outcomes of the cases that cannot be run, by number. They are decided beforehand, and
-            become part of the result.
+        batch: The cases to run, by number. A case is a function with its variant.
+        known: The outcomes of further cases, by number. These cases are not run, because their original has
+            a syntax error or is a whole file. Their outcomes are added to the result without a change.
         sandbox: The sandbox.
 
     Returns:
@@ -124,8 +130,8 @@ def _prepare(case: ProofCase, signature: JavaSignature, inputs: int, twins: int,
         seed: The random seed.
 
     Returns:
-        The prepared case. If a parameter has an unsupported type, it has no inputs and no twins, but a reason
-        (`obstacle`).
+        The function and its variant, with the inputs and wrong twins. If a parameter has an unsupported type,
+        there are no inputs and no wrong twins, and `task.obstacle` names the type.
     """
     if unknown := unknown_types(signature.parameters):
         obstacle = f"needs types that are unknown: {', '.join(unknown)}"

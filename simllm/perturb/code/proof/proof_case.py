@@ -62,7 +62,7 @@ class Proof:
             "proven": both versions compile, and behave the same on all inputs (at least one).
             "tests passed": a command of the user passes on both versions.
             "compiled": both versions compile, but there is no input on which they could be compared.
-            "parsed": the original does not compile alone.
+            "parsed": the original cannot be compiled on its own, for example because it needs other code.
             "refuted": the variant does not compile, or behaves differently.
         inputs: The number of inputs on which both versions behave the same.
         twins: The number of wrong twins that compile.

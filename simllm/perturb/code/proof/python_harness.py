@@ -69,15 +69,15 @@ class Side:
         self.entry = entry
 
     def call(self, given: tuple[list[str], dict[str, str]], seconds: float) -> tuple[str, str]:
-        """Load the code into a new module, and call the function.
+        """Load the function and the code that it needs into a new module, and call the function.
 
         Args:
             given: The positional and the keyword arguments, as Python expressions.
             seconds: The limit of processor time.
 
         Returns:
-            A description of the behaviour, and the reason why the input cannot be used to compare versions.
-            The reason is empty if the input can be used.
+            A description of the behaviour (such as the returned value), and the reason why the input cannot
+            be used to compare versions of the function. The reason is empty if the input can be used.
         """
         random.seed(0)
         process = os.getpid()
@@ -120,11 +120,15 @@ class Side:
 
 
 def objection_to(error: BaseException) -> str:
-    """Return the reason why an input cannot be used to compare versions; empty if it can be used.
+    """Return the reason why an error of the original function makes an input unusable for comparisons.
+
+    A TypeError, for example, probably means that the input has the wrong types.
 
     Args:
-        error: The error that the original raises on the input. TypeError, for example, probably means that
-            the input has the wrong types.
+        error: The error that the original function raises on the input.
+
+    Returns:
+        The reason; empty if the input is usable. A variant must then raise an error of the same class.
     """
     if isinstance(error, NameError) and not isinstance(error, UnboundLocalError):
         return f"needs names that are unknown: {error.name}"
@@ -279,14 +283,17 @@ def repeat_original(case: dict[str, Any], called: dict[int, str]) -> None:
 
 
 def run_variant(case: dict[str, Any], place: int, called: dict[int, str], expected: dict[int, str]) -> None:
-    """Call a variant on the same inputs as the original, until its behaviour differs from the original's.
+    """Call a variant on the inputs of the original, and write its behaviour to the results file.
+
+    The calls stop when the behaviour of the variant differs from the original's. A call can affect later
+    calls, so the variant is also called on inputs whose outcome is not compared.
 
     Args:
         case: The case, as described at the top of this module.
         place: The index of the variant in `case["sides"]`.
-        called: The original's behaviour by the index of the input. The variant is called on all these inputs,
-            because a call can affect later calls.
-        expected: The part of `called` on which the variant's behaviour is compared.
+        called: The original's behaviour on all inputs to call the variant on, by the index of the input.
+        expected: The original's behaviour on the inputs to compare, by the index of the input. On these
+            inputs, two calls of the original behave the same.
     """
     side = Side(case["around"], **case["sides"][place])
     seconds = VARIANT_SECONDS if place == 1 else TWIN_SECONDS

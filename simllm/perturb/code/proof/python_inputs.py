@@ -90,13 +90,14 @@ def draw_inputs(signature: PythonSignature, source: str, number: int, seed: int)
     Args:
         signature: The signature of the function.
         source: The source of the function. Literals in it are used as values.
-        number: The number of usable inputs that are needed. If a parameter's type is unknown, more inputs are
-            generated, because many will have the wrong types.
+        number: The largest number of inputs. If the type of a parameter is unknown, up to six times as many
+            inputs are returned, because many of them will have the wrong types.
         seed: The random seed.
 
     Returns:
-        Distinct inputs. Each has the positional arguments, the keyword arguments (both as Python
-        expressions), and whether an argument is a large integer, for which a loop may take very long.
+        Distinct inputs. Each is a tuple of the positional arguments, the keyword arguments (both as Python
+        expressions), and a bool. The bool is True if an argument is a large integer, for which a loop may
+        take very long.
     """
     known = all(annotation and _is_known(_parse(annotation)) for annotation in signature.annotations)
     values = _PythonValues(DrawnValues(source, seed))
@@ -124,9 +125,14 @@ def _parse(annotation: str) -> ast.expr:
 
 
 def _name_and_arguments(node: ast.expr) -> tuple[str, list[ast.expr]]:
-    """Return the name of a type without its module, and its type arguments.
+    """Return the name and the type arguments of the type in an annotation.
 
-    For example, `typing.List[int]` has the name "list" and the argument `int`. `A | B` has the name "Union".
+    The module is removed from the name, and types such as `List` and `Sequence` get the name of the builtin
+    type, "list". So `typing.List[int]` has the name "list" and the argument `int`. `A | B` has the name
+    "Union" and the arguments `A` and `B`.
+
+    Args:
+        node: The syntax tree of the annotation.
     """
     arguments: list[ast.expr] = []
     if isinstance(node, ast.Subscript):
@@ -160,10 +166,13 @@ class _PythonValues:
         self.drawn = drawn
 
     def arguments(self, signature: PythonSignature) -> tuple[list[str], dict[str, str]]:
-        """Return random arguments for one call.
+        """Return random arguments for one call of a function.
 
-        A parameter of unknown type gets a value of a random type. In half of the calls, one random type is
-        used for all these parameters.
+        Each parameter of unknown type gets a value of a random type. With probability 1/2, all parameters of
+        unknown type get the same random type. Parameters with a default may get no value.
+
+        Args:
+            signature: The signature of the function.
 
         Returns:
             The positional arguments, and the keyword arguments, as Python expressions.

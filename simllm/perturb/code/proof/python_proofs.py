@@ -30,7 +30,7 @@ def prepare_python(cases: Sequence[ProofCase], inputs: int, twins: int, seed: in
 
     Args:
         cases: The functions and their variants.
-        inputs: The number of usable inputs that are needed for each function.
+        inputs: The largest number of inputs on which a function and its variant are compared.
         twins: The largest number of wrong twins for each function.
         seed: The random seed.
 

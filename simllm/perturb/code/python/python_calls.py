@@ -76,16 +76,18 @@ class Calls:
         return self._why_open_method(function.name.encode(), parameter) if is_own else None
 
     def _why_open_method(self, name: bytes, parameter: str) -> str | None:
-        """Return the reason why a call such as `x.run(y=1)` may pass the parameter `y` of the function `run`.
+        """Return the reason why a method call may pass a parameter of a function by its name.
 
-        The function may be a method of `x`, so any attribute with the name of the function may stand for it.
+        The function may be a method. `x.run(y=1)` or `x.run(**options)` may therefore call a function `run`,
+        and pass its parameter `y`. An attribute that is not called at once, as in `f = x.run`, is also a
+        reason.
 
         Args:
             name: The name of the function.
             parameter: The name of the parameter.
 
         Returns:
-            The reason; None if no attribute can pass the parameter by its name.
+            The reason; None if the code has no such attribute. `super().run` is ignored.
         """
         for attribute in self._attributes:
             if self._unit.text_of(field(attribute, "attribute")) != name:

@@ -107,8 +107,10 @@ def _swapped(unit: CodeUnit, node: Node, sides: list[Node], token: Node, operato
 def _is_literal(unit: CodeUnit, node: Node, operator: str) -> bool:
     """Return whether one side of a comparison is a literal that makes swapping safe, such as 3 in `x < 3`.
 
-    The class of `x` may define its own comparison methods. `x < 3` can be swapped, because `3 > x` also calls
-    the method of `x`. `x < 3.0` cannot be swapped, because `3.0 > x` might call the method of the float.
+    The class of `x` may define its own comparison methods, and the swapped comparison must call them, too. An
+    integer or string literal is safe: `3 > x` also calls the method of `x`. A float literal is not: if the
+    class of `x` is derived from `int`, `3.0 > x` calls the method of the float. For `is` and `is not`, which
+    call no method, float literals are also safe.
 
     Args:
         unit: The parsed code.

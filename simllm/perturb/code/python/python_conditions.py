@@ -124,8 +124,8 @@ def reverse_if(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
     """Find the statements `if c: A else: B` that can be rewritten as `if not c: B else: A`.
 
     Yields:
-        A `Site` for each `if` with `else` or `elif` that can be rewritten; a `SkippedSite` for each that
-        cannot.
+        A `Site` for each such `if` that can be rewritten; a `SkippedSite` for each that cannot. An `if` with
+        an `elif` is never rewritten, and yields a `SkippedSite`.
     """
     found = captures(unit, "(if_statement) @if [(global_statement) (nonlocal_statement)] @declaration")
     declared = [node.start_byte for node in found.get("declaration", [])]

@@ -55,8 +55,8 @@ def _expand(
     Args:
         unit: The parsed code.
         nodes: The augmented assignments.
-        kinds: The kinds of values of `x` for which the rewrite is safe: "integer" or "plain" (see
-            `LocalValues.kind`).
+        kinds: The kinds of values of `x` for which the rewrite is safe: "integer", and possibly "plain".
+            Plain values are other immutable values, such as strings.
         reason: The reason to store in each `SkippedSite`.
 
     Yields:

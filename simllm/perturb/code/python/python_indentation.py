@@ -37,6 +37,7 @@ class Lines:
     def may_move(self, row: int) -> bool:
         """Return whether a line can be indented without changing the meaning of the code.
 
-        The result is False for a line that begins inside a string, and also for an empty line.
+        The result is False for a line that begins inside a string, because indenting it would change the
+        string. The result is also False for an empty line, which needs no indentation.
         """
         return row not in self._in_strings and bool(self.text(row).strip())

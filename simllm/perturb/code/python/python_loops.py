@@ -66,7 +66,8 @@ class _Loops:
 
     Args:
         unit: The parsed code.
-        count: The number of such loops. Each may need an additional variable.
+        count: The number of such loops. It is the largest number of new variable names that are needed: the
+            rewrite of a loop may store the end of the range in a new variable.
     """
 
     def __init__(self, unit: CodeUnit, count: int) -> None:
@@ -78,7 +79,7 @@ class _Loops:
         self._fresh = (name for name in names if name not in taken)
 
     def skip_reason(self, loop: Node) -> str | None:
-        """Return the reason why a loop cannot be rewritten; None if it can be."""
+        """Return the reason why a `for` loop cannot be rewritten as a `while` loop; None if it can be."""
         unit, scopes = self._unit, self._scopes
         target, call = field(loop, "left"), field(loop, "right")
         if loop.child_by_field_name("alternative"):

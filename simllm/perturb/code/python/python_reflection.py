@@ -35,12 +35,12 @@ def mark_frames(module: Scope) -> None:
 def mark_reader(node: Node, name: str, scope: Scope, module: Scope) -> None:
     """Mark the scopes whose variables a builtin such as `eval` may access by name.
 
-    A scope is marked by setting its attribute `reflects` to True.
+    These builtins are called readers. A scope is marked by setting its attribute `reflects` to True.
 
     Args:
-        node: The identifier of the builtin, where the code uses it.
-        name: The name of the builtin, one of `READERS`.
-        scope: The scope in which the identifier stands.
+        node: The syntax node of the builtin's name, at a place where the code uses the builtin.
+        name: The name of the builtin, such as "eval".
+        scope: The scope that contains `node`.
         module: The outermost scope.
     """
     if name == "globals":

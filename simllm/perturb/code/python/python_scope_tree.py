@@ -87,11 +87,11 @@ class Scope:
 
     @cached_property
     def _ambiguous_names(self) -> set[str]:
-        """The names that have one entry in this scope's symbol table, but stand for two variables.
+        """The names for which one entry in this scope's symbol table may stand for two variables.
 
-        Such a name is assigned by an inlined comprehension (one without a symbol table of its own), but not
-        by the scope itself. An example is `x` in a function that contains `[x for x in y]` and also reads a
-        global `x`.
+        Such a name is assigned by a comprehension without a symbol table of its own, but not by this scope
+        itself. For example, a function contains `[x for x in y]` and also reads a global `x`. The function's
+        table then has a single entry for the `x` of the comprehension and the global `x`.
         """
         inlined = self._inlined()
         own = {name for _, name, role in self.names if role in BINDING}

@@ -67,8 +67,8 @@ class Scopes:
     Attributes:
         module: The outermost scope.
         variables: All variables.
-        unresolved: Names that may have occurrences whose variable is not known. All names in type parameters
-            and type aliases are among them.
+        unresolved: Names with at least one occurrence whose variable could not be determined. All names in
+            type parameters and type aliases are included.
         attributes: The identifiers that are not variables, such as attributes and keywords of calls.
     """
 

@@ -21,10 +21,17 @@ _WORD = re.compile(r"[^\W\d]\w*")
 
 
 def symbols(unit: CodeUnit) -> Iterator[Symbol | SkippedSite]:
-    """Yield a `Symbol` for each function, parameter and local variable that can be renamed.
+    """Yield the functions, parameters and local variables of Python code, and whether each can be renamed.
 
-    For each one that cannot be renamed, yield a `SkippedSite`. If the code is a file, a symbol whose name
-    another file may use cannot be renamed.
+    Methods and the variables of a class are left out.
+
+    Args:
+        unit: The parsed code: a whole file, or a single function.
+
+    Yields:
+        A `Symbol` for each function, parameter or variable that can be renamed safely. For all others, a
+        `SkippedSite` with the reason. A possible reason, in a whole file, is that another file may use the
+        name.
     """
     renaming = _Renaming(unit)
     scopes = renaming.scopes
@@ -185,9 +192,13 @@ class _Renaming:
 
 
 def _reads_function_name(unit: CodeUnit, attribute: Node) -> bool:
-    """Return whether an attribute may read the name of a function, as `f.__name__` does.
+    """Return whether an attribute such as `f.__name__` may give the name of a function.
 
-    `type(x).__name__` and `x.__class__.__name__` read the name of a class instead.
+    The result is False for `type(x).__name__` and `x.__class__.__name__`, which give the name of a class.
+
+    Args:
+        unit: The parsed code.
+        attribute: The identifier after the dot, such as `__name__`.
     """
     if unit.text_of(attribute) not in (b"__name__", b"__qualname__") or attribute.parent is None:
         return False

@@ -19,10 +19,10 @@ _TABLE_NAMES = {  # as `symtable` calls scopes without a name
 def match_tables(module: Scope, table: symtable.SymbolTable) -> None:
     """Find the symbol table of each scope, and store it in the attribute `table` of the scope.
 
-    A table belongs to a scope if both have the same name and begin on the same line. Scopes without a name,
-    such as lambdas, are matched by their kind. If several scopes of one name or kind begin on a line, their
-    tables are told apart by the identifiers inside. Tables with the same content need not be told apart.
-    Scopes whose table cannot be determined keep None.
+    A table belongs to a scope if both have the same name and begin on the same line. A scope without a name,
+    such as a lambda, is matched by its kind instead. If several scopes with the same name or kind begin on
+    one line, the identifiers inside decide which table belongs to which scope. If their tables are all equal,
+    the assignment does not matter. A scope keeps None if its table cannot be determined.
 
     Args:
         module: The outermost scope. The attribute is set for this scope and all scopes inside.
@@ -51,11 +51,13 @@ def match_tables(module: Scope, table: symtable.SymbolTable) -> None:
 def _pair(
     scopes: list[Scope], tables: list[symtable.SymbolTable]
 ) -> list[tuple[Scope, symtable.SymbolTable]]:
-    """Find the symbol tables of scopes that have the same name and begin on the same line.
+    """Pair scopes with their symbol tables, where all scopes have one name and begin on one line.
+
+    The identifiers inside decide which table belongs to which scope.
 
     Args:
-        scopes: The scopes. Scopes without a name, such as lambdas, have the same kind.
-        tables: The tables with this name or kind that begin on this line.
+        scopes: The scopes. They may also be scopes of one kind without a name, such as two lambdas.
+        tables: The symbol tables with the same name (or kind) and line as the scopes.
 
     Returns:
         Pairs of a scope and its table. Scopes whose table cannot be determined are left out.
@@ -91,7 +93,10 @@ def _table_name(scope: Scope) -> str:
 
 
 def _signature(table: symtable.SymbolTable) -> object:
-    """Return a hashable summary of a symbol table; two tables with equal summaries can replace each other."""
+    """Return a hashable summary of the content of a symbol table, to check whether two tables are equal.
+
+    The summary includes the tables inside the table.
+    """
     symbols = frozenset((s.get_name(), s.is_local(), s.is_free(), s.is_global()) for s in table.get_symbols())
     return symbols, tuple(_signature(inner) for inner in table.get_children())
 

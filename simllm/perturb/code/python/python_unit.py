@@ -165,7 +165,15 @@ def taken_names(unit: CodeUnit) -> frozenset[str]:
 
 
 def field(node: Node, name: str) -> Node:
-    """Return the child of a syntax node in a required field of the grammar, such as the "body" of a loop."""
+    """Return the child of a syntax node that has a given role, such as the "body" of a loop.
+
+    Args:
+        node: The syntax node.
+        name: The name of the role. The tree-sitter grammar calls it a field.
+
+    Raises:
+        ValueError: The node has no such child.
+    """
     child = node.child_by_field_name(name)
     if child is None:
         raise ValueError(f"a {node.type} without {name}")

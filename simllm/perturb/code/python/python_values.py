@@ -19,11 +19,14 @@ _DEEPEST = 50  # operators inside operators; deeper expressions count as unknown
 
 
 class LocalValues:
-    """Analysis of the local variables that certainly hold an integer or another immutable value.
+    """Analysis of local variables: which of them certainly hold integers, or other immutable values.
 
-    The kind of a variable is "integer" if all values assigned to it are integer literals, lengths, numbers
-    from `range` or `enumerate`, or results of arithmetic on such integers. The kind is "plain" if all values
-    are literals or computed from literals. Plain values are immutable. Other variables have no kind.
+    A variable has one of these kinds, or no kind:
+
+    - "integer": All values assigned to the variable are integer literals, numbers from `range` or
+      `enumerate`, results of builtins such as `len`, or results of arithmetic on such integers.
+    - "plain": All values are immutable, but some are not integers. Plain values are literals such as strings
+      and None, or results of arithmetic on literals.
 
     Args:
         unit: The parsed code.
