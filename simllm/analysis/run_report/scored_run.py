@@ -14,6 +14,7 @@ from simllm.analysis.run_report.word_overlap import word_overlap
 from simllm.metrics import registry
 from simllm.metrics.protocol import Floats
 from simllm.model.score_scale import ScoreScale
+from simllm.scoring.scores import SIMILAR
 from simllm.text_cleaning import clean
 
 
@@ -109,6 +110,16 @@ class ScoredRun:
     def long(self) -> NDArray[np.bool_]:
         """(n,) bool, true if a text of the pair is known to be longer than the model's longest input."""
         return np.isin(np.arange(len(self)), self.long_texts)
+
+    @cached_property
+    def good_from(self) -> float:
+        """The lowest good score (or the highest, if lower scores are better), for the orders of the page.
+
+        The learned metric has a fixed bar for similar texts. Among other metrics, scores better than the
+        median are good.
+        """
+        is_learned = self.calibration is not None or next(iter(self.scores)) in self.same
+        return SIMILAR if is_learned else float(np.median(self.ranking))
 
     @cached_property
     def unrelated_below(self) -> float | None:

@@ -1,0 +1,170 @@
+"""The sentences of a report: its main results, and the explanations of scores, orders and notes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from simllm.analysis.comparison import Comparison
+from simllm.analysis.run_report.group_means import GroupMean
+from simllm.analysis.run_report.pair_sample import LONGEST_EXPLAINED
+from simllm.analysis.run_report.scored_run import ScoredRun
+from simllm.io.number_format import format_count, format_number, format_p_value
+from simllm.metrics.protocol import Floats
+from simllm.model.score_scale import ScoreScale
+from simllm.scoring.scores import SIMILAR
+
+
+def write_sentences(run: ScoredRun, mean: GroupMean, comparison: Comparison | None) -> list[str]:
+    """Write the main results as English sentences, one in each item of the list.
+
+    Args:
+        run: The scored pairs.
+        mean: The mean score by the main metric (the first column of scores); not used for several systems.
+        comparison: The comparison of the systems; None for a single system.
+    """
+    n = len(run)
+    sentences = []
+    if comparison is not None:
+        sentences += [_on_the_best(comparison), *_on_the_scale_of_systems(run)]
+    else:
+        text = f"The mean score of {format_count(n, 'pair')} is {format_number(mean.mean)}"
+        if mean.low is not None and mean.high is not None:
+            text += f" (95% interval {format_number(mean.low)} to {format_number(mean.high)})"
+        sentences.append(text + ("; lower is better." if run.lower_is_better else "."))
+        sentences += _on_the_scale(run)
+    if changed := int(run.any_changed.sum()):
+        sentences.append(f"In {_share(changed, n)}, the texts are similar, but the meaning may have changed.")
+    if empty := int(run.empty.sum()):
+        sentences.append(f"In {_share(empty, n)}, a text is empty after cleaning.")
+    if long := int(run.long.sum()):
+        sentences.append(f"In {_share(long, n)}, a text is longer than the model reads.")
+    elif run.truncated:
+        texts = "text is" if run.truncated == 1 else "texts are"
+        sentences.append(f"{run.truncated:,} {texts} longer than the model reads.")
+    return sentences
+
+
+def describe_scores(run: ScoredRun) -> str:
+    """Write sentences that explain the scores: what they compare, and which scores are high."""
+    text = (
+        "how similar the candidate (the summary to judge) is to the reference (the summary to compare with)."
+    )
+    if run.calibration is None:
+        return f"{text} {'Lower' if run.lower_is_better else 'Higher'} is better."
+    usual = format_number(float(np.median(run.calibration.random)), 2)
+    return (
+        f"{text} The highest score is 1: the texts say the same. Unrelated texts score around {usual}, "
+        "so a score may be negative: the texts have as little in common as unrelated texts."
+    )
+
+
+def describe_high_scores(run: ScoredRun) -> str:
+    """Write sentences about the pairs that the two orders by words and score leave out."""
+    good = "low up to" if run.lower_is_better else "high from"
+    bar = run.good_from
+    shown = format_number(bar, 1) if bar == SIMILAR else f"{format_number(bar)}, the median"
+    return f"There, a score is {good} {shown}. Pairs in which a text has no words are left out."
+
+
+def describe_word_search(run: ScoredRun) -> str:
+    """Write a note that tells which pairs of texts were searched for words that change the meaning.
+
+    Such words make the candidate differ in meaning from the reference. The note is empty if no pairs were
+    searched.
+    """
+    n = sum(map(len, run.changed_by.values()))
+    changed = sum(int(flags.sum()) for flags in run.changed.values())
+    if n == 0:
+        return ""
+    which = "" if n == changed else f" among the {changed:,}"
+    texts = "pair of texts" if n == 1 else "pairs of texts"
+    return (
+        f"these words are looked for in {n:,} {texts}{which} whose meaning may have "
+        f"changed: those with the highest scores and at most {LONGEST_EXPLAINED} words in each text."
+    )
+
+
+def _on_the_best(comparison: Comparison) -> str:
+    """Write a sentence about the system with the highest mean score, and whether its lead may be chance."""
+    best = max(comparison.systems, key=lambda system: system.mean)
+    text = f"{best.name} has the highest mean score, {format_number(best.mean)}"
+    own = [one for one in comparison.differences if best.name in (one.a, one.b)]
+    p = max(max(one.bootstrap_p, one.permutation_p) for one in own)
+    shown = f"(p {format_p_value(p, sign=True)})"
+    if p < 0.05:
+        return f"{text}. Its lead over every other system is more than chance {shown}."
+    return f"{text}, but its lead may be chance {shown}."
+
+
+def _on_the_scale(run: ScoredRun) -> list[str]:
+    """Write sentences that compare the scores with those of unrelated texts, and estimate human ratings.
+
+    The list is empty if the model has no calibration (map from scores to percentiles and ratings).
+    """
+    scale, bar = run.calibration, run.unrelated_below
+    if scale is None or bar is None:
+        return []
+    low = int(run.any_unrelated.sum())
+    usual = f"below {format_number(bar)}, as 95% of unrelated texts do"
+    they = "it scores" if low == 1 else "they score"
+    unrelated = (
+        f"{_share(low, len(run))} may be of unrelated texts: {they} {usual}. "
+        'The filter "score like unrelated texts" shows such pairs.'
+        if low
+        else f"No pair scores {usual}."
+    )
+    return [
+        f"The mean is above {_percentile_of_mean(scale, run.main)} of the scores of unrelated texts.",
+        unrelated,
+        f"On average, people would rate the similarity {scale.rating(run.main).mean():.1f} "
+        f"(estimated on a scale {_rating_range(scale)}).",
+    ]
+
+
+def _on_the_scale_of_systems(run: ScoredRun) -> list[str]:
+    """Write sentences that compare each system's scores with those of unrelated texts, and estimate ratings.
+
+    The ratings are those that people would give to the system's candidates, on average. The list is empty if
+    the model has no calibration (map from scores to percentiles and ratings).
+    """
+    scale, bar = run.calibration, run.unrelated_below
+    if scale is None or bar is None:
+        return []
+    return [
+        *(
+            f"{name}: the mean is above {_percentile_of_mean(scale, values)} of the scores of unrelated "
+            f"texts. The estimated human rating is {scale.rating(values).mean():.1f}. "
+            f"{_count_below(values, bar)} below {format_number(bar)}."
+            for name, values in run.scores.items()
+        ),
+        f"95% of unrelated texts score below {format_number(bar)}: texts with such scores may be unrelated.",
+        f"The estimated ratings are those of the similarity by people, on a scale {_rating_range(scale)}.",
+    ]
+
+
+def _percentile_of_mean(scale: ScoreScale, values: Floats) -> str:
+    """Describe the share of unrelated texts that score below the mean of (n,) scores, such as "98.2%"."""
+    return f"{min(float(scale.percentile(np.array([values.mean()]))[0]), 99.9):.1f}%"
+
+
+def _count_below(values: Floats, bar: float) -> str:
+    """Count the (n,) scores below a threshold, and write the start of a sentence about them.
+
+    An example is "12 pairs (3%) score". The caller appends "below" and the threshold.
+    """
+    low = int((values < bar).sum())
+    if low == 0:
+        return "No pair scores"
+    return f"{_share(low, len(values))} score{'s' if low == 1 else ''}"
+
+
+def _rating_range(scale: ScoreScale) -> str:
+    """Name the lowest and the highest rating of the model's scale."""
+    return f"from {scale.ratings[0]:.1f} to {scale.ratings[-1]:.1f}"
+
+
+def _share(count: int, n: int) -> str:
+    """Describe a count of pairs and its share of all n pairs, such as "12 pairs (3%)"."""
+    percent = 100 * count / n
+    shown = "less than 1%" if 0 < percent < 1 else f"{percent:.0f}%"
+    return f"{format_count(count, 'pair')} ({shown})"

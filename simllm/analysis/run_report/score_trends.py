@@ -1,0 +1,53 @@
+"""Trends of a report: whether pairs with larger numbers in a field have higher or lower scores."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from simllm.io.number_format import format_number, format_p_value
+from simllm.metrics.protocol import Floats
+
+
+def describe_trend(which: str, numbers: Sequence[int] | None, scores: Floats) -> str:
+    """Write a sentence on whether pairs with a larger number in a field score higher or lower.
+
+    For example: "Longer references score lower", followed by Spearman's correlation and its p-value.
+
+    Args:
+        which: The words in the sentence that name the pairs with larger numbers, such as "longer references".
+        numbers: The numbers in the field, one for each of n pairs; None if the field has no numbers.
+        scores: (n,) scores by the main metric, or their means over several systems.
+
+    Returns:
+        The sentence; empty if there are no numbers, or if the correlation is undefined.
+    """
+    if numbers is None:
+        return ""
+    rank = {number: i for i, number in enumerate(sorted(set(numbers)))}  # the numbers may be very large
+    rho, p = spearman_with_p(np.array([rank[number] for number in numbers], float), scores)
+    if math.isnan(rho):
+        return ""
+    found = f"(Spearman's \u03c1 = {format_number(rho)}, p {format_p_value(p, sign=True)})"
+    if p < 0.05:
+        return f"{which[0].upper()}{which[1:]} score {'higher' if rho > 0 else 'lower'} {found}."
+    return f"There is no sign that {which} score higher or lower {found}."
+
+
+def spearman_with_p(a: Floats, b: Floats) -> tuple[float, float]:
+    """Return Spearman's correlation of two columns of numbers and its p-value; both NaN if undefined.
+
+    Args:
+        a: (n,) numbers, such as the scores by one metric. Pairs with NaN in either column do not count.
+        b: (n,) numbers, such as the scores by another metric.
+    """
+    from scipy.stats import spearmanr
+
+    known = ~np.isnan(a) & ~np.isnan(b)
+    a, b = a[known], b[known]
+    if len(a) < 3 or np.ptp(a) == 0 or np.ptp(b) == 0:
+        return math.nan, math.nan
+    found = spearmanr(a, b)
+    return float(found.statistic), float(found.pvalue)
