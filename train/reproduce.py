@@ -86,7 +86,8 @@ class Recipe:
         wordnet: Folder of WordNet's database files.
         data: Folder of the data sets; None: the data sets are fetched.
         host: The URL before "/owner/name" of all repositories, or a local folder of repositories.
-        seeds: Number of runs, with different seeds, of the third stage (training with meaning items).
+        seeds: Number of times that the third training stage is run, each time with another random seed. The
+            third stage trains on meaning items: texts with rewordings and with texts of another meaning.
     """
 
     trees: Path
@@ -142,11 +143,14 @@ def _run(command: list[str], data: str) -> None:
 
 
 def is_up_to_date(output: Path, source: Path) -> bool:
-    """Return whether an output file exists; if so, check that it is not older than its source.
+    """Return whether an output file exists; raise InputError if it exists but is outdated.
 
     Args:
         output: The output file.
         source: The file from which `output` is made.
+
+    Returns:
+        True if `output` exists and is not older than `source`; False if `output` does not exist.
 
     Raises:
         InputError: `output` exists, but it is older than `source`, or `source` is missing.
@@ -184,20 +188,23 @@ def read_repositories(file: Path) -> list[tuple[str, str]]:
 
 
 def fetch_repository(folder: Path, name: str, revision: str, host: str) -> Path:
-    """Return the path of a local bare repository with HEAD at a revision; fetch it if it is missing.
+    """Fetch one revision of a repository into a local bare repository, unless its folder exists.
 
-    The last two folders of the path must not change: the corpus chooses held-out texts by a
-    hash of these two folders.
+    An existing folder is not changed, and its revision is not checked.
 
     Args:
         folder: The folder of all repositories.
         name: Owner and name of the repository, as in "owner/name".
-        revision: The full hash of the commit.
+        revision: The full hash of the commit that becomes HEAD.
         host: The URL before "/owner/name", or a local folder of repositories.
+
+    Returns:
+        The path of the local repository, `folder`/owner+name/repo.
 
     Raises:
         InputError: The repository cannot be fetched.
     """
+    # Keep the last two folders of the path: the corpus chooses held-out texts by a hash of them.
     path = folder / name.replace("/", "+") / "repo"
     if not path.is_dir():
         with folders.replacing(path) as partial:
@@ -206,10 +213,10 @@ def fetch_repository(folder: Path, name: str, revision: str, host: str) -> Path:
 
 
 def remaining_commands(recipe: Recipe, data: str, trees: list[Path]) -> list[list[str]]:
-    """Return the commands that still have to run to make the default model, in order.
+    """Return the commands that make the default model, in order; leave out data that are already prepared.
 
-    Commands that prepare data are left out if their output exists. Commands that train, mix and release
-    models are always included.
+    A command that prepares data is left out if its output exists. Commands that train, mix and release
+    models are always included. (The command of a finished training does not train again.)
 
     Args:
         recipe: The paths and the number of seeds.
@@ -220,7 +227,7 @@ def remaining_commands(recipe: Recipe, data: str, trees: list[Path]) -> list[lis
         For each command, the Python module and its arguments.
 
     Raises:
-        InputError: A file is older than the corpus from which it is made, or the corpus is missing.
+        InputError: A file of prepared data exists, but the corpus from which it is made is newer or missing.
     """
     rated = [f"{data}/rated/{name}.jsonl" for name in _RATED]
     wordnet, train = str(recipe.wordnet), str(_TRAIN)

@@ -42,15 +42,16 @@ def main() -> int:
 
 
 def write_mixed(run: Path, folder: Path, start: Path, share: float) -> None:
-    """Mix the encoder of a training run with another model's encoder, and write the result as a model folder.
+    """Mix the encoders of two models, and write a model folder with the mixed encoder.
 
-    The mixed weights are rounded to 8 bits.
+    The encoder weights are share * (weights of `start`) + (1 - share) * (weights of the run's model). The
+    tokenizer and the meaning head come from the run's model. The new weights are rounded to 8 bits.
 
     Args:
-        run: The folder of the training run.
+        run: The folder of a training run; its model is mixed with `start`.
         folder: The model folder to write.
-        start: The model folder whose weights are mixed in.
-        share: The share of the weights from `start`, from 0 to 1.
+        start: The folder of the other model, usually the model before this training run.
+        share: The weight of `start` in the mixture, from 0 to 1.
 
     Raises:
         InputError: `share` is out of range, the models differ in shape or vocabulary, or the folder exists
@@ -66,18 +67,18 @@ def write_mixed(run: Path, folder: Path, start: Path, share: float) -> None:
 
 
 def interpolate_weights(end: SavedModel, start: SavedModel, share: float) -> SavedModel:
-    """Mix the encoder weights of two models: share * start + (1 - share) * end.
+    """Mix the encoder weights of the models before and after a training run.
 
-    `start` is usually the model before a training, and `end` the model after it. See Wortsman et al., "Robust
-    fine-tuning of zero-shot models", 2022.
+    The mixed weights are share * start + (1 - share) * end. See Wortsman et al., "Robust fine-tuning of
+    zero-shot models", 2022.
 
     Args:
-        end: The first model; its encoder is changed in place.
-        start: The second model, which is not changed.
+        end: The model after the training run. Its encoder weights are replaced by the mixed weights.
+        start: The model before the training run, or any other model of the same shape. It is not changed.
         share: The weight of `start` in the mixture, from 0 to 1.
 
     Returns:
-        The model `end` with the mixed weights. Its provenance has the share as "start_share".
+        The model `end` with the mixed weights. Its provenance has `share` under the key "start_share".
 
     Raises:
         InputError: The two models differ in shape or vocabulary.

@@ -33,18 +33,19 @@ class Release:
         out: The model folder to make.
         notes: A Markdown file, which is appended to the model card.
         config: A YAML file with the keys of `MeasureConfig`.
-        centre: A file of comments, one per line. Embeddings are shifted so that the mean embedding of these
-            comments is about 0. None: embeddings are not shifted.
+        centre: A file of code comments, one per line. The model's embeddings are shifted so that the mean
+            embedding of these comments is about 0. None: embeddings are not shifted.
         calibrate: Two files to which the score scale is fitted: held-out comments, and rated text pairs.
             None: the model has no score scale.
-        calibrate_meaning: A file of held-out text pairs with labels by meaning, to which the probabilities of
-            the meaning head are calibrated. It needs `calibrate`, too. None: no calibration.
-        held_out: The folder of a control run, which was trained like the last of `runs`, but without the
-        pairs
-            of words in the contrast set. Such a pair changes the meaning of a text, such as "attaches" and
-            "detaches". None: no control run.
-        seeds: Folders of runs like the last of `runs`, with other random seeds. Of these runs and the last of
-            `runs`, the one with the best dev criterion (the mean of figures on dev data) is released.
+        calibrate_meaning: A file of held-out text pairs, with labels that say whether both texts have the
+            same meaning. The meaning head predicts the probability of the same meaning; its probabilities
+            are calibrated with these pairs. `calibrate` must be given, too. None: no calibration.
+        held_out: The folder of a control run. The control run was trained like the last of `runs`, but
+            without the word pairs of the contrast set. Exchanging the two words of such a pair, such as
+            "attaches" and "detaches", changes the meaning of a text. None: no control run.
+        seeds: Folders of runs like the last of `runs`, with other random seeds. The model of the best run is
+            released. The best run has the highest dev criterion (the mean of figures on dev data) among
+            `seeds` and the last of `runs`.
         ablations: The JSON file that `train.release.ablations` wrote; None: no section about ablations.
     """
 
@@ -117,7 +118,9 @@ def write_release(release: Release) -> None:
 def measure_run(
     run: Path, write_model: Callable[[Path, Path], None], config: MeasureConfig
 ) -> dict[str, Any]:
-    """Measure the model of a run that is not released, after the same postprocessing as the released model.
+    """Measure the quality of a run's model that is not released, to compare it with the released model.
+
+    The model is first postprocessed like the released model, in a temporary folder.
 
     Args:
         run: The folder of the training run.
@@ -126,7 +129,8 @@ def measure_run(
         config: The data sets to measure on.
 
     Returns:
-        The figures by name, as from `measure`, and the number of optimizer steps under "updates".
+        The evaluation figures by name, as `train.release.measure.measure` returns them. The key "updates" is
+        added, with the run's number of optimizer steps.
     """
     with TemporaryDirectory() as folder:
         model = Path(folder) / "model"

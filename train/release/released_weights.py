@@ -23,20 +23,24 @@ def postprocess(run: Path, folder: Path, comments: Sequence[str]) -> None:
     Args:
         run: The folder of the training run.
         folder: The model folder to write.
-        comments: Texts. Embeddings are shifted so that the mean embedding of every 20th text is 0. If there
-            are no texts, embeddings are not shifted.
+        comments: Texts. The embeddings of the model are shifted so that the mean over these texts becomes
+            about 0. To save time, the mean is taken over every 20th text only. Without texts, embeddings are
+            not shifted.
     """
     model = saved_model.load(run / "model")
     save_rounded(model, folder, comments[::_EVERY])
 
 
 def save_rounded(model: SavedModel, folder: Path, comments: Sequence[str] = ()) -> None:
-    """Round the weights of a model to 8 bits, and write a model folder, which stores them as float16.
+    """Round the weights of a model to 8-bit precision, and write the model to a folder.
+
+    The folder stores the rounded weights as float16 numbers. If `comments` has texts, the embeddings of the
+    model are also shifted, so that the mean embedding of these texts is 0.
 
     Args:
         model: The model, which is changed in place.
         folder: The model folder to write.
-        comments: Texts whose mean embedding is shifted to 0. If there are none, embeddings are not shifted.
+        comments: Texts for the shift. If there are none, embeddings are not shifted.
     """
     for network in (model.encoder, model.head):
         if network:

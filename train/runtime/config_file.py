@@ -94,7 +94,11 @@ def decode_paths(values: Any) -> Any:
 
 
 def _encode_path(text: str) -> str:
-    """Encode a path for `open` in the current locale (the inverse of `decode_paths`, for one string)."""
+    """Convert a string of a configuration to the form that `open` expects for paths in the current locale.
+
+    In an ASCII locale, each byte of a non-ASCII character becomes a surrogate character. In a UTF-8 locale,
+    the string stays the same. `decode_paths` does the opposite.
+    """
     return os.fsdecode(text.encode("utf-8", "surrogateescape"))
 
 
@@ -110,14 +114,16 @@ def _map_texts(values: Any, change: Callable[[str], str]) -> Any:
 
 
 def _apply_override(values: Any, override: str) -> None:
-    """Change one value in nested configuration values, in place.
+    """Set one value in nested configuration values, in place.
 
     Args:
         values: Nested dictionaries and lists.
-        override: `key=value`, as for `load`.
+        override: `key=value`, such as `model.hidden_size=128` or, for item 1 of a list counted from 0,
+            `positives.1.share=0.5`. The value is YAML.
 
     Raises:
-        InputError: The override has no `=`, no valid value, or a key for a place that does not exist.
+        InputError: The override has no `=`, its value is not YAML, or its key does not fit `values`: it names
+            a list item that does not exist, or an entry of a plain value such as a number.
     """
     name, equals, text = override.partition("=")
     if not equals:

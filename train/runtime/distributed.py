@@ -97,7 +97,14 @@ class World:
 
 
 def _whole_number(name: str) -> int:
-    """Return the value of an environment variable of the launcher, which must be a whole number from 0."""
+    """Read an environment variable that the launcher (such as torchrun) has set to a whole number.
+
+    Args:
+        name: The name of the variable, such as "RANK".
+
+    Raises:
+        InputError: The value is not a whole number of at least 0.
+    """
     value = os.environ[name]
     if not (value.isascii() and value.isdecimal()):
         raise InputError(f"{name}={value}: expected a whole number")

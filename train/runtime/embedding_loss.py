@@ -25,11 +25,15 @@ def embedding_loss_parts(
     cache_gradients: bool,
     world: World,
 ) -> list[LossPart]:
-    """Compute a loss over all embeddings of a batch, and return it in parts for backpropagation.
+    """Compute a loss over all embeddings of a batch, and split it into parts for backpropagation.
 
-    The texts are cut into chunks. Each process embeds some of the chunks, and the processes then share their
-    embeddings. Every process computes the whole loss and its gradients with respect to the embeddings. Each
-    returned part backpropagates these gradients, for the texts of one chunk, to the model's weights.
+    The texts of the batch are divided into chunks. Each process embeds some of the chunks, and the processes
+    then share their embeddings. Every process computes the whole loss and its gradient with respect to the
+    embeddings.
+
+    For each of its chunks, a process returns a function that computes a part of the loss. The caller
+    backpropagates each part, and adds up the weight gradients. The sum over all processes is the gradient of
+    the whole loss.
 
     Without `cache_gradients`, the activations of all chunks of a process stay in memory. With
     `cache_gradients`, only one chunk has activations at a time, because each chunk is embedded again for
@@ -47,8 +51,8 @@ def embedding_loss_parts(
         world: The processes that share the texts.
 
     Returns:
-        For each chunk of this process, a function without arguments. It computes a part of the loss (a
-        scalar) and the chunk's number of tokens. The parts from all processes add up to the loss.
+        For each chunk of this process, a function without arguments. The function returns a part of the loss
+        (a scalar) and the chunk's number of tokens. The parts from all processes add up to the loss.
     """
     order = sorted(range(len(ids)), key=lambda i: len(ids[i]))  # to save padding
     chunks = [order[rows] for rows in batch_slices([ids[i] for i in order], chunk_tokens)]

@@ -26,14 +26,15 @@ _PEAK_FLOPS = {
 def training_flops(config: ModelConfig, shape: Ints) -> float:
     """Count the floating-point operations of training the permuted language model on B texts once.
 
-    For a text of n tokens, m of them predicted, the encoder processes n + m content rows (the tokens,
-    and a mask for each predicted token) and m query rows (which make the predictions).
+    The model predicts m of the n tokens of a text. Its encoder has two streams of vectors, as in MPNet. The
+    content stream has n + m vectors: one for each token, and one for a mask token at each predicted position.
+    The query stream has m vectors, from which the tokens are predicted.
 
     A multiply-add counts as two operations. With hidden size D, intermediate size F and vocabulary
     size V, the forward pass costs:
 
-        8 D² + 4 D F + 4 D n    for each content row in each layer
-        4 D² + 4 D F + 4 D n    for each query row in each layer
+        8 D² + 4 D F + 4 D n    for each content vector in each layer
+        4 D² + 4 D F + 4 D n    for each query vector in each layer
         2 D² + 2 D V            for each predicted token
 
     The backward pass costs twice the forward pass. Padding, embeddings, norms and the optimizer are

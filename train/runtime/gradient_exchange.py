@@ -21,11 +21,13 @@ LossPart = Callable[[], tuple[Tensor, int]]
 class GradientExchange:
     """Backpropagation that sums a model's gradients over all processes.
 
-    The library accelerate wraps the model in torch's DDP (distributed data parallel). DDP sends gradients in
-    buckets, while the last backward pass of an update (optimizer step) still runs. Earlier backward passes of
-    the update only add up the gradients of this process. The loss need not come from the model's `forward`,
-    and need not depend on all parameters. A sharded model is not wrapped in DDP, because it sums its
-    gradients over all processes itself, in each backward pass.
+    An update (optimizer step) may have several backward passes. The earlier passes add up the gradients
+    within this process. During the last pass, the gradients are summed over all processes.
+
+    The sum is computed by torch's DDP (distributed data parallel), which the library accelerate sets up.
+    Unlike in plain DDP, the loss may be computed without the model's `forward` method, and may depend on only
+    some of the parameters. DDP is not used for a single process. It is not used for a sharded model either,
+    because such a model sums its gradients over all processes in each backward pass.
 
     Args:
         model: The model. Its parameters become equal in all processes.
@@ -68,7 +70,11 @@ class GradientExchange:
             loss.backward()
 
     def no_loss(self) -> tuple[Tensor, int]:
-        """Return a loss of 0 and 0 tokens, for a process that has no texts in an update (optimizer step)."""
+        """Return a loss of 0 and a token count of 0, for a process without texts in an update.
+
+        An update is one optimizer step. Such a process still has to backpropagate a loss, because the other
+        processes wait for its gradients.
+        """
         return torch.zeros((), device=self.world.device, requires_grad=True), 0
 
 

@@ -58,17 +58,19 @@ def claim(config: TrainingConfig) -> IO[str]:
 
 
 def _check_run(out: Path, config: TrainingConfig, values: dict[str, Any]) -> None:
-    """Check that a run can begin or resume in a folder.
+    """Check that a training run can begin or resume in a folder.
+
+    A folder that already has saved states or a log of training needs a `config.json` with the same
+    configuration. Only the settings in `_MAY_CHANGE`, which do not affect the results, may differ.
 
     Args:
         out: The folder.
         config: The configuration of the run.
-        values: The same configuration as JSON values. If the folder has saved states or a log of training,
-            its `config.json` must have the same values. Keys in `_MAY_CHANGE` may differ.
+        values: The same configuration as JSON values, to compare with `config.json`.
 
     Raises:
-        InputError: The folder has a run with another configuration, a run without its saved states, or
-            files that are not from a training run.
+        InputError: The folder has a run with another configuration or files that are not from a training
+            run. Or its log shows past training, but the saved states from which to resume are gone.
     """
     folders.check(out)
     if not set(_file_names(out)) - {folders.MARKER, "lock"}:
@@ -104,11 +106,17 @@ def _file_names(folder: Path) -> list[str]:
 
 
 def identity(config: TrainingConfig, *inputs: str) -> str:
-    """Compute a short hash of a run's configuration and inputs, which decides whether the run can be resumed.
+    """Compute a short hash of a run's configuration and inputs.
+
+    The hash is stored in the saved states of the run. A run resumes only from states with its own hash.
 
     Args:
-        config: The configuration; its keys in `_MAY_CHANGE` do not affect the hash.
+        config: The configuration. The settings in `_MAY_CHANGE`, which do not affect the results, do not
+            change the hash.
         inputs: Texts that identify the inputs, such as hashes of files.
+
+    Returns:
+        12 hex digits.
     """
     values = {key: value for key, value in _config_values(config).items() if key not in _MAY_CHANGE}
     return hashlib.sha256(json.dumps([values, *inputs]).encode()).hexdigest()[:12]

@@ -1,7 +1,7 @@
 """Sharding with torch's FSDP: each process stores a part of the weights, gradients and optimizer moments.
 
-The import of FSDP takes a second, so the functions that need FSDP import it. The other functions recognize a
-sharded tensor (DTensor) by its method `full_tensor`, which needs no import.
+FSDP is imported inside the functions that need it, because the import takes about one second. A sharded
+tensor (DTensor) is recognized by its method `full_tensor`, which needs no import.
 """
 
 from __future__ import annotations
@@ -52,9 +52,15 @@ def collect(tensor: Any) -> Tensor:
 
 
 def distribute_like(tensor: Tensor, example: Any) -> Tensor:
-    """Shard a tensor in the same way as `example`; the result holds this process's part.
+    """Shard a whole tensor in the same way as another tensor, such as saved weights for a sharded model.
 
-    If `example` is not sharded or has another shape, the tensor is returned unchanged.
+    Args:
+        tensor: The whole tensor, with equal values in all processes.
+        example: The other tensor. If it is not sharded, or its shape is not that of `tensor`, `tensor` is
+            returned unchanged.
+
+    Returns:
+        The sharded tensor, of which this process stores only a part.
     """
     if not _is_part(example) or tensor.shape != example.shape:
         return tensor

@@ -30,18 +30,21 @@ class Interrupted(BaseException):
 
 
 class StopRequest:
-    """A context manager: the first signal stops the training run, and a second signal kills the process.
+    """A context manager: a signal stops the training run, and the same signal again kills the process.
+
+    The signals are SIGINT (Ctrl-C), SIGTERM and SIGUSR1.
 
     If `after_update` is false, the first signal raises Interrupted in the main thread. If `after_update` is
     true, the first signal only sets `requested`. The training loop then stops after the current update
     (optimizer step).
 
     Attributes:
-        requested: Whether a signal has come.
+        requested: Whether a signal has arrived.
         after_update: Whether to finish the current update before stopping.
         status: The exit status for a run that a signal stops.
-        exception: The Interrupted that was raised, or None. A library that calls back into Python
-            may turn Interrupted into another error. This attribute shows the true cause.
+        exception: The Interrupted that a signal raised; None if there was none. If Interrupted is raised
+            inside a library, the library may catch it and raise another error. The caller can then still
+            learn from this attribute that a signal was the cause.
     """
 
     def __init__(self) -> None:
@@ -89,9 +92,9 @@ def postponed() -> Iterator[None]:
 
 
 def run_forwarding_signals(command: Sequence[str], environment: Mapping[str, str] | None = None) -> int:
-    """Run a command in a child process, and forward SIGTERM and SIGUSR1 to the command.
+    """Run a command in a child process, and forward SIGTERM and SIGUSR1 to the child process.
 
-    SIGINT is not forwarded, because Ctrl-C sends SIGINT to both processes.
+    SIGINT is not forwarded, because Ctrl-C sends SIGINT to the child process, too.
 
     Args:
         command: The program and its arguments.

@@ -102,18 +102,18 @@ class TrainingState:
             raise InputError(f"{error.filename}: cannot be removed ({error.strerror})") from None
 
     def resume(self, folder: Path) -> None:
-        """Load the newest undamaged state, if the folder has any states.
+        """Load the newest undamaged state; do nothing if the folder has no states.
 
-        A damaged state causes a warning, and is not removed. Training replaces the damaged state when the run
-        reaches the same update (optimizer step) again.
+        Damaged states are skipped with a warning, and are not removed. The resumed run writes over a damaged
+        state when it reaches the same update (optimizer step) again.
 
         Args:
             folder: The folder of all saved states. Each state is a subfolder.
 
         Raises:
-            InputError: A state cannot be read or belongs to another run, or all states are damaged. Or a
-                damaged state lacks the file `.simllm`, which marks folders that simllm wrote; training could
-                not replace this state.
+            InputError: A state cannot be read or belongs to another run, or all states are damaged. The error
+                is also raised if a damaged state lacks the file `.simllm`. This file marks folders that
+                simllm wrote, and simllm writes over no other folders.
         """
         saved = _saved_states(folder)
         for state in saved:

@@ -35,11 +35,11 @@ _INFO = "shards.json"
 
 @dataclass(frozen=True)
 class Shards:
-    """N tokenized texts, `<s>` and `</s>` included, in the order of the corpus.
+    """N tokenized texts in the order of the corpus. Each text has the tokens `<s>` and `</s>` at its ends.
 
     Attributes:
-        parts: Memory-mapped arrays of token ids: uint16, or int32 for more than 65,536 tokens in the
-            vocabulary. Joined, they are all texts one after the other.
+        parts: Memory-mapped arrays of token ids. Each array has the texts of one part of the corpus, one text
+            after the other. The type is uint16, or int32 if the vocabulary has more than 65,536 tokens.
         lengths: (N,) int64 number of tokens of each text.
         truncated: Number of texts that were cut to the model's largest input length.
     """
@@ -182,9 +182,13 @@ def _unreadable(error: OSError, place: Path) -> InputError:
 
 
 def _ranges(texts: Path) -> Iterator[tuple[int, int]]:
-    """Split a file of texts into parts of whole lines, and yield the range of bytes of each part.
+    """Split a file of texts into parts of about 8 MiB that end at line ends; yield where each part lies.
 
-    The range is a pair: the position of the first byte, and the position after the last byte.
+    Args:
+        texts: The file with one text per line.
+
+    Yields:
+        For each part, the position of its first byte in the file, and the position after its last byte.
     """
     size, start = texts.stat().st_size, 0
     with texts.open("rb") as file:
@@ -203,18 +207,21 @@ def _write_part(
     paths: tuple[Path, Path],
     stop: threading.Event,
 ) -> dict[str, Any]:
-    """Tokenize some lines of a file, and write them as one part of the shards.
+    """Tokenize consecutive lines of a file of texts, and write their token ids to disk.
 
     Args:
         texts: The file with one text per line.
-        lines: The positions of the lines in the file: the first byte, and the byte after the last one.
+        lines: Where the lines lie in the file: the position of their first byte, and the position after
+            their last byte.
         tokenizer: The tokenizer.
         max_length: The largest number of tokens of a text; longer texts are cut.
-        paths: The files to write: token ids, and number of tokens of each text.
-        stop: If another thread sets this event, the function returns early with an incomplete part.
+        paths: The two files to write: the token ids, and the number of tokens of each text.
+        stop: Another thread sets this event to cancel the work. The function then leaves out the remaining
+            lines.
 
     Returns:
-        The entry for this part in `shards.json`.
+        The entry for these files in `shards.json`: the numbers of texts, tokens and cut texts, and the
+        SHA-256 of the files.
     """
     dtype = np.uint16 if tokenizer.vocab_size <= 2**16 else np.int32
     with texts.open("rb") as file:

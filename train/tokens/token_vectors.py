@@ -49,7 +49,10 @@ def load_or_compute(folder: Path, shards: Shards, vocab_size: int, size: int) ->
 
 
 def compute(shards: Shards, vocab_size: int, size: int) -> np.ndarray:
-    """Compute a vector for each token of the vocabulary from the tokens that often stand near it.
+    """Compute a vector for each token of the vocabulary; tokens with similar neighbours have similar vectors.
+
+    The vectors come from a factorisation of the PPMI matrix (positive pointwise mutual information), which is
+    computed from counts of neighbouring tokens.
 
     Args:
         shards: The tokenized texts.
@@ -57,16 +60,17 @@ def compute(shards: Shards, vocab_size: int, size: int) -> np.ndarray:
         size: Dimension D of the vectors.
 
     Returns:
-        (V, D) float32 vectors, scaled to standard deviation 1; 0 for tokens that are not in the texts.
+        (V, D) float32 vectors; zeros for tokens that are not in the texts. All values together have standard
+        deviation 1.
     """
     vectors = ppmi_vectors.ppmi_vectors(_count_neighbours(shards, vocab_size), size)
     return (vectors / vectors.std()).astype(np.float32)
 
 
 def _count_neighbours(shards: Shards, vocab_size: int) -> sparse.csr_matrix:
-    """Count how often two tokens are neighbours (at most five tokens apart) in the texts.
+    """Count, for every two tokens of the vocabulary, how often they are at most five tokens apart in a text.
 
-    The result is a sparse (V, V) matrix of counts for V tokens.
+    The result is a sparse (V, V) matrix of counts, indexed by token ids. V is the size of the vocabulary.
     """
     counts = sparse.csr_matrix((vocab_size, vocab_size), dtype=np.float64)
     ends, first = np.cumsum(shards.lengths), 0

@@ -122,9 +122,13 @@ def _learn_in_subprocess(texts: Path, size: int) -> bytes:
 
 
 def _main() -> int:
-    """Learn a vocabulary as the child process of `_learn_in_subprocess`, and write it to standard output.
+    """Learn a vocabulary, and write it to standard output as a SentencePiece model.
 
-    The command line has the file of texts and the number of tokens. The exit status is returned.
+    `_learn_in_subprocess` starts this function in a child process. The two command-line arguments are the
+    file of texts and the number of tokens.
+
+    Returns:
+        The exit status: 0, or 2 if the vocabulary cannot be learned.
     """
     signals.ignore_signals()  # the parent process handles signals and ends this process
     _, file, size = sys.argv
@@ -155,9 +159,10 @@ def convert(file: Path) -> Backend:
 def bpe(pieces: Sequence[str]) -> Backend:
     """Build a tokenizer that splits texts like a SentencePiece BPE model with the same tokens.
 
-    SentencePiece always merges the two neighbours that form the token with the lowest id. The library
-    `tokenizers` uses a list of pairs to merge, the first pair first. Therefore, all pairs that form a token
-    are listed in the order of that token's id.
+    BPE splits a text into characters, and then merges neighbouring tokens again and again. SentencePiece
+    always merges the two neighbours that form the token with the lowest id. The library `tokenizers` instead
+    needs a list of pairs, and always merges the pair that stands first in the list. This function makes a
+    list with the same effect: it sorts all pairs by the id of the token that they form.
 
     Args:
         pieces: The tokens, in the order of their ids; the five special tokens come first.
