@@ -68,7 +68,7 @@ class PositiveSource:
             pair
             for pair in (_read_pairs(config) if config.fields and not config.items else ())
             if self._fits(pair.first) and self._fits(pair.second)
-            if pair.first not in excluded and pair.second not in excluded
+            if not any(text in excluded for text in (pair.first, pair.second, *pair.negatives))
         ]
         if not len(self):
             raise InputError(f"positives {config.source!r}: no pair is left")

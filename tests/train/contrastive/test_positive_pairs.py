@@ -1,0 +1,19 @@
+"""Sources of positive pairs for the contrastive stage."""
+
+import json
+
+from simllm.perturb.summaries import lexicon
+from train.contrastive.config import PositivesConfig
+from train.contrastive.positive_pairs import PositiveSource
+from train.corpus.decontaminate import ExcludedTexts
+
+
+def test_pairs_with_an_excluded_text_are_left_out_also_for_a_hard_negative(tmp_path):
+    file = tmp_path / "pairs.jsonl"
+    rows = [{"a": f"opens {i}", "b": f"{i} is opened", "c": f"closes {i}"} for i in range(5)]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    config = PositivesConfig(source=str(file), share=1.0, fields=["a", "b", "c"])
+    excluded = ExcludedTexts(["opens 0", "1 is opened", "closes 2"])
+    source = PositiveSource(config, excluded, lexicon.load())
+    assert [pair.first for pair in source.pairs] == ["opens 3", "opens 4"]
+    assert source.pairs[0].negatives == ("closes 3",)
