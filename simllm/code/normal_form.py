@@ -102,9 +102,12 @@ def _is_ignored(statement: ast.stmt) -> bool:
 def _token_lines(text: str, language: str) -> tuple[str, ...]:
     """Return the normal form of code as lines, with single spaces between the tokens of a line.
 
-    The normal form leaves out comments, docstrings and imports. Tokens are the leaves of the syntax tree, and
-    whole literals such as strings. In languages with braces, the lines are broken at braces, semicolons and
-    statements. In other languages, the lines are those of the given code. Only lines of Python are indented.
+    The normal form leaves out comments, docstrings and imports. Each leaf of the syntax tree is a token. The
+    exception is a literal, such as a string: the whole literal is one token, even if it has several leaves.
+
+    In languages with braces, a new line begins after `{`, before and after `}`, after `;` outside
+    parentheses, and before each statement or declaration that is directly inside braces or at the top level.
+    In other languages, the lines are those of the given code. Only lines of Python are indented.
     """
     code = _dedent(text).encode(errors="replace")
     root = find_language(language).parse(code)

@@ -142,8 +142,8 @@ class Attention(nn.Module):
 
         Args:
             x: (B, R, D) hidden states: B texts, R positions, hidden size D.
-            columns: Number C of positions for which keys and values are computed: the first C of the R
-                positions.
+            columns: Number C of positions that can be attended to: the first C of the R positions. The other
+                positions have queries, but no keys and values.
             attend: The function that computes the attention from queries, keys and values.
 
         Returns:
@@ -175,8 +175,8 @@ class Layer(nn.Module):
 
         Args:
             x: (B, R, D) hidden states: B texts, R positions, hidden size D.
-            columns: Number C of positions for which keys and values are computed: the first C of the R
-                positions.
+            columns: Number C of positions that can be attended to: the first C of the R positions. The other
+                positions have queries, but no keys and values.
             attend: The function that computes the attention from queries, keys and values.
 
         Returns:
@@ -262,8 +262,8 @@ class Encoder(nn.Module):
         Args:
             tokens: (B, R) token ids.
             positions: (B or 1, R) position of each token in its text, counted from 0.
-            columns: Number C of tokens that can be attended to: the first C of the R tokens. Keys and values
-                are computed for these tokens only.
+            columns: Number C of tokens that can be attended to: the first C of the R tokens. The other tokens
+                have queries, but no keys and values.
             attend: The function that computes the attention from queries, keys and values. It also adds the
                 relative position bias.
             last_layers: Number N of layers whose hidden states are returned, counted from the last layer.

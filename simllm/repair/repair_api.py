@@ -125,14 +125,18 @@ def run(
 def _settings(given: dict[str, Any], recorded: RunSettings | None) -> RunSettings:
     """Make the settings of a run.
 
+    A run is an experiment in which a language model repairs programs or summarizes code. The replies of the
+    model come from an endpoint, or from the records of an earlier run. In the second case, the settings of
+    the earlier run also apply, except those in `given`.
+
     Args:
-        given: The settings that the caller gave, by name.
-        recorded: The settings of the earlier run whose replies are used. They apply where `given` has no
-            setting. None if the replies come from an endpoint.
+        given: The settings that the caller gave, by name. One of them is "unsafe": whether programs run
+            without the sandbox.
+        recorded: The settings of the earlier run; None if the replies come from an endpoint.
 
     Raises:
-        InputError: There is neither an earlier run nor the name of a model. Or the earlier run was made with
-            `unsafe`, and the caller did not set `unsafe`.
+        InputError: `recorded` is None, and `given` has no "model". Or the earlier run was made without the
+            sandbox, and "unsafe" is false in `given`. Or a setting is wrong.
     """
     if recorded is None:
         if "model" not in given:

@@ -24,9 +24,10 @@ class ScoreTable:
         format_: The table's format: "text", "json" or "tsv". Only "text" can have the column "note". Its
             note "meaning may have changed" marks similar texts that probably differ in meaning.
         with_ids: Whether the table has a column with the pairs' ids.
-        no_scores: The metric's `Scores` object for zero pairs. If its attribute `same` is not None, the model
-            can estimate the probability that two texts have the same meaning. The table then has a column
-            with this probability, unless the scale is "same".
+        no_scores: Tells whether the metric can estimate the probability that two texts have the same meaning:
+            if so, the attribute `same` is not None. The table then has a column with this probability, unless
+            the scale is "same". `no_scores` is the metric's `Scores` object for zero pairs, because the
+            columns are chosen before any pair is scored.
     """
 
     def __init__(self, scale: str, format_: str, with_ids: bool, no_scores: Scores) -> None:

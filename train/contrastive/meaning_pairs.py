@@ -39,7 +39,10 @@ class MeaningPair:
 
 
 class MeaningSource(Protocol):
-    """Interface of a source that gives labelled text pairs at random."""
+    """Interface of a source of text pairs, each with a label: whether its two texts have the same meaning.
+
+    Each call of `draw` gives one pair at random.
+    """
 
     def __len__(self) -> int: ...
 

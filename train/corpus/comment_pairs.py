@@ -42,16 +42,18 @@ class PairFinder:
         self._next = 0
 
     def complete_pairs(self, row: int, text: str) -> Iterator[tuple[str, str, str]]:
-        """Add the summary of the next comment, and yield the pairs that are complete now.
+        """Add the summary of the next comment, and yield the pairs of summaries that it completes.
 
-        A pair is complete when the summaries of both comments were added.
+        The constructor has already found out which comments form a pair. A pair is complete when the
+        summaries of both its comments were added.
 
         Args:
             row: The number of the comment: 0 in the first call, 1 in the second, and so on.
             text: The summary of the comment.
 
         Yields:
-            The two summaries of a pair, and the kind of pair: "version" or "override".
+            The two summaries of a pair, and the kind of pair: "version" if the comments are on two versions
+            of a function, or "override" if they are on a method and the method that it overrides.
         """
         if self._uses[row]:
             self._held[row] = text

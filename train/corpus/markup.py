@@ -79,9 +79,14 @@ def _blocks(text: str, code_indent: int) -> list[str]:
 def _new_sentence(before: str, line: str) -> bool:
     """Return whether a line begins a new sentence, although the previous line has no final punctuation.
 
-    The line must begin with a capitalized word that would have fitted on the previous line (up to `NARROW`
-    characters): then the author broke the line on purpose. The previous line must not end with a word such as
-    `the`, which needs a continuation.
+    The line begins a new sentence if all of these conditions hold:
+
+    - The line begins with a capitalized word.
+    - This word would have fitted on the previous line: with the word, the line would still be shorter than
+      `NARROW` (60) characters. Authors do not break such a short line for lack of space. So the author broke
+      the line on purpose.
+    - The previous line ends with a letter or a digit, but not with a word such as `the`, which needs a
+      continuation.
 
     Args:
         before: The previous line.

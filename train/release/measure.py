@@ -5,7 +5,9 @@
 
 The figures show the model's agreement with human ratings, how often it scores a rewording higher than a text
 with another meaning, its retrieval of comments, and its scores of random pairs.
-The file after `--config` names the data sets; the default is configs/measure.yaml.
+The file after `--config` names the data sets; the default is configs/measure.yaml. Arguments of the form
+`key=value` replace settings of this file. In the second example, `comments` names another file of comments:
+the retrieval and the random pairs then use the held-out comments in this file.
 """
 
 from __future__ import annotations

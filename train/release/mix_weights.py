@@ -44,13 +44,17 @@ def main() -> int:
 def write_mixed(run: Path, folder: Path, start: Path, share: float) -> None:
     """Mix the encoders of two models, and write a model folder with the mixed encoder.
 
-    The encoder weights are share * (weights of `start`) + (1 - share) * (weights of the run's model). The
-    tokenizer and the meaning head come from the run's model. The new weights are rounded to 8 bits.
+    One model is the result of the training run in the folder `run`. The other is the model in the folder
+    `start`, usually the model before this training run. The mixed encoder weights are
+    share * (weights of `start`) + (1 - share) * (weights of the run's model).
+
+    The tokenizer comes from the run's model. So does the meaning head (a network that predicts whether two
+    texts have the same meaning), if that model has one. The written weights are rounded to 8 bits.
 
     Args:
-        run: The folder of a training run; its model is mixed with `start`.
+        run: The folder of the training run. Its model is in the subfolder `model`.
         folder: The model folder to write.
-        start: The folder of the other model, usually the model before this training run.
+        start: The model folder of the other model.
         share: The weight of `start` in the mixture, from 0 to 1.
 
     Raises:

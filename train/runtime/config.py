@@ -14,7 +14,8 @@ ADDED_LATER = {"added": True}
 class TrainingConfig:
     """Settings that all training stages share, such as the seed and the learning rate.
 
-    An update is one optimizer step.
+    Several settings count updates, such as `updates`, the length of the training. An update is one optimizer
+    step.
     """
 
     out: str  # the folder of the run

@@ -21,16 +21,19 @@ LossPart = Callable[[], tuple[Tensor, int]]
 class GradientExchange:
     """Backpropagation that sums a model's gradients over all processes.
 
-    An update (optimizer step) may have several backward passes. The earlier passes add up the gradients
-    within this process. During the last pass, the gradients are summed over all processes.
+    An update (optimizer step) may have several backward passes. There are three cases:
 
-    The sum is computed by torch's DDP (distributed data parallel), which the library accelerate sets up.
-    Unlike in plain DDP, the loss may be computed without the model's `forward` method, and may depend on only
-    some of the parameters. DDP is not used for a single process. It is not used for a sharded model either,
-    because such a model sums its gradients over all processes in each backward pass.
+    - The run has a single process. Every backward pass is an ordinary one, without DDP.
+    - The model is sharded: each process stores only a part of its weights. Such a model sums its gradients
+      over all processes by itself, in every backward pass. DDP is not used.
+    - Otherwise, the model is wrapped in torch's DDP (distributed data parallel), which the library accelerate
+      sets up. The earlier backward passes add up the gradients within this process. During the last pass,
+      DDP sums the gradients over all processes. Unlike in plain DDP, the loss may be computed without the
+      model's `forward` method, and may depend on only some of the parameters.
 
     Args:
-        model: The model. Its parameters become equal in all processes.
+        model: The model. If DDP is used, the constructor copies the parameters of the first process to all
+            other processes.
         world: The processes of the run.
     """
 

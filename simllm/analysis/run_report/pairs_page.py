@@ -84,11 +84,15 @@ def render_report(run: ScoredRun, command: str, comparison: Comparison | None = 
 
 
 def _scatters(run: ScoredRun) -> list[tuple[str, float, str]]:
-    """Draw scatter plots of the main metric's scores against those of each other metric.
+    """Draw a scatter plot for each metric except the main one, which is the first metric of the run.
+
+    Each point is a text pair, with its score by the main metric on the y-axis and its score by the other
+    metric on the x-axis.
 
     Returns:
-        For each other metric: its name, Spearman's correlation with the main metric, and the figure as SVG.
-        The list is empty for several systems.
+        For each metric except the main one: its name, Spearman's correlation with the main metric, and the
+        figure as SVG. If the run has several systems, the list is empty, because the columns of `run.scores`
+        are then systems, not metrics.
     """
     if run.has_systems:
         return []

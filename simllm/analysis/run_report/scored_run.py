@@ -38,9 +38,9 @@ class ScoredRun:
         ids: n identifiers of the pairs, from the user's file; None if the user named no field with ids.
         groups: A dict from the name of each field, such as "language", to its n values. The report groups
             pairs by these values.
-        changed_by: A dict from a column's name to a dict from the index of a pair to the words that make
-            its candidate differ in meaning from its reference. It has only the few pairs that were searched
-            for such words.
+        changed_by: `changed_by[column][i]` holds the words that make the candidate of pair i differ in
+            meaning from its reference. `column` is the name of a column of scores. Only the few pairs that
+            were searched for such words have an entry.
         long_texts: Indices of the pairs with a text that is longer than the model's longest input, if known.
     """
 

@@ -126,9 +126,10 @@ def ask_bias(name: str, rows: DataFrame, labels: Sequence[str]) -> Finding:
 
 
 def _ask_bias_of_runs(name: str, parsed: DataFrame, labels: Sequence[str]) -> Finding:
-    """Test whether a classifier predicts one of two labels too often, for items with several runs or folds.
+    """Test whether a classifier predicts one of two labels more often than this label is the true class.
 
-    The runs and folds of each item are averaged first.
+    This test is for data in which an item can have several rows: one for each run or fold of the classifier.
+    The rows of each item are averaged first, so that every item counts once.
 
     Args:
         name: The name of the classifier.

@@ -316,7 +316,10 @@ def _is_leaf(node: Node) -> bool:
 
 
 def _name(leaf: Node) -> str:
-    """Return the name or literal at a leaf of the syntax tree; "" for a keyword or a sign."""
+    """Return the name or literal at a leaf of the syntax tree.
+
+    The result is "" if the leaf is a keyword, an operator or a punctuation mark.
+    """
     text = (leaf.text or b"").decode(errors="replace")
     return "" if text == leaf.type else text
 

@@ -138,10 +138,11 @@ def _needs_no_cast(operator: str, left: str, right: str) -> bool:
     """Return whether `x = x + e` certainly compiles without a cast if `x += e` compiles.
 
     For example, the result is False if `x` is a byte: Java adds a cast in `x += 1`, but not in `x = x + 1`.
-    Other operators are treated in the same way.
+    The operator is not always `+=`. For example, if it is `*=`, the function returns whether `x = x * e`
+    compiles without a cast.
 
     Args:
-        operator: The compound operator, such as "+=".
+        operator: The compound operator, such as "+=" or "*=".
         left: The type of `x`.
         right: The type of `e`; empty if it is unknown.
     """
