@@ -190,7 +190,7 @@ def _choose_source(options: argparse.Namespace) -> PairSource:
     if len(options.texts) != 2:
         raise InputError(f"expected two texts, a candidate and a reference; got {len(options.texts)}")
     if all(map(os.path.isfile, options.texts)):
-        message = "both texts are names of files; their names are scored; -c and -r score their lines"
+        message = "both texts are names of files, and the names themselves are scored; -c and -r read files"
         warnings.warn(message, stacklevel=2)
     return PairSource(lambda: iter([PairWithId(*map(encodable, options.texts))]), ())
 

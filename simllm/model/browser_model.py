@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from simllm.io import files
+from simllm.model.encoder import of_last_layer
 from simllm.model.inference import matmul_attention
 from simllm.model.onnx_export import to_onnx
 from simllm.model.saved_model import TOKENIZER, SavedModel
@@ -53,7 +54,7 @@ class TokenStates(nn.Module):
         """
         layers = self.head.config.encoder_layers if self.head else 1
         states = self.encoder(input_ids, None, matmul_attention, layers)
-        last = states[..., -self.encoder.config.hidden_size :]
+        last = of_last_layer(states, self.encoder.config.hidden_size)
         return (last, self.head.project(states)) if self.head else (last,)
 
 

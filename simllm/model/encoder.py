@@ -186,6 +186,17 @@ class Layer(nn.Module):
         return self.norm(x + self.dropout(self.down(self.activation(self.up(x)))))
 
 
+def of_last_layer(states: Tensor, hidden_size: int) -> Tensor:
+    """Return the hidden states of the last layer, (…, D), from those of N layers side by side, (…, N D).
+
+    Args:
+        states: The hidden states that `Encoder.forward` returns for its last N layers, or another tensor with
+            this last dimension, such as the weights of a layer that reads these states.
+        hidden_size: The hidden size D.
+    """
+    return states[..., -hidden_size:]
+
+
 class Encoder(nn.Module):
     """The MPNet encoder: an embedding layer, then transformer layers that share one relative position bias.
 
@@ -237,11 +248,12 @@ class Encoder(nn.Module):
             mask: (B, L) bool, true for tokens that are not padding; None if nothing is padding.
             attention: The function that computes the attention, by default
                 `simllm.model.encoder.attention`; other functions must take the same arguments.
-            last_layers: Number N of layers whose hidden states are returned, counted from the last layer.
+            last_layers: Number N of layers whose hidden states are returned, counted from the last layer;
+                from 1 to the number of layers.
 
         Returns:
             (B, L, N D) hidden states; D is the hidden size. The states of the N layers are side by side, and
-            those of the last layer come last.
+            those of the last layer come last (see `of_last_layer`).
         """
         positions = torch.arange(tokens.shape[1], device=tokens.device)[None]
         bias = self.relative_bias(positions, positions)

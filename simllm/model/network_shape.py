@@ -108,7 +108,7 @@ class HeadConfig:
         layers: Number of transformer layers in the head.
         heads: Number of attention heads in each layer; `width` is a multiple of this number.
         encoder_layers: Number of encoder layers whose hidden states the head reads, counted from the last
-            layer. Lower layers tell more about the order of the words.
+            layer. Several layers tell more about the order of the words than the last layer alone.
     """
 
     width: int = 192

@@ -186,7 +186,11 @@ def _load_head(folder: Path, info: ModelInfo, config: ModelConfig) -> tuple[Mean
     if info.meaning is None:
         return None, ""
     file = folder / HEAD
-    head = MeaningHead(info.meaning.head, config)
+    try:
+        with torch.random.fork_rng(devices=[]):  # as for the encoder
+            head = MeaningHead(info.meaning.head, config)
+    except InputError as error:
+        raise InputError(f"{folder / INFO}: {error}") from None
     try:
         stored = {name: tensor.float() for name, tensor in load_file(file).items()}
         head.load_state_dict(stored)
@@ -196,7 +200,9 @@ def _load_head(folder: Path, info: ModelInfo, config: ModelConfig) -> tuple[Mean
     for name, tensor in stored.items():
         if not tensor.isfinite().all():
             raise InputError(f"{file}: {name} holds values that are not finite")
-    digest = hashlib.sha256(file.read_bytes() + json.dumps(asdict(info.meaning)).encode())
+    described = asdict(info.meaning)
+    del described["head"]["encoder_layers"]  # the weights tell it, and older folders do not have it
+    digest = hashlib.sha256(file.read_bytes() + json.dumps(described).encode())
     return head.eval(), digest.hexdigest()[:12]
 
 

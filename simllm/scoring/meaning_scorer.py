@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
+from simllm.model.encoder import of_last_layer
 from simllm.model.inference import Engine
 from simllm.model.meaning_head import MeaningHead
 from simllm.model.saved_model import MeaningInfo
@@ -81,7 +82,7 @@ class MeaningScorer:
         Returns:
             For each text: its (D,) embedding; and its (number of tokens, W) mapped states, without padding.
         """
-        last = hidden[..., -self.engine.encoder.config.hidden_size :]
+        last = of_last_layer(hidden, self.engine.encoder.config.hidden_size)
         embeddings = self.pool(last, mask).float().cpu().numpy()
         projected, lengths = self.head.project(hidden), mask.sum(1).tolist()
         return [

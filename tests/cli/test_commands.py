@@ -37,7 +37,9 @@ def test_score_of_two_texts(model_folder):
 def test_names_of_files_as_texts_give_a_warning(files, model_folder):
     done = run("score", files / "c.txt", files / "r.txt", "--model", model_folder)
     assert done.returncode == 0
-    assert done.stderr.startswith("simllm: warning: both texts are names of files; their names are scored;")
+    assert done.stderr.startswith(
+        "simllm: warning: both texts are names of files, and the names themselves are scored;"
+    )
     assert "warning" not in run("score", files / "c.txt", "some text", "--model", model_folder).stderr
 
 

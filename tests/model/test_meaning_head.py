@@ -79,12 +79,15 @@ def test_a_packed_copy_gives_the_same_logits(head, mode):
     assert all(torch.equal(tensor, before[name]) for name, tensor in head.state_dict().items())
 
 
-@pytest.mark.parametrize(
-    "shape", [{"width": 10}, {"width": 0}, {"layers": 0}, {"heads": -1}, {"encoder_layers": 0}]
-)
-def test_an_impossible_shape_is_refused(shape):
-    with pytest.raises(InputError, match="meaning head: width"):
+@pytest.mark.parametrize("shape", [{"width": 0}, {"layers": 0}, {"heads": -1}, {"encoder_layers": 0}])
+def test_a_shape_that_is_not_positive_is_refused(shape):
+    with pytest.raises(InputError, match="width, layers, heads and encoder_layers must be positive"):
         HeadConfig(**shape)
+
+
+def test_a_width_that_the_heads_do_not_divide_is_refused():
+    with pytest.raises(InputError, match="width must be a multiple of heads"):
+        HeadConfig(width=10)
 
 
 def test_a_head_cannot_read_more_layers_than_the_encoder_has(small_config):
@@ -110,6 +113,24 @@ def test_a_folder_saved_without_its_head_loads(head_folder, tmp_path):
     saved_model.save(tmp_path / "model", loaded.encoder, loaded.tokenizer, loaded.info, "")
     again = saved_model.load(tmp_path / "model")
     assert (again.head, again.info.meaning) == (None, None)
+
+
+def test_a_folder_from_before_encoder_layers_keeps_its_hash(model_folder, tmp_path):
+    loaded = saved_model.load(model_folder)
+    head = MeaningHead(HeadConfig(WIDTH, 1, 2), loaded.encoder.config)
+    info = saved_model.ModelInfo(meaning=saved_model.MeaningInfo(head.config))
+    saved_model.save(tmp_path / "model", loaded.encoder, loaded.tokenizer, info, "", head=head)
+    file = tmp_path / "model" / "simllm.json"
+    now, values = saved_model.load(tmp_path / "model"), json.loads(file.read_text())
+    del values["meaning"]["head"]["encoder_layers"]
+    file.write_text(json.dumps(values))
+    assert saved_model.load(tmp_path / "model").head_hash == now.head_hash
+
+
+def test_loading_a_head_keeps_the_random_state(head_folder):
+    before = torch.get_rng_state()
+    saved_model.load(head_folder)
+    assert torch.equal(torch.get_rng_state(), before)
 
 
 def test_the_head_is_in_the_signature(head_folder, model_folder, tmp_path):
@@ -190,6 +211,7 @@ def test_damaged_head_gives_a_one_line_error(head_folder, tmp_path, damage, mess
         ({"head": {"width": 10}}, "width must be a multiple of heads"),
         ({"head": {}, "slope": "steep"}, "slope must be of type float"),
         ({"head": {}, "slop": 1.0}, "unknown key meaning.slop"),
+        ({"head": {"encoder_layers": 9}}, "simllm.json: meaning head: encoder_layers 9 is more than the enc"),
         ({}, "missing key meaning.head"),
     ],
 )

@@ -222,11 +222,13 @@ def train(config: ContrastiveConfig, world: World, stop: StopRequest) -> Path:
     out, revision = Path(config.out), git_revision()
     log = world.first_then_others(lambda: open_log(config, world))
     task = world.first_then_others(lambda: ContrastiveTask(config, world))
+    start = task.metric.model
     if world.is_first:
         for source in task.batches.positives:
             print_progress(f"  {len(source):,} pairs from {source.config.source}")
+        if task.meaning and start.head and start.head.config != task.meaning.head.config:
+            print_progress("  the start model's meaning head has another shape; the new one starts at random")
         print_progress("training")
-    start = task.metric.model
 
     def save_best(progress: Progress) -> None:
         facts = {

@@ -25,7 +25,7 @@ def extract(
 
     Args:
         code: The content of the file; any bytes are accepted.
-        language: The programming language, one of the values of `LANGUAGE_OF_SUFFIX`.
+        language: The programming language, such as "python" (a value of `LANGUAGE_OF_SUFFIX`).
         dropped: Counter of rejected comments by the name of the filter; it is updated. A file that is too
             large or generated yields no comments; it is counted as "file too large" or "generated file".
         on_dropped: Function that is called whenever `dropped` is updated. Its arguments are the name that is

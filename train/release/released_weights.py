@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from simllm.model import pooling, saved_model
+from simllm.model.encoder import of_last_layer
 from simllm.model.inference import Engine
 from simllm.model.saved_model import SavedModel
 from simllm.model.weight_blocks import round_to_blocks
@@ -66,5 +67,5 @@ def centre_embeddings(model: SavedModel, texts: Sequence[str]) -> None:
     shift = torch.from_numpy(embeddings.mean(axis=0))
     last.norm.bias.data -= shift
     if model.head:
-        of_last = model.head.project.weight.data[:, -len(shift) :]  # the head may read lower layers, too
-        model.head.project.bias.data += of_last @ shift
+        weight = of_last_layer(model.head.project.weight.data, len(shift))
+        model.head.project.bias.data += weight @ shift

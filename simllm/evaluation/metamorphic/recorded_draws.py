@@ -88,12 +88,12 @@ class Recorded:
     def facts_about(self, arm: str, item: str) -> ItemFacts:
         """Return the facts about an item and its variant that was made by an arm (a way to rewrite code).
 
-        If they are not recorded, the facts about the original code are known from the arm of all rules. The
-        facts about the variant are then unknown, because another arm made another variant.
+        The facts about the original code may be recorded under this arm, or under the arm of all rules. The
+        facts about the variant count only under this arm, because each arm makes its own variant.
         """
-        if found := self.facts.get((arm, item)):
-            return found
-        return replace(self.facts.get(("", item), ItemFacts()), rules=None, unchanged=False)
+        own, common = (self.facts.get((name, item), ItemFacts()) for name in (arm, ""))
+        nll = common.nll if own.nll is None else own.nll
+        return replace(own, nll=nll, group=own.group or common.group)
 
 
 def read_recorded(file: Path | str) -> Recorded:

@@ -31,7 +31,7 @@ def with_head(update_folder):
     labelled = f"source: {update_folder}/rated.jsonl, share: 1, fields: [reference, candidate, rating]"
     labels = "same: ['4'], different: ['0', '1']"
     sources = f"[{{source: {update_folder}/train.txt, share: 3}}, {{{labelled}, {labels}}}]"
-    head = "{width: 16, layers: 1, heads: 2}"
+    head = "{width: 16, layers: 1, heads: 2, encoder_layers: 2}"
     return [f"meaning={{head: {head}, sources: {sources}, pairs: 12, weight: 0.5}}"]
 
 
@@ -253,6 +253,14 @@ def test_training_starts_from_the_head_of_the_start_model(update_folder, with_he
     task = ContrastiveTask(settings(update_folder, *with_head, f"model={model}"), World())
     for name, value in saved_model.load(model).head.state_dict().items():
         torch.testing.assert_close(task.meaning.head.state_dict()[name], value)
+
+
+def test_a_start_head_of_another_shape_is_told(update_folder, with_head, head_folder, tmp_path, capsys):
+    other = [override.replace("width: 16", "width: 8") for override in with_head]
+    config = settings(update_folder, *other, f"out={tmp_path}", f"model={head_folder}", "head_only=true",
+                      "updates=1", "warmup_updates=0", "evaluate_every=1")  # fmt: skip
+    train(config, World(), StopRequest())
+    assert "meaning head has another shape; the new one starts at random" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("override", [["head_only=true"], ["head_only=true", "meaning=null"]])

@@ -27,7 +27,7 @@ _LITERALS = {
     "null_literal": "null",
 }
 _NOT_ZERO = re.compile(  # an integer literal: decimal or octal, hexadecimal, or binary
-    rb"[-+]?(?:[0-9_]*[1-9][0-9_]*|0[xX][0-9a-fA-F_]*[1-9a-fA-F][0-9a-fA-F_]*|0[bB][01_]*1[01_]*)[lL]?"
+    rb"[-+]?(?:[0_]*+[1-9][0-9_]*+|0[xX][0_]*+[1-9a-fA-F][0-9a-fA-F_]*+|0[bB][0_]*+1[01_]*+)[lL]?"
 )
 _COMPARISONS = frozenset(("<", "<=", ">", ">=", "==", "!=", "&&", "||"))
 _STRING_METHODS = {
