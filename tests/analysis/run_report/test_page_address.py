@@ -1,0 +1,66 @@
+"""The address of a report in Chromium: links to pairs and to the choices of the reader."""
+
+import numpy as np
+from playwright.sync_api import expect
+
+from tests.browser import needs_browser
+
+
+@needs_browser
+def test_a_reload_and_a_link_keep_the_filters_and_the_search(page, shown):
+    page.select_option("#filter", label="meaning may have changed")
+    page.select_option("#order", label="rouge-l, highest first")
+    page.select_option("#group", label="language: go")
+    page.fill("#query", "name & user")
+    page.fill("#query", "name")
+    page.locator(".pairs tbody tr a").first.click()
+    status = page.inner_text("#status")
+    page.reload()
+    expect(page.locator("#status")).to_have_text(status)
+    assert page.locator("select option:checked").all_inner_texts() == [
+        "meaning may have changed", "rouge-l, highest first", "language: go",
+    ]  # fmt: skip
+    assert page.input_value("#query") == "name"
+    expect(page.locator(".pairs tbody tr").first).to_have_class("chosen")
+    page.evaluate("location.hash = 'search=item+123&group=no+group&show=nothing'")
+    expect(page.locator("#status")).to_have_text("1 of 400 pairs")
+    page.fill("#query", "")
+    assert page.url == shown.requests[0]
+
+
+@needs_browser
+def test_a_pair_is_chosen_without_a_jump(page):
+    row = page.locator(".pairs tbody tr").nth(10)
+    row.scroll_into_view_if_needed()
+    place = page.evaluate("scrollY")
+    row.locator("a").click()
+    assert page.evaluate("location.hash") == "#" + row.get_attribute("id")
+    assert page.evaluate("scrollY") == place
+    expect(page.locator(".pairs tr.chosen")).to_have_count(1)
+    expect(row).to_have_class("chosen")
+
+
+@needs_browser
+def test_a_link_opens_the_page_at_its_pair(page, run):
+    last = int(np.argmax(run.main)) + 1  # on the last page of the table
+    page.goto(page.url + f"#pair-{last}")
+    page.reload()
+    row = page.locator(f"#pair-{last}")
+    expect(row).to_be_in_viewport()
+    expect(row).to_have_class("chosen")
+    page.goto(page.url.partition("#")[0] + "#pair-5000")
+    expect(page.locator("#status")).to_have_text("Pair 5000 is not in this table.")
+
+
+@needs_browser
+def test_a_link_shows_the_top_of_its_pair_below_the_headings(page, run):
+    first, *_, last = np.argsort(run.main) + 1
+    page.set_viewport_size({"width": 1280, "height": 900})
+    page.goto(f"{page.url}#pair-{first}")
+    page.reload()
+    for number in (first, last, first):
+        page.evaluate(f"location.hash = 'pair-{number}'")  # on an open page
+        row = page.locator(f"#pair-{number}")
+        expect(row).to_be_in_viewport(ratio=1)
+        heading = page.locator(".pairs thead th").first.bounding_box()
+        assert row.bounding_box()["y"] >= heading["y"] + heading["height"] - 1
