@@ -151,6 +151,17 @@ def test_without_matches_a_button_clears_the_filters(page):
 
 
 @needs_browser
+def test_the_clear_button_leaves_an_order_without_pairs(open_report):
+    run = ScoredRun(["a", "b"], {"": ["a", "b"]}, {"score": np.ones(2)}, same={"score": np.ones(2)})
+    report = open_report(run)
+    report.page.select_option("#order", label="common words, but a low score")
+    expect(report.page.locator("#status")).to_contain_text("0 of 2 pairs")
+    report.page.get_by_role("button", name="Clear filters and search").click()
+    expect(report.page.locator("#status")).to_have_text("2 of 2 pairs")
+    expect(report.page.locator("#order option:checked")).to_have_text("worst first (lowest scores)")
+
+
+@needs_browser
 def test_a_single_pair_is_counted_in_the_singular(open_report):
     report = open_report(ScoredRun(["a"], {"": ["b"]}, {"score": np.ones(1)}))
     expect(report.page.locator("#status")).to_have_text("1 of 1 pair")

@@ -60,6 +60,7 @@ for (const filter of filters.filter((filter) => filter.button)) {
 }
 find("clear").onclick = () => {
   refresh({ ...everything, order: state.order });
+  if (!shown.length) refresh(everything); // the order itself leaves out all pairs
   find("query").focus();
 };
 
