@@ -29,6 +29,28 @@ def test_a_reload_and_a_link_keep_the_filters_and_the_search(page, shown):
 
 
 @needs_browser
+def test_the_link_to_the_notes_keeps_the_choices_in_the_address(page):
+    page.select_option("#group", label="language: go")
+    page.locator(".pairs tbody tr a").first.click()
+    address = page.url
+    for _ in range(2):
+        page.evaluate("scrollTo(0, 0)")
+        page.get_by_role("link", name="below the table").click()
+        expect(page.locator("#notes")).to_be_in_viewport()
+        expect(page).to_have_url(address)
+
+
+@needs_browser
+def test_an_open_page_shows_what_its_address_names(page):
+    page.fill("#query", "of item")
+    page.evaluate("location.hash = 'pair-30'")
+    expect(page.locator("#pair-30")).to_have_class("chosen")
+    expect(page.locator("#status")).to_have_text("400 of 400 pairs")
+    page.go_back()
+    expect(page.locator("#query")).to_have_value("of item")
+
+
+@needs_browser
 def test_a_pair_is_chosen_without_a_jump(page):
     row = page.locator(".pairs tbody tr").nth(10)
     row.scroll_into_view_if_needed()

@@ -19,7 +19,15 @@ function readAddress() {
     order: named(orders, "order") ?? worst,
     group: groups.find((value) => value === fields.get("group")) ?? "",
     query: fields.get("search") ?? "",
+    page: 0,
   });
+}
+
+function openAddress() {
+  readAddress();
+  select();
+  draw();
+  goToLink();
 }
 
 // Mark a pair as chosen and put it into the address, without a jump: only an opened address scrolls.

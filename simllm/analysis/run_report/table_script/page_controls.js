@@ -79,13 +79,9 @@ for (const form of ["json", "tsv"]) {
 }
 
 // Events of the window: another address, another size, a print.
-window.addEventListener("hashchange", () => {
-  if (location.hash.includes("=")) {
-    readAddress();
-    select();
-    draw();
-  }
-  goToLink();
+window.addEventListener("hashchange", (event) => {
+  if (location.hash === "#notes") history.replaceState(null, "", event.oldURL); // keep the choices in the address
+  else openAddress();
 });
 window.addEventListener("resize", fit);
 for (const [event, value] of [["beforeprint", true], ["afterprint", false]]) {
@@ -95,7 +91,4 @@ for (const [event, value] of [["beforeprint", true], ["afterprint", false]]) {
   });
 }
 
-readAddress();
-select();
-draw();
-goToLink();
+openAddress();
