@@ -43,6 +43,21 @@ def test_shown_pairs_are_copied_as_json_and_tsv(page, run):
 
 
 @needs_browser
+def test_a_file_can_be_read_for_a_while_after_the_click(page):
+    save = """() => {
+      const revoked = [], later = [];
+      URL.revokeObjectURL = (href) => revoked.push(href);
+      window.setTimeout = (task) => later.push(task);
+      document.getElementById("save-tsv").click();
+      const early = revoked.length;
+      later.forEach((task) => task());
+      return [early, revoked.length];
+    }"""
+    with page.expect_download():
+        assert page.evaluate(save) == [0, 1]
+
+
+@needs_browser
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_print_is_dark_on_white_with_marked_words(page, scheme):
     page.emulate_media(media="print", color_scheme=scheme)

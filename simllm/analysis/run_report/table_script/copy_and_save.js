@@ -35,6 +35,6 @@ async function copy(form) {
 function save(form) {
   const href = URL.createObjectURL(new Blob([shownAs(form), "\n"]));
   element("a", { href, download: `pairs.${form}` }).click();
-  URL.revokeObjectURL(href);
+  setTimeout(() => URL.revokeObjectURL(href), 60_000); // some browsers read the file after the click
   say(`Saved ${count(shown.length)} as pairs.${form}.`, "done");
 }
