@@ -2,9 +2,11 @@
 
 import json
 
+import numpy as np
 import pytest
 from playwright.sync_api import expect
 
+from simllm.analysis.run_report import ScoredRun
 from tests.browser import needs_browser
 
 
@@ -40,6 +42,24 @@ def test_shown_pairs_are_copied_as_json_and_tsv(page, run):
         assert saved == page.evaluate("navigator.clipboard.readText()") + "\n"
     page.select_option("#group", label="language: go")
     expect(page.locator("#done")).to_have_text("")
+
+
+@needs_browser
+@pytest.mark.parametrize("several", [True, False])
+def test_copies_keep_scores_under_any_name(open_report, several):
+    names = ["note", "reference", "id", "pair", "words", "same", "candidate", "group language"]
+    names += ["1", "__proto__"]  # special names of fields in JavaScript
+    scores = {name: np.array([i / 16]) for i, name in enumerate(names)}
+    texts = {name: [f"text {name}"] for name in names} if several else {"": ["b"]}
+    groups = {"language": ["go"]}
+    same = dict.fromkeys(names if several else ["note"], np.ones(1))
+    report = open_report(ScoredRun(["a"], texts, scores, same=same, ids=["key"], groups=groups))
+    report.page.click("#copy-json")
+    expect(report.page.locator("#done")).to_have_text("Copied 1 pair.")
+    (record,) = json.loads(report.page.evaluate("navigator.clipboard.readText()"))
+    assert (record["pair"], record["id"], record["reference"]) == (1, "key", "a")
+    assert record["same note" if several else "same"] == 1
+    assert [record[f"score {name}"] for name in names] == [i / 16 for i in range(len(names))]
 
 
 @needs_browser

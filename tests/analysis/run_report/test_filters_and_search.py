@@ -1,5 +1,6 @@
 """The orders, filters, groups, search and pages of a report's table in Chromium."""
 
+import dataclasses
 import re
 
 import numpy as np
@@ -37,7 +38,7 @@ def test_a_column_sorts_up_and_down(page, run):
     head.press("Enter")
     assert column(page, "rouge-l") == pytest.approx(-np.sort(-run.scores["rouge-l"])[:25], abs=6e-4)
     expect(page.locator("th[aria-sort=descending]")).to_have_text("rouge-l")
-    expect(page.locator("#order option:checked")).to_have_text("rouge-l, highest first")
+    expect(page.locator("#order option:checked")).to_have_text("score rouge-l, highest first")
     page.select_option("#order", label="worst first (lowest scores)")
     expect(page.locator("th[aria-sort=ascending]")).to_have_text("score")
     expect(page.locator("th[aria-sort]")).to_have_count(1)
@@ -159,6 +160,17 @@ def test_the_clear_button_leaves_an_order_without_pairs(open_report):
     report.page.get_by_role("button", name="Clear filters and search").click()
     expect(report.page.locator("#status")).to_have_text("2 of 2 pairs")
     expect(report.page.locator("#order option:checked")).to_have_text("worst first (lowest scores)")
+
+
+@needs_browser
+def test_orders_have_distinct_names(open_report):
+    names = ["pair", "words", "same", "score"]
+    scores = {name: np.array([0.1, 0.2]) for name in names}
+    texts = {name: ["a", "b"] for name in names}
+    run = ScoredRun(["a", "b"], texts, scores)
+    for one in (run, dataclasses.replace(run, candidates={"": ["a", "b"]}, same={"pair": np.ones(2)})):
+        orders = open_report(one).page.locator("#order option").all_inner_texts()
+        assert len({*orders}) == len(orders) > 10
 
 
 @needs_browser

@@ -9,7 +9,7 @@ from tests.browser import needs_browser
 @needs_browser
 def test_a_reload_and_a_link_keep_the_filters_and_the_search(page, shown):
     page.select_option("#filter", label="meaning may have changed")
-    page.select_option("#order", label="rouge-l, highest first")
+    page.select_option("#order", label="score rouge-l, highest first")
     page.select_option("#group", label="language: go")
     page.fill("#query", "name & user")
     page.fill("#query", "name")
@@ -18,7 +18,7 @@ def test_a_reload_and_a_link_keep_the_filters_and_the_search(page, shown):
     page.reload()
     expect(page.locator("#status")).to_have_text(status)
     assert page.locator("select option:checked").all_inner_texts() == [
-        "meaning may have changed", "rouge-l, highest first", "language: go",
+        "meaning may have changed", "score rouge-l, highest first", "language: go",
     ]  # fmt: skip
     assert page.input_value("#query") == "name"
     expect(page.locator(".pairs tbody tr").first).to_have_class("chosen")

@@ -15,7 +15,7 @@ function tableRow(pair) {
   const link = element("a", { href: `#pair-${pair.number}`, textContent: label });
   link.onclick = (event) => choose(event, pair.number);
   cell("pair", "", link);
-  for (const column of columns.slice(1)) cell(column.name, "", rounded(column.value(pair)));
+  for (const column of columns.slice(1)) cell(column.heading, "", rounded(column.value(pair)));
   const reference = wordsOf(pair.reference);
   const candidates = pair.candidates.flatMap((text, i) => [
     ...(several ? [element("span", { className: "soft", textContent: systemLine(pair, i) })] : []),
