@@ -28,7 +28,7 @@ def script_data(run: ScoredRun, fields: Mapping[str, Sequence[str]]) -> str:
         "same": list(run.same),
         "systems": list(run.candidates) if run.has_systems else [],
         "lowerIsBetter": run.lower_is_better,
-        "goodFrom": round(run.good_from, 4),
+        "worstGoodScore": round(run.worst_good_score, 4),
         "longest": LONGEST_SHOWN,
         "fields": list(fields),
         "pairs": [_pair(run, fields, int(i)) for i in chosen],

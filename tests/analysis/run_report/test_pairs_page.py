@@ -219,7 +219,7 @@ def test_the_page_states_the_rules_of_its_notes(default_metric):
 def test_without_a_learned_metric_a_high_score_is_above_the_median():
     scores = {"rps": np.array([9.0, 1.0, 4.0])}
     page = render_report(ScoredRun(["a"] * 3, {"": ["b"] * 3}, scores), "")
-    assert data_of(page)["goodFrom"] == 4
+    assert data_of(page)["worstGoodScore"] == 4
     assert "There, a score is low up to 4.000, the median." in page
 
 
