@@ -111,11 +111,14 @@ def test_surprising_pairs_share_words_but_score_low():
     assert np.argmin(run.surprise) == 1
 
 
-def test_large_ids_keep_all_digits():
-    ids = [2**53, 7, True, "k"]
-    run = run_of(4, ids=ids)
+def test_large_ids_keep_all_digits_and_long_ids_are_cut():
+    ids = [2**53, 7, True, "k", [{"a": -(2**60)}, 1], "f" * 9_000]
+    run = run_of(6, ids=ids)
     shown = [pair["id"] for pair in data_of(render_report(run, ""))["pairs"]]
-    assert shown == ["9007199254740992", 7, True, "k"]  # JavaScript would round the first number
+    # JavaScript would round the first number, and that in the list.
+    assert shown[:5] == ["9007199254740992", 7, True, "k", [{"a": "-1152921504606846976"}, 1]]
+    assert shown[5].endswith("f … (9,000 characters)")
+    assert len(shown[5]) < 2_100
 
 
 def test_the_legend_has_all_systems(recwarn):
