@@ -75,6 +75,22 @@ def test_a_small_screen_does_not_scroll_sideways(page):
 
 
 @needs_browser
+@pytest.mark.parametrize("width", [1100, 390])
+def test_long_ids_and_names_of_groups_leave_space_for_the_texts(open_report, width):
+    texts, names = ["returns the name of the user"] * 2, ["0123456789abcdef" * 16, "0123456789abcdef" * 4]
+    run = ScoredRun(texts, {"": texts}, {"score": np.ones(2)}, ids=names, groups={"commit": names})
+    page = open_report(run).page
+    for media in ("screen", "print"):
+        page.emulate_media(media=media)
+        page.set_viewport_size({"width": width if media == "screen" else 703, "height": 900})
+        wide = (
+            "[...document.querySelectorAll('main, .wide')].filter((box) => box.scrollWidth > box.clientWidth)"
+        )
+        assert page.evaluate(f"{wide}.length") == 0
+    assert page.locator(".pairs td:first-child").first.bounding_box()["width"] < 200
+
+
+@needs_browser
 def test_a_phone_can_sort_by_a_column(page, run):
     page.set_viewport_size({"width": 390, "height": 900})
     page.get_by_role("button", name="rouge-l").click()
