@@ -40,8 +40,11 @@ def test_shown_pairs_are_copied_as_json_and_tsv(page, run):
         assert download.value.suggested_filename == f"pairs.{form}"
         saved = download.value.path().read_text(encoding="utf-8")
         assert saved == page.evaluate("navigator.clipboard.readText()") + "\n"
-    page.select_option("#group", label="language: go")
+    page.fill("#query", "no text has this")
     expect(page.locator("#done")).to_have_text("")
+    page.click("#copy-tsv")
+    expect(page.locator("#done")).to_have_text("Copied 0 pairs.")
+    assert page.evaluate("navigator.clipboard.readText()") == lines[0]
 
 
 @needs_browser

@@ -20,7 +20,7 @@ function shownAs(form) {
   const line = (values) => values.map((value) => asText(value ?? "").replace(/\s/g, " ")).join("\t");
   return form === "json"
     ? JSON.stringify(records, null, 1)
-    : [line(Object.keys(records[0] ?? {})), ...records.map((fields) => line(Object.values(fields)))].join("\n");
+    : [line(Object.keys(record(data.pairs[0]))), ...records.map((fields) => line(Object.values(fields)))].join("\n");
 }
 
 async function copy(form) {
