@@ -2,6 +2,7 @@
 
 import dataclasses
 import re
+import time
 
 import numpy as np
 import pytest
@@ -91,6 +92,26 @@ def test_a_number_finds_the_pair_of_this_number_first(page):
     for query in ("#54", "pair 54", "Pair #54"):
         page.fill("#query", query)
         assert page.locator(".pairs td[data-name=pair] a").first.inner_text() == "54 (key 53)"
+
+
+@needs_browser
+def test_the_exact_id_comes_first(open_report):
+    ids = ["x007", "a", "007", "b", "c", "d", "e"]
+    run = ScoredRun(["a"] * 7, {"": ["b"] * 7}, {"score": np.arange(7) / 7}, ids=ids)
+    page = open_report(run).page
+    page.fill("#query", "007")
+    assert page.locator(".pairs td[data-name=pair] a").all_inner_texts() == ["3 (007)", "7 (e)", "1 (x007)"]
+
+
+@needs_browser
+@pytest.mark.parametrize("query", [" " * 20_000 + "xyz", "1" * 20_000, "(" * 20_000])
+def test_a_very_long_search_takes_no_time(open_report, query):
+    page = open_report(scored_run(5_000)).page
+    page.focus("#query")
+    start = time.monotonic()
+    page.keyboard.insert_text(query)
+    expect(page.locator("#status")).to_contain_text("0 of 5,000 pairs")
+    assert time.monotonic() - start < 2
 
 
 @needs_browser

@@ -3,6 +3,7 @@
 import numpy as np
 from playwright.sync_api import expect
 
+from simllm.analysis.run_report import ScoredRun
 from tests.browser import needs_browser
 
 
@@ -32,7 +33,7 @@ def test_a_reload_and_a_link_keep_the_filters_and_the_search(page, shown):
 def test_the_link_to_the_notes_keeps_the_choices_in_the_address(page):
     page.select_option("#group", label="language: go")
     page.locator(".pairs tbody tr a").first.click()
-    address = page.url
+    address = page.evaluate("location.href")
     for _ in range(2):
         page.evaluate("scrollTo(0, 0)")
         page.get_by_role("link", name="below the table").click()
@@ -41,13 +42,60 @@ def test_the_link_to_the_notes_keeps_the_choices_in_the_address(page):
 
 
 @needs_browser
-def test_an_open_page_shows_what_its_address_names(page):
-    page.fill("#query", "of item")
-    page.evaluate("location.hash = 'pair-30'")
-    expect(page.locator("#pair-30")).to_have_class("chosen")
-    expect(page.locator("#status")).to_have_text("400 of 400 pairs")
-    page.go_back()
+def test_back_to_an_address_without_choices_shows_all_pairs(page):
+    page.evaluate("location.hash = 'search=of+item'")
     expect(page.locator("#query")).to_have_value("of item")
+    page.go_back()
+    expect(page.locator("#status")).to_have_text("400 of 400 pairs")
+    expect(page.locator("#query")).to_have_value("")
+
+
+@needs_browser
+def test_a_link_on_an_open_page_keeps_the_choices_that_show_its_pair(page):
+    page.fill("#query", "of item")
+    choices = page.evaluate("location.hash.slice(1)")
+    for number, row in (
+        (30, page.locator("#pair-30.chosen")),
+        (5000, page.get_by_text("is not in this table")),
+    ):
+        page.evaluate(f"location.hash = 'pair-{number}'")
+        expect(row).to_be_visible()
+        expect(page.locator("#query")).to_have_value("of item")
+        assert page.evaluate("location.hash") == f"#pair-{number}&{choices}"
+    page.evaluate("location.hash = 'pair-1'")  # without these words
+    expect(page.locator("#pair-1")).to_have_class("chosen")
+    expect(page.locator("#query")).to_have_value("")
+
+
+@needs_browser
+def test_a_search_forgets_the_chosen_pair(page):
+    page.locator(".pairs tbody tr a").first.click()
+    page.fill("#query", "name")
+    assert page.evaluate("location.hash") == "#search=name"
+    expect(page.locator(".pairs tr.chosen")).to_have_count(0)
+
+
+@needs_browser
+def test_a_frame_that_refuses_an_address_has_a_working_page(open_report):
+    report = open_report(ScoredRun(["a", "b"], {"": ["a", "c"]}, {"score": np.arange(2)}))
+    html = report.page.content()
+    report.page.set_content("<iframe></iframe>")
+    report.page.locator("iframe").evaluate("(frame, html) => { frame.srcdoc = html; }", html)
+    inside = report.page.frame_locator("iframe")
+    inside.locator("#query").fill("c")
+    expect(inside.locator("#status")).to_have_text("1 of 2 pairs")
+    inside.locator(".pairs tbody a").click()
+    expect(inside.locator("#pair-2")).to_have_class("chosen")
+
+
+@needs_browser
+def test_an_address_with_two_slashes_is_written(open_report):
+    page = open_report(ScoredRun(["a", "b"], {"": ["a", "c"]}, {"score": np.arange(2)})).page
+    page.goto(page.url.replace("file:///", "file:////"))
+    page.fill("#query", "c")
+    page.fill("#query", "")
+    expect(page.locator("#status")).to_have_text("2 of 2 pairs")
+    assert page.evaluate("location.hash") == ""
 
 
 @needs_browser

@@ -80,7 +80,7 @@ for (const form of ["json", "tsv"]) {
 
 // Events of the window: another address, another size, a print.
 window.addEventListener("hashchange", (event) => {
-  if (location.hash === "#notes") history.replaceState(null, "", event.oldURL); // keep the choices in the address
+  if (location.hash === "#notes") putAddress(event.oldURL); // keep the choices in the address
   else openAddress();
 });
 window.addEventListener("resize", fit);
