@@ -34,6 +34,15 @@ def test_wheel_contains_only_the_package_and_the_default_model(wheel):
 
 
 @pytest.mark.slow
+def test_wheel_contains_the_templates_scripts_and_other_files_of_the_package(wheel):
+    package = ROOT / "simllm"
+    files = [file for file in package.rglob("*") if file.is_file() and "__pycache__" not in file.parts]
+    assert {".css", ".html", ".j2", ".js", ".json", ".txt"} <= {file.suffix for file in files}
+    packed = set(zipfile.ZipFile(wheel).namelist())
+    assert [str(file) for file in files if file.relative_to(ROOT).as_posix() not in packed] == []
+
+
+@pytest.mark.slow
 def test_installed_package_finds_the_default_model(wheel, tmp_path):
     zipfile.ZipFile(wheel).extractall(tmp_path)
     code = "from simllm.metric import default_model as d; print(d())"

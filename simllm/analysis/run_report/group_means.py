@@ -16,6 +16,7 @@ from simllm.stats.multiple_testing import holm
 
 LENGTH = "words in the reference"
 _MOST = 25  # groups for one field; all smaller groups are joined into one more group
+_NUMBER = "-?[0-9]{1,4300}"  # Python refuses to convert texts of more digits, which are names here
 _FEWEST = 3  # pairs that a group must have to be tested
 
 
@@ -118,7 +119,7 @@ def first_numbers(values: Sequence[str]) -> list[int] | None:
     Returns:
         The n numbers; None if a text is neither a whole number nor a range.
     """
-    found = [re.fullmatch(r"(-?[0-9]+)( to -?[0-9]+)?", value) for value in values]
+    found = [re.fullmatch(rf"({_NUMBER})( to {_NUMBER})?", value) for value in values]
     return None if None in found else [int(match[1]) for match in found if match]
 
 
@@ -136,7 +137,7 @@ def _quartile(ordered: Sequence[int], part: int) -> int:
 def _order(name: str) -> tuple[float, str]:
     """Return a sorting key for a name. Names that begin with a number sort by it, before all other names."""
     first = name.partition(" ")[0]
-    return (float(first), name) if re.fullmatch(r"-?[0-9]+", first) else (float("inf"), name)
+    return (float(first), name) if re.fullmatch(_NUMBER, first) else (float("inf"), name)
 
 
 def _welch(a: Floats, b: Floats) -> float:

@@ -61,7 +61,7 @@ def describe_scores(run: ScoredRun) -> str:
 def describe_high_scores(run: ScoredRun) -> str:
     """Write sentences about the pairs that the two orders by words and score leave out."""
     good = "low up to" if run.lower_is_better else "high from"
-    bar = run.good_from
+    bar = run.worst_good_score
     shown = format_number(bar, 1) if bar == SIMILAR else f"{format_number(bar)}, the median"
     return f"There, a score is {good} {shown}. Pairs in which a text has no words are left out."
 

@@ -112,7 +112,7 @@ class ScoredRun:
         return np.isin(np.arange(len(self)), self.long_texts)
 
     @cached_property
-    def good_from(self) -> float:
+    def worst_good_score(self) -> float:
         """The lowest good score (or the highest, if lower scores are better), for the orders of the page.
 
         The learned metric has a fixed bar for similar texts. Among other metrics, scores better than the

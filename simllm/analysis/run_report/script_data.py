@@ -28,7 +28,7 @@ def script_data(run: ScoredRun, fields: Mapping[str, Sequence[str]]) -> str:
         "same": list(run.same),
         "systems": list(run.candidates) if run.has_systems else [],
         "lowerIsBetter": run.lower_is_better,
-        "goodFrom": round(run.good_from, 4),
+        "worstGoodScore": round(run.worst_good_score, 4),
         "longest": LONGEST_SHOWN,
         "fields": list(fields),
         "pairs": [_pair(run, fields, int(i)) for i in chosen],
@@ -49,7 +49,7 @@ def _pair(run: ScoredRun, fields: Mapping[str, Sequence[str]], i: int) -> dict[s
     """Return the data of pair `i` (counted from 0) for the page's script, as a JSON object."""
     return {
         "number": i + 1,
-        **({"id": _exact_id(run.ids[i])} if run.ids is not None else {}),
+        **({"id": _cut_id(run.ids[i])} if run.ids is not None else {}),
         "scores": [round(float(values[i]), 4) for values in run.scores.values()],
         "same": [round(float(values[i]), 4) for values in run.same.values()],
         "overlap": round(float(run.overlap[i]), 4),
@@ -80,8 +80,19 @@ def _changed_by(run: ScoredRun, i: int) -> dict[str, Any]:
     return {} if all(own is None for own in words) else {"changedBy": words}
 
 
-def _exact_id(value: Any) -> Any:
-    """Return a pair's id for the page. Whole numbers from 2^53 on become text, as JavaScript rounds them."""
+def _cut_id(value: Any) -> Any:
+    """Return a pair's id for the page, as a cut text if it is as long as a text that is cut."""
+    exact = _exact(value)
+    text = exact if isinstance(exact, str) else json.dumps(exact)
+    return _cut(text) if len(text) > LONGEST_SHOWN else exact
+
+
+def _exact(value: Any) -> Any:
+    """Replace the whole numbers from 2^53 on in a value of JSON by text, as JavaScript rounds them."""
+    if isinstance(value, list):
+        return [_exact(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _exact(item) for key, item in value.items()}
     return str(value) if isinstance(value, int) and abs(value) >= 2**53 else value
 
 

@@ -7,7 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simllm.analysis.run_report.group_means import group_means, mean_with_interval, number_ranges
+from simllm.analysis.run_report.group_means import (
+    first_numbers,
+    group_means,
+    mean_with_interval,
+    number_ranges,
+)
 
 
 def test_the_interval_is_that_of_student():
@@ -75,3 +80,9 @@ def test_ranges_take_numbers_of_any_size():
     names = number_ranges([2**80, 2**70 + 1, 5, 0, -(10**400)])
     assert names[2:] == [f"5 to {2**70}", "0 to 4", f"{-(10**400)} to -1"]
     assert names[0] == names[1] == f"{2**70 + 1} to {2**80}"
+
+
+def test_a_text_of_very_many_digits_is_a_name():
+    values = ["9" * 5_000, "7", "5"]
+    assert first_numbers(values) is None
+    assert [group.name for group in group_means(values, np.ones(3))] == ["5", "7", "9" * 5_000]

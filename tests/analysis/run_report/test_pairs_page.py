@@ -111,11 +111,14 @@ def test_surprising_pairs_share_words_but_score_low():
     assert np.argmin(run.surprise) == 1
 
 
-def test_large_ids_keep_all_digits():
-    ids = [2**53, 7, True, "k"]
-    run = run_of(4, ids=ids)
+def test_large_ids_keep_all_digits_and_long_ids_are_cut():
+    ids = [2**53, 7, True, "k", [{"a": -(2**60)}, 1], "f" * 9_000]
+    run = run_of(6, ids=ids)
     shown = [pair["id"] for pair in data_of(render_report(run, ""))["pairs"]]
-    assert shown == ["9007199254740992", 7, True, "k"]  # JavaScript would round the first number
+    # JavaScript would round the first number, and that in the list.
+    assert shown[:5] == ["9007199254740992", 7, True, "k", [{"a": "-1152921504606846976"}, 1]]
+    assert shown[5].endswith("f … (9,000 characters)")
+    assert len(shown[5]) < 2_100
 
 
 def test_the_legend_has_all_systems(recwarn):
@@ -219,7 +222,7 @@ def test_the_page_states_the_rules_of_its_notes(default_metric):
 def test_without_a_learned_metric_a_high_score_is_above_the_median():
     scores = {"rps": np.array([9.0, 1.0, 4.0])}
     page = render_report(ScoredRun(["a"] * 3, {"": ["b"] * 3}, scores), "")
-    assert data_of(page)["goodFrom"] == 4
+    assert data_of(page)["worstGoodScore"] == 4
     assert "There, a score is low up to 4.000, the median." in page
 
 

@@ -20,7 +20,7 @@ function shownAs(form) {
   const line = (values) => values.map((value) => asText(value ?? "").replace(/\s/g, " ")).join("\t");
   return form === "json"
     ? JSON.stringify(records, null, 1)
-    : [line(Object.keys(records[0] ?? {})), ...records.map((fields) => line(Object.values(fields)))].join("\n");
+    : [line(Object.keys(record(data.pairs[0]))), ...records.map((fields) => line(Object.values(fields)))].join("\n");
 }
 
 async function copy(form) {
@@ -35,6 +35,6 @@ async function copy(form) {
 function save(form) {
   const href = URL.createObjectURL(new Blob([shownAs(form), "\n"]));
   element("a", { href, download: `pairs.${form}` }).click();
-  URL.revokeObjectURL(href);
+  setTimeout(() => URL.revokeObjectURL(href), 60_000); // some browsers read the file after the click
   say(`Saved ${count(shown.length)} as pairs.${form}.`, "done");
 }

@@ -4,7 +4,8 @@ const mean = (values) => values.reduce((sum, value) => sum + value, 0) / values.
 const main = several ? { value: (pair) => mean(pair.scores) } : columns[1];
 const surprise = { value: (pair) => pair.surprise };
 const [bad, good] = data.lowerIsBetter ? ["high", "low"] : ["low", "high"];
-const isGood = (pair) => (data.lowerIsBetter ? main.value(pair) <= data.goodFrom : main.value(pair) >= data.goodFrom);
+const isGood = (pair) =>
+  data.lowerIsBetter ? main.value(pair) <= data.worstGoodScore : main.value(pair) >= data.worstGoodScore;
 const isComparable = (pair) => main.value(pair) !== null && [pair.reference, ...pair.candidates].every((text) => wordsOf(text).size);
 
 // An order of the pairs: a column or another key, and a direction. The menu has all orders, so it always

@@ -7,7 +7,16 @@ function writeAddress(pair = "") {
   const named = choices.map(([key, { name }]) => [key, name]);
   const typed = [["group", group], ["search", query]].filter(([, value]) => value);
   const hash = [pair, new URLSearchParams([...named, ...typed]).toString()].filter(Boolean).join("&");
-  history.replaceState(null, "", hash ? `#${hash}` : location.pathname + location.search);
+  putAddress(location.href.split("#")[0] + (hash && `#${hash}`));
+}
+
+// Some frames refuse another address; the page works without it.
+function putAddress(address) {
+  try {
+    history.replaceState(null, "", address);
+  } catch {
+    console.info("The browser refuses to write choices into the address.");
+  }
 }
 
 function readAddress() {
@@ -19,7 +28,16 @@ function readAddress() {
     order: named(orders, "order") ?? worst,
     group: groups.find((value) => value === fields.get("group")) ?? "",
     query: fields.get("search") ?? "",
+    page: 0,
+    chosen: null,
   });
+}
+
+function openAddress() {
+  if (!/^#pair-\d+$/.test(location.hash)) readAddress(); // a mere link to a pair keeps the choices that show it
+  select();
+  draw();
+  goToLink();
 }
 
 // Mark a pair as chosen and put it into the address, without a jump: only an opened address scrolls.
@@ -37,17 +55,16 @@ function goToLink() {
   const number = Number(/^#pair-(\d+)(?=&|$)/.exec(location.hash)?.[1]);
   if (!number) return;
   history.scrollRestoration = "manual"; // a reload shows the pair, not the place that the reader scrolled to
-  Object.assign(state, { chosen: number });
-  if (!shown.some((pair) => pair.number === number)) {
-    refresh(everything);
+  const isLinked = (pair) => pair.number === number;
+  if (!data.pairs.some(isLinked)) {
     writeAddress(`pair-${number}`);
-  }
-  const place = shown.findIndex((pair) => pair.number === number);
-  if (place < 0) {
     say(`Pair ${number} is not in this table.`);
     return;
   }
-  state.page = Math.floor(place / rowsOnPage);
+  if (!shown.some(isLinked)) refresh(everything);
+  writeAddress(`pair-${number}`);
+  state.chosen = number;
+  state.page = Math.floor(shown.findIndex(isLinked) / rowsOnPage);
   draw();
   find(`pair-${number}`).scrollIntoView(); // below the headings, by the row's scroll margin
 }

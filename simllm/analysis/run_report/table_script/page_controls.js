@@ -10,7 +10,7 @@ function goToControls() {
 }
 
 // Headings of the table: the button in the heading of a column of numbers sorts by it.
-const heads = [...columns.map((column) => column.name), "candidate", "reference", "note"].map((name, place) => {
+const heads = [...columns.map((column) => column.heading), "candidate", "reference", "note"].map((name, place) => {
   const isText = place >= columns.length;
   const head = element("th", { scope: "col", className: isText ? "text" : "" });
   if (isText) head.textContent = name;
@@ -60,6 +60,7 @@ for (const filter of filters.filter((filter) => filter.button)) {
 }
 find("clear").onclick = () => {
   refresh({ ...everything, order: state.order });
+  if (!shown.length) refresh(everything); // the order itself leaves out all pairs
   find("query").focus();
 };
 
@@ -78,13 +79,9 @@ for (const form of ["json", "tsv"]) {
 }
 
 // Events of the window: another address, another size, a print.
-window.addEventListener("hashchange", () => {
-  if (location.hash.includes("=")) {
-    readAddress();
-    select();
-    draw();
-  }
-  goToLink();
+window.addEventListener("hashchange", (event) => {
+  if (location.hash === "#notes") putAddress(event.oldURL); // keep the choices in the address
+  else openAddress();
 });
 window.addEventListener("resize", fit);
 for (const [event, value] of [["beforeprint", true], ["afterprint", false]]) {
@@ -94,7 +91,4 @@ for (const [event, value] of [["beforeprint", true], ["afterprint", false]]) {
   });
 }
 
-readAddress();
-select();
-draw();
-goToLink();
+openAddress();

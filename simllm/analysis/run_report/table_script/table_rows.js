@@ -2,6 +2,7 @@
 
 const mostWords = 60; // of a folded text
 const fewWords = 10; // are not worth folding
+const longestId = 80; // characters
 
 function tableRow(pair) {
   const row = element("tr", { id: `pair-${pair.number}` });
@@ -11,11 +12,11 @@ function tableRow(pair) {
     made.dataset.name = name;
     row.append(made);
   };
-  const label = pair.id === undefined ? String(pair.number) : `${pair.number} (${asText(pair.id)})`;
+  const label = pair.id === undefined ? String(pair.number) : `${pair.number} (${shortened(asText(pair.id))})`;
   const link = element("a", { href: `#pair-${pair.number}`, textContent: label });
   link.onclick = (event) => choose(event, pair.number);
   cell("pair", "", link);
-  for (const column of columns.slice(1)) cell(column.name, "", rounded(column.value(pair)));
+  for (const column of columns.slice(1)) cell(column.heading, "", rounded(column.value(pair)));
   const reference = wordsOf(pair.reference);
   const candidates = pair.candidates.flatMap((text, i) => [
     ...(several ? [element("span", { className: "soft", textContent: systemLine(pair, i) })] : []),
@@ -27,6 +28,8 @@ function tableRow(pair) {
   cell("note", pair.empty || isChanged(pair) ? "text note" : "text soft", notes(pair));
   return row;
 }
+
+const shortened = (id) => (id.length > longestId ? `${id.slice(0, longestId)}…` : id);
 
 // The words of a text that is cut are not all here, so no word of its pair can be called missing.
 function marked(text, others, isCut, causes) {

@@ -5,34 +5,32 @@ const everything = { filter: all, order: worst, query: "", group: "" };
 const state = { ...everything, page: 0, chosen: null };
 let shown = [];
 
-function matches(pair) {
+function matches(pair, query, number) {
   if (!state.filter.holds(pair) || (state.order.holds && !state.order.holds(pair))) return false;
   if (state.group) {
     const [field, value] = JSON.parse(state.group);
     if (pair.groups[field] !== value) return false;
   }
-  const query = tight(state.query);
   if (!query) return true;
   pair.tight ??= [asText(pair.id ?? ""), pair.reference, ...pair.candidates].map(tight);
-  return isNumber(pair, query) || pair.tight.some((text) => text.includes(query));
+  return pair.number === number || pair.tight.some((text) => text.includes(query));
 }
-
-// "54", "#54" and "pair 54" are the number of a pair.
-const isNumber = (pair, query) => pair.number === Number(/^(?:pair ?)?#?(\d+)$/.exec(query)?.[1]);
 
 function select() {
   const { key: { value }, direction } = state.order;
   const query = tight(state.query);
+  const number = Number(/^(?:pair ?)?#?(\d+)$/.exec(query)?.[1]); // "54", "#54" and "pair 54" are the number of a pair
+  const isId = (pair) => query !== "" && pair.tight[0] === query;
   const last = (number) => (number === null || Number.isNaN(number) ? 1 : 0);
-  shown = data.pairs.filter(matches).sort((a, b) => {
+  shown = data.pairs.filter((pair) => matches(pair, query, number)).sort((a, b) => {
     const [x, y] = [value(a), value(b)];
-    const exact = isNumber(b, query) - isNumber(a, query);
+    const exact = isId(b) - isId(a) || (b.number === number) - (a.number === number);
     return exact || last(x) - last(y) || direction * (x - y) || a.number - b.number;
   });
 }
 
 function refresh(change) {
-  Object.assign(state, { page: 0 }, change);
+  Object.assign(state, { page: 0, chosen: null }, change); // the new address does not name the chosen pair
   select();
   draw();
   say("", "done");

@@ -5,7 +5,7 @@ const normal = (word) => word.toLowerCase().replace(/[^\p{L}\p{M}\p{N}]/gu, "");
 const wordsOf = (text) => new Set(text.split(/\s+/).map(normal).filter(Boolean));
 
 // Cleaned texts have spaces around punctuation, which readers do not type: "e . g ." is found by "e.g.".
-const tight = (text) => text.toLowerCase().replace(/\s*([^\p{L}\p{M}\p{N}\s])\s*/gu, "$1").replace(/\s+/g, " ").trim();
+const tight = (text) => text.toLowerCase().replace(/\s+/g, " ").replace(/ ?([^\p{L}\p{M}\p{N}\s]) ?/gu, "$1").trim();
 
 // The words that changed the meaning are cleaned: in lower-case ASCII, without the punctuation beside them.
 function isCause(part, causes) {

@@ -1,0 +1,50 @@
+"""Reports in the browser: one with many pairs for all tests of a file, and others for single tests."""
+
+import pytest
+
+from simllm.analysis.run_report import render_report
+from tests.analysis.run_report.report_in_browser import scored_run
+from tests.browser import Visit, visit
+
+
+@pytest.fixture(scope="module")
+def run():
+    return scored_run(400)
+
+
+@pytest.fixture(scope="module")
+def shown(run, tmp_path_factory):
+    """Open the report of `run`, and check at the end that it worked without the network."""
+    file = tmp_path_factory.mktemp("report") / "page.html"
+    file.write_text(render_report(run, "simllm score"), encoding="utf-8")
+    with visit(file.as_uri(), permissions=["clipboard-read", "clipboard-write"]) as shown:
+        yield shown
+        assert shown.errors == []
+        assert {*shown.requests} == {file.as_uri()}  # nothing else is loaded
+
+
+@pytest.fixture
+def page(shown):
+    """Load the report of `run` anew, in a window of the usual size."""
+    shown.page.set_viewport_size({"width": 1100, "height": 900})
+    shown.page.emulate_media(media="screen", color_scheme="light")
+    shown.page.goto(shown.requests[0])
+    return shown.page
+
+
+@pytest.fixture
+def open_report(shown, tmp_path):
+    """Return a function that opens the report of a run in the same browser."""
+    opened = []
+
+    def open_run(run, comparison=None):
+        file = tmp_path / "page.html"
+        file.write_text(render_report(run, "", comparison), encoding="utf-8")
+        opened.append(Visit(shown.page.context.new_page()))
+        opened[-1].page.goto(file.as_uri())
+        return opened[-1]
+
+    yield open_run
+    for report in opened:
+        report.page.close()
+    assert [report.errors for report in opened] == [[]] * len(opened)
