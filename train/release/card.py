@@ -176,7 +176,7 @@ def seeds_section(runs: dict[str, dict[str, Any]]) -> list[str]:
         for name in rows[0]
     ]
     header = ["", *columns, "standard deviation"]
-    intro = "The second stage with several seeds; the run with the best dev criterion is released."
+    intro = "The last training with several seeds; the run with the best dev criterion is released."
     return ["## Seeds", intro, markdown_table(header, lines)]
 
 
