@@ -37,9 +37,9 @@ def test_the_model_is_loaded_once_and_each_text_is_encoded_once(model_folder, te
     encoded = []
     call = Engine.__call__
 
-    def counted(engine, tokens, mask):
+    def counted(engine, tokens, mask, *layers):
         encoded.extend(tuple(row[kept].tolist()) for row, kept in zip(tokens, mask, strict=True))
-        return call(engine, tokens, mask)
+        return call(engine, tokens, mask, *layers)
 
     with (
         mock.patch.object(saved_model, "load", wraps=saved_model.load) as load,
