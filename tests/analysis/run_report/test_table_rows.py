@@ -141,6 +141,19 @@ def test_long_texts_are_folded_but_found_and_printed(open_report):
 
 
 @needs_browser
+@pytest.mark.parametrize("words", [1, 60, 61, 65, 70, 71])
+def test_every_word_of_a_text_is_shown_or_behind_the_button(open_report, words):
+    text = " ".join(f"word{i}" for i in range(words))
+    run = ScoredRun([text, "short"], {"": ["a", "b"]}, {"score": np.array([0.1, 0.2])})
+    report = open_report(run)
+    button = report.page.get_by_role("button", name=f"show all {words} words")
+    assert button.count() == (words > 70)
+    if words > 70:
+        button.click()
+    assert report.page.locator("#pair-1 td[data-name=reference] mark").all_inner_texts() == text.split()
+
+
+@needs_browser
 def test_no_word_of_a_cut_text_counts_as_missing(open_report):
     long = "opens the file " * 200 + "last"
     run = ScoredRun(["last", "last"], {"": [long, "first"]}, {"score": np.array([0.1, 0.2])})

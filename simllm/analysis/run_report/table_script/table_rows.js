@@ -39,9 +39,11 @@ function marked(text, others, isCut, causes) {
     const shown = isCause(part, causes) ? element("strong", { className: "cause", textContent: part }) : part;
     return word && !isCut && !others.has(word) ? element("mark", {}, shown) : shown;
   });
-  const line = element("div", { dir: "auto" }, ...parts.slice(0, 2 * mostWords)); // words and white space
   const size = text.trim().split(/\s+/).length;
-  if (size > mostWords + fewWords) fold(line, parts.slice(2 * mostWords), text, size);
+  const isFolded = size > mostWords + fewWords;
+  const visible = isFolded ? 2 * mostWords : parts.length; // words and white space
+  const line = element("div", { dir: "auto" }, ...parts.slice(0, visible));
+  if (isFolded) fold(line, parts.slice(visible), text, size);
   return line;
 }
 
