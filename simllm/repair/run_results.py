@@ -92,7 +92,7 @@ class AttemptResult:
 
     @property
     def accepted(self) -> bool:
-        """Whether the model's last program passes all tests, or its last summary has a high enough score."""
+        """True if the model's last program passes all tests, or if its last summary scores high enough."""
         return bool(self.rounds) and self.rounds[-1].accepted
 
 

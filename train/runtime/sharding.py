@@ -60,7 +60,7 @@ def distribute_like(tensor: Tensor, example: Any) -> Tensor:
             returned unchanged.
 
     Returns:
-        The sharded tensor, of which this process stores only a part.
+        The sharded tensor. This process stores only a part of it.
     """
     if not _is_part(example) or tensor.shape != example.shape:
         return tensor

@@ -59,7 +59,10 @@ def describe_scores(run: ScoredRun) -> str:
 
 
 def describe_high_scores(run: ScoredRun) -> str:
-    """Write sentences about the pairs that the two orders by words and score leave out."""
+    """Explain the orders "common words, but a low score" and "other words, but a high score".
+
+    The sentences say which scores are high, and which pairs these two orders leave out.
+    """
     good = "low up to" if run.lower_is_better else "high from"
     bar = run.worst_good_score
     shown = format_number(bar, 1) if bar == SIMILAR else f"{format_number(bar)}, the median"
