@@ -181,7 +181,7 @@ def test_student_without_a_start_learns_the_similarities_of_its_teachers(run, ar
         embeddings /= np.linalg.norm(embeddings, axis=1, keepdims=True)
         return np.corrcoef((embeddings @ embeddings.T).ravel(), wanted.ravel())[0, 1]
 
-    assert agreement(tmp_path / "run" / "model") > 3 * agreement(start)
+    assert agreement(tmp_path / "run" / "model") > agreement(start) + 0.1
 
 
 @pytest.mark.slow
