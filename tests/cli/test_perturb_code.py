@@ -179,6 +179,7 @@ def test_a_command_proves_a_folder(tmp_path):
         (["--jsonl", "{items}", "--prove", "make {dir}"], "--prove inputs goes with --jsonl"),
         (["{items}", "-o", "out", "--prove", "make {dir}"], "--prove COMMAND needs a single folder"),
         (["--jsonl", "{items}", "--unsafe"], "--unsafe goes with --prove inputs"),
+        ([".", "-o", "out", "--prove", "make {dir}", "--unsafe"], "--unsafe goes with --prove inputs"),
         (["--jsonl", "{items}", "--parallel", "0"], "--parallel 0: expected 1 or more"),
     ],
 )

@@ -126,15 +126,15 @@ def _check_proof(options: argparse.Namespace) -> None:
 
     Raises:
         InputError: `--prove` does not fit the input. Or `--unsafe` (run functions without a sandbox) is given
-            without `--prove`. Or `--parallel` (the number of batches tested at once) is not positive.
+            without `--prove inputs`. Or `--parallel` (the number of batches tested at once) is not positive.
     """
-    if options.prove is None:
-        if options.unsafe:
-            raise InputError("--unsafe goes with --prove inputs")
-    elif (options.prove == "inputs") != bool(options.jsonl):
-        raise InputError("--prove inputs goes with --jsonl, and --prove COMMAND with a folder")
-    elif not options.jsonl and (len(options.paths) > 1 or not options.paths[0].is_dir()):
-        raise InputError("--prove COMMAND needs a single folder, with all that the command needs")
+    if options.unsafe and options.prove != "inputs":
+        raise InputError("--unsafe goes with --prove inputs")
+    if options.prove is not None:
+        if (options.prove == "inputs") != bool(options.jsonl):
+            raise InputError("--prove inputs goes with --jsonl, and --prove COMMAND with a folder")
+        if not options.jsonl and (len(options.paths) > 1 or not options.paths[0].is_dir()):
+            raise InputError("--prove COMMAND needs a single folder, with all that the command needs")
     if options.parallel < 1:
         raise InputError(f"--parallel {options.parallel}: expected 1 or more")
 
