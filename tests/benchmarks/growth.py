@@ -5,12 +5,13 @@
     taskset -c 1 python -m tests.benchmarks.growth files 1000 10_000 --texts comments.jsonl.gz
     taskset -c 1 python -m tests.benchmarks.growth comments 1_000_000 --texts comments.jsonl.gz
     python -m tests.benchmarks.growth nodes 1 2 --texts pairs.jsonl.gz
+    python -m tests.benchmarks.growth corpus-nodes 1 2 --texts comments.jsonl.gz
 
 The texts are recombined at random from those of `--texts`, because equal texts are encoded or kept only
 once: the first words of one text, then the last words of another. `pairs` are scored in one process, in fast
 mode. `files` are Java files with ten commented methods each, and `comments` are JSON lines; both are built
 into a corpus by one worker. `nodes` are those of a Ray cluster on this machine, with one processor each; they
-score the same files of pairs.
+score the same files of pairs. `corpus-nodes` build the same corpus of 10,000 files.
 
 Memory is the largest sum over all processes, bytes are those that the processes read and wrote, temporary
 files included. All are sampled five times a second. Processor time leaves out the processes of Ray.
@@ -36,6 +37,7 @@ from tests.benchmarks import machine
 
 METHODS = 10  # in a Java file
 SHARDS, SHARD = 8, 1000  # files of pairs on Ray, and pairs in each
+FILES = 10_000  # Java files on Ray
 
 
 class Watch(threading.Thread):
@@ -152,25 +154,44 @@ def of_comments(count, folder, texts):
     return measure(command, folder)
 
 
-def of_nodes(count, folder, texts):
+@contextlib.contextmanager
+def ray_cluster(nodes):
+    """Start a Ray cluster on this machine, with one processor in each node; yield its address."""
     os.environ["RAY_USAGE_STATS_ENABLED"], os.environ["RAY_AUTH_MODE"] = "0", "disabled"
     from ray.cluster_utils import Cluster
 
-    (folder / "in").mkdir()
-    for number in range(SHARDS):
-        write_pairs(folder / "in" / f"{number}.jsonl", SHARD, texts)
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0})
     try:
-        for _ in range(count):
+        for _ in range(nodes):
             cluster.add_node(num_cpus=1)
-        command = ["simllm", "score", "--jsonl", folder / "in" / "*", "--mode=fast", "-qo", folder / "out"]
-        command += ["--engine=ray", f"--address={cluster.address}"]
-        return {"pairs": SHARDS * SHARD} | measure(command, folder)
+        yield cluster.address
     finally:
         cluster.shutdown()
 
 
-WORK = {"pairs": of_pairs, "files": of_files, "comments": of_comments, "nodes": of_nodes}
+def of_nodes(count, folder, texts):
+    (folder / "in").mkdir()
+    for number in range(SHARDS):
+        write_pairs(folder / "in" / f"{number}.jsonl", SHARD, texts)
+    command = ["simllm", "score", "--jsonl", folder / "in" / "*", "--mode=fast", "-qo", folder / "out"]
+    with ray_cluster(count) as address:
+        return {"pairs": SHARDS * SHARD} | measure([*command, "--engine=ray", f"--address={address}"], folder)
+
+
+def of_corpus_nodes(count, folder, texts):
+    write_files(folder / "in", FILES, texts)
+    command = ["train.corpus", "build", folder / "in", "--out", folder / "out"]
+    with ray_cluster(count) as address:
+        return {"files": FILES} | measure([*command, "--engine=ray", f"--address={address}"], folder)
+
+
+WORK = {
+    "pairs": of_pairs,
+    "files": of_files,
+    "comments": of_comments,
+    "nodes": of_nodes,
+    "corpus-nodes": of_corpus_nodes,
+}
 
 
 def main():
