@@ -1,0 +1,124 @@
+"""Preparation of the predictions of a study of classifiers: probabilities, classes and groups of items.
+
+Each function takes a table with a row for each prediction, as `predictions` reads it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from pandas import DataFrame
+
+from simllm.errors import InputError
+from simllm.evaluation.classifiers.predictions import COLUMNS, PLACE
+
+_MOST_GROUPS = 200  # in a column of groups
+
+
+def check_probabilities(rows: DataFrame) -> None:
+    """Check that each true class has a column of probabilities, or that no class has one.
+
+    Raises:
+        InputError: Some classes have such a column, but a true class has none.
+    """
+    named = {str(name).removeprefix("p:") for name in rows if str(name).startswith("p:")}
+    missing = sorted(set(rows["gold"]) - named)
+    if named and missing:
+        raise InputError(
+            f"no probability of the class {missing[0]}; there are those of {', '.join(sorted(named))}"
+        )
+
+
+def remove_invented_labels(rows: DataFrame) -> tuple[DataFrame, dict[str, int]]:
+    """Count invented labels, and remove them if the items have exactly two true classes.
+
+    An invented label is a predicted label that is not the true class of any item. If all items have the same
+    true class, no label counts as invented.
+
+    Args:
+        rows: The predictions: a table with a row for each prediction.
+
+    Returns:
+        Two values. The first is the table. If the items have exactly two true classes, each invented label in
+        it is replaced by None, which stands for an output that could not be parsed. The second is a dict from
+        each invented label to the number of predictions with this label.
+    """
+    classes = set(rows["gold"])
+    is_invented = rows["predicted"].notna() & ~rows["predicted"].isin(classes)
+    if len(classes) < 2 or not is_invented.any():
+        return rows, {}
+    found = {str(label): int(n) for label, n in rows.loc[is_invented, "predicted"].value_counts().items()}
+    if len(classes) == 2:
+        rows = rows.assign(predicted=rows["predicted"].where(~is_invented, None))
+    return rows, found
+
+
+def choose_classes(rows: DataFrame, positive: str | None) -> tuple[DataFrame, list[str]]:
+    """List the classes in the predictions, and merge all negative classes into one.
+
+    The classes are all true classes and all predicted classes. Without a positive class, nothing is merged.
+
+    Args:
+        rows: The predictions: a table with a row for each prediction.
+        positive: The positive class. None means "1" if the classes are 0 and 1; otherwise, None means that
+            no class is positive.
+
+    Returns:
+        Two values. The first is the table. If classes were merged, the merged class has a name such as "not
+        bug", and `confidence` is NaN. The second is the list of classes. A positive class is the first of
+        two.
+
+    Raises:
+        InputError: There are fewer than three classes, but no positive class is given; or no row has the
+            positive class.
+    """
+    classes = sorted({*rows["gold"].unique(), *rows["predicted"].dropna().unique()})
+    if positive is None and set(classes) == {"0", "1"}:
+        positive = "1"
+    if positive is None:
+        if len(classes) < 3:
+            raise InputError(f"the classes are {', '.join(classes)}; name the positive one by --positive")
+        return rows, classes
+    if positive not in classes:
+        raise InputError(f"no row has the positive class {positive}; the classes are {', '.join(classes)}")
+    others = [label for label in classes if label != positive]
+    if len(others) == 1:
+        return rows, [positive, others[0]]
+    rest = f"not {positive}"
+    # Confidence in another class than the positive one does not tell the probability of the positive one.
+    return rows.assign(
+        confidence=np.nan,
+        gold=rows["gold"].where(rows["gold"] == positive, rest),
+        predicted=rows["predicted"].where(
+            rows["predicted"].isin([positive]) | rows["predicted"].isna(), rest
+        ),
+    ), [positive, rest]
+
+
+def fill_groups(rows: DataFrame, groups: Sequence[str]) -> DataFrame:
+    """Check the columns that give each item's group, and replace missing values by empty texts.
+
+    For example, a column `language` divides the items into one group for each language. An item with an
+    empty text in a column belongs to no group of this column.
+
+    Args:
+        rows: The predictions: a table with a row for each prediction.
+        groups: The names of the columns with groups.
+
+    Returns:
+        A copy of the table with the replaced values.
+
+    Raises:
+        InputError: A column does not exist or has another meaning (such as `predicted`), or it has more than
+            200 different values.
+    """
+    allowed = [str(name) for name in rows if name not in COLUMNS and name != PLACE and ":" not in str(name)]
+    rows = rows.copy()
+    for group in groups:
+        if group not in [*allowed, "data_set"] or group not in rows:
+            raise InputError(f"no column {group} for groups; there are {', '.join(allowed) or 'none'}")
+        rows[group] = rows[group].fillna("")
+        if (count := rows[group].nunique()) > _MOST_GROUPS:
+            raise InputError(f"the column {group} has {count:,} groups; expected at most {_MOST_GROUPS}")
+    return rows
