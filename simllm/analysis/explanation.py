@@ -200,9 +200,8 @@ def _contributions(
 def _with_probabilities(metric: SimLLM, explanations: Sequence[Explanation]) -> list[Explanation]:
     """Fill in the attribute `same_without` of each word in the explanations.
 
-    This attribute is the probability that the two texts have the same meaning if the word is left out. A
-    second probability is computed without the word and its match in the other text. The larger probability
-    is used.
+    Two probabilities of the same meaning are computed for each word: one without the word, and one without
+    the word and without its match in the other text. `same_without` is the larger of the two.
 
     Args:
         metric: The metric, with a model that can estimate the probability.

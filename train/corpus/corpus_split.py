@@ -11,21 +11,19 @@ def choose_held_out(
 ) -> NDArray[np.bool_]:
     """Choose the held-out (test) texts by hashes, so that the choice is reproducible.
 
-    There are two ways to choose:
+    A text from a known repository is held out if its repository is held out. Repositories are held out in the
+    order of their hashes, until they have `share` of the texts from known repositories. A repository with too
+    many texts for the rest of this share is skipped.
 
-    1. Whole repositories are held out, in the order of their hashes, until they have `share` of the texts
-       from known repositories. A repository with too many texts for the rest of this share is skipped.
-    2. Single comments are held out: those whose hash, divided by 2^64, is below `share`.
-
-    Texts from known repositories are chosen in the first way. If this gives less than half of the wanted
-    texts, they are chosen in the second way. Texts from unknown repositories are always chosen in the second
-    way.
+    A text from an unknown repository is held out if the hash of its comment, divided by 2^64, is below
+    `share`. This rule applies to all texts if the held-out repositories have less than half of the wanted
+    texts.
 
     Args:
         comments: (N,) for each text, a hash of its comment.
         repositories: (N,) for each text, a hash of its repository; 0 if unknown.
-        new: (N,) for each text, true if it repeats no earlier text. In the first way, only these texts are
-            counted.
+        new: (N,) for each text, true if it repeats no earlier text. Only these texts are counted for the
+            shares of repositories.
         share: The share of texts to hold out, between 0 and 1.
 
     Returns:

@@ -77,20 +77,19 @@ def _blocks(text: str, code_indent: int) -> list[str]:
 
 
 def _new_sentence(before: str, line: str) -> bool:
-    """Return whether a line begins a new sentence, although the previous line has no final punctuation.
+    """Return whether `line` begins a new sentence, although the line before it has no final punctuation.
 
-    The line begins a new sentence if all of these conditions hold:
+    A new sentence begins if all of these conditions hold:
 
-    - The line begins with a capitalized word.
-    - This word would have fitted on the previous line: with the word, the line would still be shorter than
-      `NARROW` (60) characters. Authors do not break such a short line for lack of space. So the author broke
-      the line on purpose.
-    - The previous line ends with a letter or a digit, but not with a word such as `the`, which needs a
-      continuation.
+    - `line` begins with a capitalized word.
+    - `before` had room for this word: with the word, `before` would still be shorter than `NARROW` (60)
+      characters. Authors do not break such a short line for lack of space. So the author began a new line on
+      purpose.
+    - `before` ends with a letter or a digit, but not with a word such as `the`, which needs a continuation.
 
     Args:
-        before: The previous line.
-        line: The line.
+        before: The line before `line`.
+        line: The line that may begin a new sentence.
     """
     word = _CAPITALIZED.match(line)
     fitted = word and len(before) + len(word[0]) < NARROW

@@ -98,10 +98,11 @@ class PretrainingBatches:
         return parts
 
     def count_predicted(self, parts: list[tuple[Ints, Ints]]) -> int:
-        """Count the predicted tokens in all batches of an update (optimizer step).
+        """Count the tokens that the model must predict in all batches of an update (optimizer step).
 
         Args:
-            parts: For each batch, the epochs and indices of its texts, from `texts_of_update`.
+            parts: For each batch, two arrays: the epoch of each text (not used here) and the index of each
+                text in the shards. `texts_of_update` returns them.
         """
         return sum(int(self.predicted[texts].sum()) for _, texts in parts)
 

@@ -149,7 +149,10 @@ def _apply_override(values: Any, override: str) -> None:
 
 
 def _without_nulls(values: Any) -> Any:
-    """Return a copy of nested dictionaries and lists, without list items that are None."""
+    """Return a copy of nested dictionaries and lists, without the list items that are None.
+
+    Dictionary values that are None are kept.
+    """
     if isinstance(values, dict):
         return {key: _without_nulls(value) for key, value in values.items()}
     if isinstance(values, list):

@@ -88,7 +88,10 @@ def _cut_id(value: Any) -> Any:
 
 
 def _exact(value: Any) -> Any:
-    """Replace the whole numbers from 2^53 on in a value of JSON by text, as JavaScript rounds them."""
+    """Replace the large whole numbers in a JSON value by text, because JavaScript would round them.
+
+    A number is large if its absolute value is 2^53 or more.
+    """
     if isinstance(value, list):
         return [_exact(item) for item in value]
     if isinstance(value, dict):

@@ -110,7 +110,7 @@ class Language:
         return roots[0]
 
     def functions(self, code: bytes) -> Iterator[Function]:
-        """Yield the documented functions in source code, in the order of their comments.
+        """Yield each function that has a doc comment, in the order of the comments.
 
         Args:
             code: The content of a source file.

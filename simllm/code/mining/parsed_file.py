@@ -106,7 +106,10 @@ class ParsedFile:
         return [comment for comment in self.comments if comment == above or function.contains(comment)]
 
     def signature(self, function: FileFunction) -> bytes:
-        """Return the code of a function up to its body, with all comments and white space removed."""
+        """Return the signature of a function, to recognize the function in another version of its file.
+
+        The signature is the code of the function up to its body, without comments and white space.
+        """
         parts, here = [], function.start
         for comment in self.comments:
             if function.start <= comment.start < function.body:

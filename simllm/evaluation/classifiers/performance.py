@@ -104,10 +104,11 @@ def class_numbers(rows: DataFrame, labels: Sequence[str]) -> tuple[Ints, Ints]:
 
 
 def strict_value(found: Performance, metric: str) -> float | None:
-    """Return the value of a metric, with unparsed outputs counted as wrong where possible.
+    """Return the value of a metric, with unparsed outputs counted as wrong if the metric allows this.
 
-    Unparsed outputs are left out if `found.strict` lacks the metric. The value is negated if lower values of
-    the metric are better.
+    `found.strict` has the values for which unparsed outputs count as wrong. If it lacks the metric, the value
+    comes from `found.metrics`, for which unparsed outputs are left out. The value is negated if lower values
+    of the metric are better.
 
     Args:
         found: The performance of a classifier.

@@ -1,7 +1,7 @@
 """Analysis of success rates as in M. de Koning, "Metamorphic Testing for LLM-based Code Repair" (2025).
 
-The results can be compared with those of that thesis. The analysis pools the draws (single answers) of all
-items as if they were independent.
+The results can be compared with those of that thesis. As there, all answers of a tool count as independent,
+even several answers about one item.
 """
 
 from __future__ import annotations

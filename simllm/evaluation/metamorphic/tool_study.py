@@ -1,4 +1,4 @@
-"""A metamorphic study: a comparison of the success of tools on original and on rewritten code."""
+"""A metamorphic study: how often tools succeed on original code, and on the same code after rewriting."""
 
 from __future__ import annotations
 
@@ -74,10 +74,11 @@ def evaluate(
     metric: Metric | None = None,
     alpha: float = 0.05,
 ) -> MetamorphicStudy:
-    """Carry out a metamorphic study: compare the success of tools on original and on rewritten code.
+    """Carry out a metamorphic study: compare how often tools succeed on original and on rewritten code.
 
     Args:
-        recorded: The answers of the tools. They are changed: answers are judged, and facts are added.
+        recorded: The answers of the tools. This function changes the object: it stores the judgements of the
+            answers, and adds facts about the items, such as the rules that changed their code.
         items: The items by id, with their code and facts about them; None if only the answers are known.
         variants: The variants (rewritten code) of these items.
         judge: The function that decides which answers are successes, for answers that are not judged yet.

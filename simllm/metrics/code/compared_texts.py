@@ -19,13 +19,16 @@ TextScore = Callable[[str, str], float]  # takes the text of the candidate and t
 
 @dataclass(frozen=True)
 class Edits:
-    """The edits that turn the source into the candidate, and into the reference.
+    """The edits that turn source code into the candidate, and into the reference.
+
+    The source is the code before a change. The candidate and the reference are two versions of the code after
+    it. All are compared in normal form, which has no comments and a uniform layout.
 
     Attributes:
-        candidate: The lines that the candidate deletes or inserts, in normal form. A deleted line has the
-            sign "-" before it, an inserted line the sign "+".
+        candidate: The lines that the candidate deletes or inserts. A deleted line has the sign "-" before it,
+            an inserted line the sign "+".
         reference: The lines that the reference deletes or inserts, in the same form.
-        no_code: Whether the reference has code, but the candidate has none.
+        no_code: True if the normal form of the candidate is empty, but not that of the reference.
     """
 
     candidate: list[str]
