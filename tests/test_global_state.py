@@ -21,7 +21,7 @@ from simllm.analysis.comparison import compare
 from simllm.analysis.explanation import explain
 from simllm.evaluation import contrast, human_correlation, model_variants, robustness
 from simllm.evaluation.metric_study.study import run_study
-from simllm.io import files, folders
+from simllm.io import files, folder_replacement
 from simllm.metrics import registry
 from simllm.metrics.protocol import Example, pair_scores
 from simllm.metrics.text import UnavailableError
@@ -133,7 +133,7 @@ def test_evaluating(model_folder, tmp_path, comments):
 @pytest.mark.usefixtures("unchanged")
 def test_writing_files(tmp_path):
     files.write(tmp_path / "file", "text")
-    with folders.replacing(tmp_path / "folder") as partial:
+    with folder_replacement.replacing(tmp_path / "folder") as partial:
         files.write(partial / "file", "text")
 
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from simllm.errors import InputError
-from simllm.io import files, folders
+from simllm.io import files, folder_replacement, folders
 from train.data.remote_repository import GITHUB, RemoteRepository
 from train.runtime import signals
 from train.runtime.command_line import run_tool
@@ -207,7 +207,7 @@ def fetch_repository(folder: Path, name: str, revision: str, host: str) -> Path:
     # Keep the last two folders of the path: the corpus chooses held-out texts by a hash of them.
     path = folder / name.replace("/", "+") / "repo"
     if not path.is_dir():
-        with folders.replacing(path) as partial:
+        with folder_replacement.replacing(path) as partial:
             RemoteRepository(name, revision, host, partial).fetch_all()
     return path
 

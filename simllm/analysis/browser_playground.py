@@ -10,7 +10,7 @@ from typing import Any
 
 from simllm.analysis.explanation import SMALLEST_GAIN
 from simllm.errors import InputError
-from simllm.io import files, folders
+from simllm.io import files, folder_replacement
 from simllm.io.packaged_folder import find_packaged
 from simllm.metric import SimLLM
 from simllm.model.browser_model import write_browser_model
@@ -34,7 +34,7 @@ def write_playground(metric: SimLLM, folder: Path, int8: bool = False) -> None:
         InputError: The metric has another pooling or similarity, a package that the export needs is not
             installed, or the folder cannot be written.
     """
-    with folders.replacing(folder) as partial:
+    with folder_replacement.replacing(folder) as partial:
         shutil.copytree(page_folder(), partial, copy_function=shutil.copyfile, dirs_exist_ok=True)
         write_model(metric, partial, int8)
 

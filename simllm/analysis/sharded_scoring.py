@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from simllm.errors import InputError
-from simllm.io import files, folders, tables
+from simllm.io import files, folder_replacement, folders, tables
 from simllm.io.read_text_pairs import from_jsonl
 from simllm.metric import SimLLM
 from simllm.scoring.document_frequencies import Frequencies
@@ -166,7 +166,7 @@ def score_shards(
     shards = _plan(sources, folder, settings.format)
     folders.own(folder)
     with files.locked(files.real(folder)):
-        folders.recover_all(folder)
+        folder_replacement.recover_all(folder)
         done = _done(folder, settings)
         folders.reserve(folder, [SUMMARY, *(shard.table.name for shard in shards)])
         missing = [s for s in shards if s.table.name not in done or not s.table.exists()]

@@ -1,4 +1,4 @@
-"""Safe writing of folders: simllm replaces only folders that it wrote itself.
+"""Safe writing into folders: simllm writes only into folders that are empty or that it wrote itself.
 
 simllm puts a file `.simllm`, the marker, into each folder that it writes. The marker lists the files that
 simllm wrote. If the folder is replaced, only these files are replaced; all others are kept. simllm refuses
@@ -7,24 +7,13 @@ to write into a folder that has files but no marker.
 
 from __future__ import annotations
 
-import contextlib
-import json
 import os
-import re
-import shutil
-import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
-
-from safetensors import SafetensorError
 
 from simllm.errors import InputError
 from simllm.io import files
-
-MARKER = ".simllm"
-
-# Names of the temporary folders and the lock that a killed replacement of the folder NAME leaves.
-_LEFTOVER = re.compile(r"\.(.+?)(?:\.[a-z0-9_]{8}\.(old|partial)|\.lock)")
+from simllm.io.folder_marker import MARKER, names_in, write_marker, written_files
 
 
 def check_place(folder: Path) -> None:
@@ -60,7 +49,7 @@ def check(folder: Path) -> None:
     """
     check_place(folder)
     folder = files.real(folder)
-    if _names(folder) and _written(folder) is None:
+    if names_in(folder) and written_files(folder) is None:
         raise InputError(
             f"{folder}: holds files that simllm did not write (no {MARKER} there); name a new or empty folder"
         )
@@ -85,7 +74,7 @@ def check_replaceable(folder: Path, names: Iterable[str] = ()) -> None:
         raise InputError(f"{folder}: is the current folder, which cannot be replaced; name another")
     if os.path.ismount(real):
         raise InputError(f"{folder}: is a mount point, which cannot be replaced; name a folder in it")
-    taken = set(names) & set(_names(real)) - set(_written(real) or ())
+    taken = set(names) & set(names_in(real)) - set(written_files(real) or ())
     if taken:
         raise InputError(f"{folder / min(taken)}: was not written by simllm; move it away")
 
@@ -118,8 +107,8 @@ def own(folder: Path) -> None:
     check(folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        if _written(folder) is None:
-            _mark(folder, [])
+        if written_files(folder) is None:
+            write_marker(folder, [])
     except OSError as error:
         raise InputError(f"{folder}: cannot be written ({error.strerror})") from None
 
@@ -161,7 +150,7 @@ def reserve(folder: Path, names: Iterable[str]) -> None:
     names = list(names)
     written = _check_additions(folder, names)
     if new := [name for name in names if name not in written]:
-        _mark(folder, [*written, *new])
+        write_marker(folder, [*written, *new])
 
 
 def check_addition(folder: Path, name: str) -> list[str]:
@@ -181,226 +170,10 @@ def check_addition(folder: Path, name: str) -> list[str]:
 
 
 def _check_additions(folder: Path, names: Iterable[str]) -> list[str]:
-    written = _written(folder)
+    written = written_files(folder)
     if written is None:
         raise InputError(f"{folder}: was not written by simllm (no {MARKER} there)")
     for name in set(names).difference(written):
         if (folder / name).exists():
             raise InputError(f"{folder / name}: was not written by simllm; move it away")
     return written
-
-
-@contextlib.contextmanager
-def replacing(folder: Path) -> Iterator[Path]:
-    """Replace a folder atomically by the files that a `with` block writes.
-
-    The block writes into a new temporary folder. After the block, the temporary folder replaces `folder`.
-    Files in the old folder that simllm did not write are kept. If the block raises an exception, the old
-    folder stays unchanged.
-
-    Args:
-        folder: The folder to replace; it may be missing.
-
-    Yields:
-        The path of the temporary folder.
-
-    Raises:
-        InputError: `check_replaceable` rejects the folder, another process is replacing it, or a file cannot
-            be written.
-    """
-    check_replaceable(folder)
-    folder = files.real(folder)
-    with files.locked(folder):
-        try:
-            recover(folder)
-            partial = _temporary_name(folder, "partial")
-            partial.mkdir()
-        except OSError as error:
-            raise InputError(f"{folder}: cannot be written ({error.strerror})") from None
-        try:
-            _mark(partial, [])
-            yield partial
-            _mark(partial, [name for name in _files(partial) if name != MARKER])
-            _replace(partial, folder)
-        except (OSError, SafetensorError) as error:
-            raise InputError(f"{folder}: cannot be written ({error})") from None
-        finally:
-            shutil.rmtree(partial, ignore_errors=True)
-
-
-def remove(folder: Path) -> None:
-    """Remove the files that simllm wrote into a folder; then remove the folder if it is empty."""
-    for name in _written(folder) or ():
-        above = list(Path(name).parents)[:-1]
-        if not any((folder / path).is_symlink() for path in above):  # a link may lead out of the folder
-            (folder / name).unlink(missing_ok=True)
-    if _files(folder) == [MARKER]:
-        (folder / MARKER).unlink()
-    for inner in sorted((path for path in folder.rglob("*") if path.is_dir()), reverse=True):
-        _remove_empty(inner)
-    _remove_empty(folder)
-
-
-def recover(folder: Path) -> None:
-    """Repair a folder after a process was killed while it replaced the folder with `replacing`.
-
-    If the new folder was already in place, the replacement is finished. Otherwise it is undone, so that the
-    old folder is back in its place. Temporary folders beside `folder` are removed.
-    """
-    for left in _leftovers(folder, "old"):
-        if _written(left) is None:
-            _remove_empty(left)  # killed while it was empty
-        elif folder.exists():
-            _keep_others(left, folder)
-        else:
-            left.rename(folder)
-    for left in _leftovers(folder, "partial"):
-        if _written(left) is None:  # killed before it had its marker
-            for path in left.glob(f".{MARKER}.*.partial"):
-                path.unlink()
-            _remove_empty(left)
-        else:
-            _discard(left)
-
-
-def recover_all(parent: Path) -> None:
-    """Clean up a folder in which processes were killed while they wrote.
-
-    Interrupted replacements of subfolders are finished or undone, and temporary files are removed. No other
-    process may write into `parent` meanwhile.
-
-    Args:
-        parent: A folder that simllm wrote, such as the folder of a training run.
-    """
-    matches = [match for match in map(_LEFTOVER.fullmatch, _names(parent)) if match]
-    for name in sorted({match[1] for match in matches}):
-        with files.locked(parent / name):
-            recover(parent / name)
-    for match in matches:
-        path = parent / match[0]
-        if match[2] == "partial" and path.is_file() and not path.is_symlink():
-            path.unlink()  # from a killed call of `files.write`
-
-
-def _temporary_name(folder: Path, suffix: str) -> Path:
-    """Return an unused path for a temporary folder beside `folder`: `.NAME.RANDOM.suffix`.
-
-    Args:
-        folder: The folder, which is called NAME.
-        suffix: "partial" for a new folder that is being written, "old" for the folder that it replaces.
-    """
-    return folder.with_name(f".{folder.name}.{uuid.uuid4().hex[:8]}.{suffix}")
-
-
-def _leftovers(folder: Path, suffix: str) -> list[Path]:
-    """Return the temporary folders that killed calls of `replacing` left beside `folder`.
-
-    Args:
-        folder: The folder that was to be replaced.
-        suffix: "partial" for new folders that were being written, "old" for the folders that they replace.
-    """
-    matches = (_LEFTOVER.fullmatch(name) for name in _names(folder.parent))
-    return [folder.parent / m[0] for m in matches if m and (m[1], m[2]) == (folder.name, suffix)]
-
-
-def _discard(partial: Path) -> None:
-    """Remove a temporary folder with all its files; the marker, the file `.simllm`, is removed last.
-
-    If the removal is interrupted, the marker shows a later call that simllm may remove the rest.
-    """
-    for path in partial.iterdir():
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path)
-        elif path.name != MARKER:
-            path.unlink()
-    shutil.rmtree(partial)
-
-
-def _replace(new: Path, folder: Path) -> None:
-    """Replace `folder` by the folder `new`, but keep those files of `folder` that simllm did not write."""
-    for path in (*new.rglob("*"), new):
-        files.sync(path)
-    check(folder)
-    others = set(_files(folder)) - {MARKER, *(_written(folder) or ())}
-    if taken := sorted(others & set(_files(new))):
-        raise InputError(f"{folder / taken[0]}: was not written by simllm; move it away")
-    old = None
-    if _names(folder):
-        old = _temporary_name(folder, "old")
-        folder.rename(old)
-    new.rename(folder)
-    files.sync(folder.parent)
-    if old:
-        _keep_others(old, folder)
-
-
-def _keep_others(old: Path, folder: Path) -> None:
-    """Move the user's files from an old folder into the new folder, and remove the old folder.
-
-    The user's files are those that simllm did not write. If the new folder already has a file of the same
-    name, the user's file stays in the old folder, which is then not removed.
-
-    Args:
-        old: The old folder, which was replaced.
-        folder: The new folder.
-    """
-    for name in set(_files(old)) - {MARKER, *(_written(old) or ())}:
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        if not (folder / name).exists():
-            (old / name).rename(folder / name)
-    remove(old)
-
-
-def _mark(folder: Path, names: list[str]) -> None:
-    """Write the marker `.simllm` of a folder, which lists the `names` of the files that simllm wrote."""
-    files.write(
-        folder / MARKER, json.dumps({"written_by": "simllm", "files": sorted(names)}, indent=1) + "\n"
-    )
-
-
-def _written(folder: Path) -> list[str] | None:
-    """Return the relative paths of the files that simllm wrote into a folder.
-
-    The paths are read from the marker, the file `.simllm`. Without a valid marker, None is returned.
-    """
-    try:
-        marker = json.loads((folder / MARKER).read_text(encoding="utf-8"))
-    except (FileNotFoundError, NotADirectoryError, ValueError):
-        return None
-    except OSError as error:
-        raise InputError(f"{folder / MARKER}: cannot be read ({error.strerror})") from None
-    names = marker.get("files") if isinstance(marker, dict) else None
-    if not isinstance(names, list) or not all(_is_inside(name) for name in names):
-        return None
-    return names
-
-
-def _is_inside(name: object) -> bool:
-    """Return whether `name`, an entry of a marker file, is a relative path that stays inside its folder."""
-    return isinstance(name, str) and not Path(name).is_absolute() and ".." not in Path(name).parts
-
-
-def _names(folder: Path) -> list[str]:
-    """Return the names of all files and folders in a folder; no names if the folder is missing.
-
-    Raises:
-        InputError: The folder cannot be read.
-    """
-    try:
-        return os.listdir(folder) if folder.is_dir() else []  # noqa: PTH208
-    except OSError as error:
-        raise InputError(f"{folder}: cannot be read ({error.strerror})") from None
-
-
-def _files(folder: Path) -> list[str]:
-    """Return the relative paths of all files in a folder and the folders below; links count as files."""
-    return [
-        os.path.relpath(os.path.join(here, name), folder)  # noqa: PTH118
-        for here, inner, names in os.walk(folder)
-        for name in (*names, *(d for d in inner if os.path.islink(os.path.join(here, d))))  # noqa: PTH114, PTH118
-    ]
-
-
-def _remove_empty(folder: Path) -> None:
-    with contextlib.suppress(OSError):
-        folder.rmdir()

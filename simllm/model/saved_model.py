@@ -25,7 +25,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from simllm.errors import InputError
-from simllm.io import files, folders
+from simllm.io import files, folder_replacement
 from simllm.io.packaged_folder import find_packaged
 from simllm.io.strict_loading import build, read_json
 from simllm.model.encoder import Encoder
@@ -268,7 +268,7 @@ def save(
         transformers_name(name): tensor.detach().to("cpu", dtype).contiguous()
         for name, tensor in encoder.state_dict().items()
     }
-    with folders.replacing(folder) as partial:
+    with folder_replacement.replacing(folder) as partial:
         encoder.config.save(partial / CONFIG)
         save_file(state, partial / SINGLE_FILE, metadata={"format": "pt"})
         # save_file makes a file that other users cannot read.

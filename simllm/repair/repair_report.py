@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 
 from simllm.errors import InputError
 from simllm.evaluation.metric_study.display_names import label, short_label
-from simllm.io import files, folders, tables
+from simllm.io import files, folder_replacement, folders, tables
 from simllm.io.html_page import render
 from simllm.io.number_format import format_number, format_p_value
 from simllm.io.svg_figure import BLUE, GREY, INK, style, svg_element
@@ -85,7 +85,7 @@ def write(runs: Sequence[Path], folder: Path, rpsr: str = "mean") -> None:
         },
     }
     attempts = {run.name: _by_item(run.attempts) for run in found}
-    with folders.replacing(folder) as partial_folder:
+    with folder_replacement.replacing(folder) as partial_folder:
         files.write(partial_folder / _FIGURES, json.dumps(tables.finite(figures), indent=1) + "\n")
         page = _render(
             "repair_report.html",

@@ -9,7 +9,7 @@ import time
 import pytest
 
 from simllm.errors import InputError
-from simllm.io import files, folders
+from simllm.io import files, folder_replacement, folders
 
 
 def contents(folder):
@@ -22,7 +22,7 @@ def contents(folder):
 
 def write(folder, **texts):
     """Write a folder as a command does."""
-    with folders.replacing(folder) as partial:
+    with folder_replacement.replacing(folder) as partial:
         for name, text in texts.items():
             (partial / name).write_text(text)
 
@@ -105,7 +105,7 @@ def test_refuses_a_mount_point(tmp_path, monkeypatch):
     monkeypatch.setattr(os.path, "ismount", lambda path: path == tmp_path / "volume")
     with (
         pytest.raises(InputError, match="volume: is a mount point"),
-        folders.replacing(tmp_path / "volume"),
+        folder_replacement.replacing(tmp_path / "volume"),
     ):
         pass
 
@@ -132,15 +132,15 @@ def test_invalid_marker_is_ignored(tmp_path, marker):
     (tmp_path / "thesis.txt").write_text("years of work")
     with pytest.raises(InputError, match="did not write"):
         write(tmp_path / "out", result="1")
-    folders.remove(tmp_path / "out")
+    folder_replacement.remove(tmp_path / "out")
     assert (tmp_path / "thesis.txt").exists()
 
 
 WRITER = """
 import sys
 from pathlib import Path
-from simllm.io import folders
-with folders.replacing(Path(sys.argv[1])) as partial:
+from simllm.io import folder_replacement
+with folder_replacement.replacing(Path(sys.argv[1])) as partial:
     (partial / "result").write_text(sys.argv[2])
     if len(sys.argv) > 3:
         Path(sys.argv[3]).touch()
@@ -194,7 +194,8 @@ def test_kill_during_a_replacement_loses_nothing(tmp_path, monkeypatch, call):
 
     rename = type(out).rename
     monkeypatch.setattr(type(out), "rename", killed)
-    monkeypatch.setattr(folders.shutil, "rmtree", lambda *_, **__: None)  # and it is not cleaned up
+    # The killed process does not clean up either.
+    monkeypatch.setattr(folder_replacement.shutil, "rmtree", lambda *_, **__: None)
     with contextlib.suppress(KeyboardInterrupt):
         write(out, result="2")
     monkeypatch.undo()
@@ -208,10 +209,10 @@ def test_kill_during_a_replacement_loses_nothing(tmp_path, monkeypatch, call):
 def test_remove_deletes_only_files_that_simllm_wrote(tmp_path):
     write(tmp_path / "out", result="1")
     (tmp_path / "out" / "mine").write_text("keep me")
-    folders.remove(tmp_path / "out")
+    folder_replacement.remove(tmp_path / "out")
     assert contents(tmp_path / "out").keys() == {"mine", ".simllm"}
     (tmp_path / "out" / "mine").unlink()
-    folders.remove(tmp_path / "out")
+    folder_replacement.remove(tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 

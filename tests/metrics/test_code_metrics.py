@@ -172,6 +172,12 @@ def test_large_trees_get_no_score():
     assert scores("tree-similarity=9999", [Example(large, large + "\ny", None, "python")])[0] > 0.9
 
 
+def test_tree_similarity_is_not_negative():
+    """The edit distance of these two trees is larger than the number of nodes of the larger tree."""
+    pair = Example("a = 1\nprint(b)", "x y\nif a:\n    b = 2", None, "python")
+    assert scores("tree-similarity", [pair]).tolist() == [0]
+
+
 @given(st.sampled_from(SIMILARITIES), st.data())
 @settings(max_examples=60)
 def test_similarities_are_between_0_and_1_and_1_for_equal_code(name, data):

@@ -80,7 +80,8 @@ def test_trl_trains_with_the_reward_function(metric, model_folder, tmp_path):
 def test_pandas(metric):
     frame = pandas.DataFrame(PAIRS, index=[7, 3])
     frame["score"] = metric.score(frame.candidate, frame.reference).values
-    assert frame.score.loc[3] == metric.score(["gets it"], ["removes it"]).values[0]
+    alone = metric.score(["gets it"], ["removes it"]).values[0]
+    assert frame.score.loc[3] == pytest.approx(alone, abs=1e-6)
     table = metric.score(frame.candidate, frame.reference).to_pandas(frame.index)
     assert table.equals(frame.score)
     with pytest.raises(TypeError, match=r"candidates\[1\]: expected a text, got float"):

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 from simllm.errors import InputError
-from simllm.io import folders
+from simllm.io import folder_replacement
 from tests.conftest import ROOT
 from train import reproduce
 from train.contrastive.config import ContrastiveConfig
@@ -185,7 +185,7 @@ def test_finished_files_are_not_made_again(call, checkout):
     assert recipe(call, checkout).returncode == 0
     assert checkout.steps.count("train.contrastive.wordnet_pairs") == 2
     corpus = checkout.folder / "runs" / "repositories"
-    with folders.replacing(corpus) as partial:
+    with folder_replacement.replacing(corpus) as partial:
         for name in ("train.txt", "corpus.json"):
             (partial / name).write_text("{}\n")
     for name in (

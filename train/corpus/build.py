@@ -12,7 +12,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from simllm.io import files, folders
+from simllm.io import files, folder_replacement, folders
 from train.corpus import corpus_folder, decontaminate, merge_parts, part_workers, sources
 from train.corpus.config import CorpusConfig
 from train.corpus.corpus_folder import COMMENTS, FACTS, PAGE, PAIRS, REPORT, TEST, TRAIN
@@ -111,7 +111,7 @@ def _write(
     Returns:
         The content of `corpus.json`.
     """
-    with folders.replacing(folder) as partial:
+    with folder_replacement.replacing(folder) as partial:
         if copied:
             for name in (TRAIN, TEST, COMMENTS, PAIRS, REPORT, PAGE):
                 if (Path(config.sources[0]) / name).is_file():

@@ -26,7 +26,7 @@ from tqdm import tqdm
 
 import simllm
 from simllm.errors import InputError
-from simllm.io import folders
+from simllm.io import folder_replacement, folders
 from train.corpus import make_part, sources
 from train.corpus.config import CorpusConfig
 from train.corpus.decontaminate import ExcludedTexts
@@ -104,7 +104,7 @@ def remove_parts(folder: Path) -> None:
     """
     for name in _part_names(folder):
         (folder / name).unlink(missing_ok=True)
-    folders.remove(folder)
+    folder_replacement.remove(folder)
 
 
 def _part_names(folder: Path) -> list[str]:

@@ -18,7 +18,7 @@ from tokenizers import Tokenizer as Backend
 from torch import Tensor
 
 from simllm.errors import InputError
-from simllm.io import files, folders
+from simllm.io import files, folder_replacement
 from simllm.io.strict_loading import read_json
 from simllm.model import pooling
 from simllm.model.encoder import Encoder
@@ -250,7 +250,7 @@ def _shard_folder(folder: Path, start: int) -> Path:
 
 def _write(shard: Path, embeddings: np.ndarray) -> None:
     """Write the embeddings of one shard as float16, with their checksum, into the folder `shard`."""
-    with folders.replacing(shard) as partial:
+    with folder_replacement.replacing(shard) as partial:
         np.save(partial / _FILE, embeddings.astype(np.float16))
         files.write(partial / _CHECKSUM, digest(partial / _FILE))
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from simllm.errors import InputError
-from simllm.io import files, folders
+from simllm.io import files, folder_replacement
 from simllm.io.files import lines, text_under
 from simllm.perturb.summaries import lexicon
 from simllm.perturb.summaries.meaning_changing_edits import change
@@ -103,7 +103,7 @@ def gather(
                 groups.append(group)
                 kept += 1
         mixed = [groups[number] for number in random.permutation(len(groups))]
-        with folders.replacing(folder) as partial:
+        with folder_replacement.replacing(folder) as partial:
             files.write(partial / LINES, "".join(f"{text}\n" for group in mixed for text in group))
             files.write(partial / GROUPS, "".join(json.dumps(group) + "\n" for group in mixed))
     return [tuple(json.loads(line)) for _, line in lines(file)]

@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from simllm.errors import InputError
-from simllm.io.folders import replacing
+from simllm.io.folder_replacement import replacing
 from simllm.model.tokenizer import SPECIAL_TOKENS, Tokenizer
 from train.corpus import build
 from train.fairseq import dictionary

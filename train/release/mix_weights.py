@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from simllm.errors import InputError
-from simllm.io import folders
+from simllm.io import folder_replacement, folders
 from simllm.model import saved_model
 from simllm.model.saved_model import SavedModel
 from train.release.released_weights import save_rounded
@@ -66,7 +66,7 @@ def write_mixed(run: Path, folder: Path, start: Path, share: float) -> None:
     folders.check(folder)
     folders.check_apart(folder, [run, start])
     mixed = interpolate_weights(saved_model.load(run / "model"), saved_model.load(start), share)
-    with folders.replacing(folder) as candidate:
+    with folder_replacement.replacing(folder) as candidate:
         save_rounded(mixed, candidate)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from simllm.analysis import golden_scores
 from simllm.errors import InputError
-from simllm.io import files, folders
+from simllm.io import files, folder_replacement, folders
 from simllm.model import saved_model
 from train.release import card
 from train.release.calibrate import calibrate, calibrate_meaning
@@ -91,7 +91,7 @@ def write_release(release: Release) -> None:
     training = describe_training(stages)
     comments = [line for _, line in files.lines(release.centre)] if release.centre else []
     write_model = partial(postprocess, comments=comments)
-    with folders.replacing(release.out) as candidate:
+    with folder_replacement.replacing(release.out) as candidate:
         write_model(run, candidate)
         if release.calibrate:
             calibrate(candidate, *release.calibrate)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from simllm.errors import InputError
-from simllm.io import files, folders
+from simllm.io import files, folder_marker, folder_replacement, folders
 from simllm.io.strict_loading import read_json
 from train.runtime import config_file, log
 from train.runtime.config import TrainingConfig
@@ -53,7 +53,7 @@ def claim(config: TrainingConfig) -> IO[str]:
     _check_run(out, config, values)  # again: another process may have begun a run there
     files.write(out / CONFIG, json.dumps(values, indent=2) + "\n")
     for folder in (out, *(out / name for name in _SUBFOLDERS)):
-        folders.recover_all(folder)
+        folder_replacement.recover_all(folder)
     return lock
 
 
@@ -73,7 +73,7 @@ def _check_run(out: Path, config: TrainingConfig, values: dict[str, Any]) -> Non
             run. Or its log shows past training, but the saved states from which to resume are gone.
     """
     folders.check(out)
-    if not set(_file_names(out)) - {folders.MARKER, "lock"}:
+    if not set(_file_names(out)) - {folder_marker.MARKER, "lock"}:
         return
     if not (out / CONFIG).is_file():
         raise InputError(f"{out}: holds something else than a training run; name a new or empty folder")

@@ -20,7 +20,7 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 
 from simllm.errors import InputError
-from simllm.io import folders
+from simllm.io import folder_marker, folder_replacement
 from train.runtime.sharding import distribute_like
 
 _TENSORS, _FACTS, _CHECKSUM = "tensors.safetensors", "state.json", "sha256"
@@ -90,14 +90,14 @@ class TrainingState:
         for index, moments in self.adam.state_dict()["state"].items():
             tensors |= {f"adam.{index}.{key}": value for key, value in moments.items()}
         facts = {"run": self.run, "progress": asdict(self.progress), "scaler": self.scaler.state_dict()}
-        with folders.replacing(state) as partial:
+        with folder_replacement.replacing(state) as partial:
             save_file({k: v.contiguous() for k, v in tensors.items()}, partial / _TENSORS)
             (partial / _FACTS).write_text(json.dumps(facts), encoding="utf-8")
             (partial / _CHECKSUM).write_text(_compute_checksum(partial), encoding="utf-8")
         try:
             done = [saved for saved in _saved_states(folder) if _update(saved) <= self.progress.update]
             for old in done[_KEPT:]:
-                folders.remove(old)
+                folder_replacement.remove(old)
         except OSError as error:
             raise InputError(f"{error.filename}: cannot be removed ({error.strerror})") from None
 
@@ -119,8 +119,8 @@ class TrainingState:
         for state in saved:
             if problem := _find_damage(state):
                 problem = f"{state} is damaged ({problem})"
-                if not (state / folders.MARKER).is_file():  # it could not be replaced later
-                    raise InputError(f"{problem} and has no {folders.MARKER}; move it away")
+                if not (state / folder_marker.MARKER).is_file():  # it could not be replaced later
+                    raise InputError(f"{problem} and has no {folder_marker.MARKER}; move it away")
                 print(f"warning: {problem}", file=sys.stderr)
                 continue
             self._load(state)

@@ -25,7 +25,7 @@ import numpy as np
 
 from simllm.errors import InputError
 from simllm.io import files
-from simllm.io.folders import replacing
+from simllm.io.folder_replacement import replacing
 from simllm.model.tokenizer import Tokenizer
 
 _PART = 8 * 2**20  # bytes of text in a part

@@ -12,7 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from simllm.errors import InputError
-from simllm.io.folders import replacing
+from simllm.io.folder_replacement import replacing
 from simllm.model import ppmi_vectors
 from train.tokens.shards import Shards, digest
 

@@ -13,7 +13,7 @@ from tqdm import tqdm
 
 from simllm.cli import metrics_option
 from simllm.errors import InputError
-from simllm.io import files, folders, tables
+from simllm.io import files, folder_replacement, folders, tables
 
 if TYPE_CHECKING:
     from simllm.perturb.code.new_names import Namer
@@ -107,7 +107,7 @@ def run(options: argparse.Namespace) -> None:
         variants.find_files(options.paths)
         folders.check_replaceable(options.output)
         folders.check_apart(options.output, options.paths)
-        with folders.replacing(options.output) as partial:
+        with folder_replacement.replacing(options.output) as partial:
             for _ in _counted(variants.vary_files(options.paths, plan, partial), counts, options):
                 pass
             if options.prove:

@@ -15,7 +15,7 @@ from simllm.evaluation.classifiers.classifier_conclusions import DASH, title, wr
 from simllm.evaluation.classifiers.classifier_figures import draw_calibration, draw_curves
 from simllm.evaluation.classifiers.classifier_tables import write_latex
 from simllm.evaluation.classifiers.ecser_protocol import ClassifierStudy, main_split
-from simllm.io import files, folders, tables
+from simllm.io import files, folder_replacement, folders, tables
 from simllm.io.html_page import render
 from simllm.io.installed_versions import versions
 from simllm.io.number_format import format_number, format_p_value
@@ -101,7 +101,7 @@ def write(
     """
     facts = {"command": command, "versions": versions(_LIBRARIES), "about": dict(about)}
     figures = json.dumps(tables.finite(numbers(study) | facts), indent=1)
-    with folders.replacing(folder) as partial:
+    with folder_replacement.replacing(folder) as partial:
         files.write(partial / "classifiers.json", figures + "\n")
         files.write(partial / "tables.tex", f"% {' '.join(command.split())}\n" + write_latex(study))
         files.write(partial / "report.html", html(study, facts))

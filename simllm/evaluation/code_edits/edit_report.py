@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from simllm.evaluation.code_edits.edit_study import UNCHANGED, EditStudy
 from simllm.evaluation.metric_study.display_names import short_label
-from simllm.io import files, folders, tables
+from simllm.io import files, folder_replacement, folders, tables
 from simllm.io.html_page import render
 from simllm.io.installed_versions import versions
 from simllm.io.latex import escape_latex, latex_table
@@ -54,7 +54,7 @@ def write(study: EditStudy, folder: Path, command: str) -> None:
     """
     facts = {"command": command, "versions": versions(_LIBRARIES)}
     figures = json.dumps(tables.finite(numbers(study) | facts), indent=1)
-    with folders.replacing(folder) as partial:
+    with folder_replacement.replacing(folder) as partial:
         files.write(partial / "edits.json", figures + "\n")
         files.write(partial / "tables.tex", f"% {' '.join(command.split())}\n" + latex(study))
         files.write(partial / "report.html", html(study, facts))

@@ -13,7 +13,7 @@ from simllm.evaluation.metric_study import study_figures
 from simllm.evaluation.metric_study.display_names import short_label
 from simllm.evaluation.metric_study.study_groups import largest_groups
 from simllm.evaluation.metric_study.study_results import MetricResult, SetStudy, Study
-from simllm.io import files, folders, tables
+from simllm.io import files, folder_replacement, folders, tables
 from simllm.io.html_page import render
 from simllm.io.installed_versions import versions
 from simllm.io.latex import escape_latex, latex_table
@@ -51,7 +51,7 @@ def write(study: Study, folder: Path, command: str) -> None:
     """
     facts = {"command": command, "versions": versions(_LIBRARIES), "signatures": study.signatures}
     numbers = tables.finite({**facts, "missing": study.missing, "sets": [asdict(one) for one in study.sets]})
-    with folders.replacing(folder) as partial:
+    with folder_replacement.replacing(folder) as partial:
         files.write(partial / "study.json", json.dumps(numbers, indent=1) + "\n")
         files.write(partial / "tables.tex", f"% {' '.join(command.split())}\n" + latex(study.sets))
         files.write(partial / "report.html", html(study, facts))

@@ -50,8 +50,9 @@ def patch_size(source: str, candidate: str, language: str, largest: int = LARGES
 def tree_similarity(example: Example, largest: int = LARGEST_TREE) -> float:
     """Compute the similarity of the syntax trees of candidate and reference.
 
-    The similarity is 1 - (tree edit distance) / (nodes of the larger tree). The trees are built from code in
-    a uniform layout, without comments, docstrings and imports.
+    The similarity is 1 - (tree edit distance) / (nodes of the larger tree), or 0 if this is negative: the
+    distance can exceed the number of nodes. The trees are built from code in a uniform layout, without
+    comments, docstrings and imports.
 
     Returns:
         A value from 0 to 1; NaN if a tree has more than `largest` nodes.
@@ -59,7 +60,7 @@ def tree_similarity(example: Example, largest: int = LARGEST_TREE) -> float:
 
     def similarity(candidate: str, reference: str) -> float:
         a, b = _trees(example, candidate, reference)
-        return 1 - _relative_distance(a, b, largest)
+        return max(1 - _distance(a, b, largest) / max(len(a), len(b)), 0.0)  # NaN stays NaN
 
     return compare_whole(example, similarity)
 
@@ -141,14 +142,6 @@ def ratio_of_sizes(items: Iterable[tuple[Sequence[PatchSize | None], PatchSize |
 
 def _trees(example: Example, *texts: str) -> list[OrderedTree]:
     return [syntax_tree(text, example.language or "") for text in texts]
-
-
-def _relative_distance(a: OrderedTree, b: OrderedTree, largest: int) -> float:
-    """Return the tree edit distance divided by the number of nodes of the larger tree.
-
-    The result is NaN if a tree has more than `largest` nodes.
-    """
-    return _distance(a, b, largest) / max(len(a), len(b))
 
 
 def _distance(a: OrderedTree, b: OrderedTree, largest: int) -> float:

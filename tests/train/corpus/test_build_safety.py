@@ -13,7 +13,7 @@ from importlib import metadata
 import pytest
 
 from simllm.errors import InputError
-from simllm.io import folders
+from simllm.io import folder_marker, folders
 from tests.conftest import ROOT
 from tests.train.corpus.conftest import lines, rows
 from train.corpus import __main__ as corpus_command
@@ -71,9 +71,9 @@ def test_user_file_among_the_parts_is_kept(texts, tmp_path):
     folders.own(tmp_path / ".corpus.parts")
     (tmp_path / ".corpus.parts" / "notes.npz").write_text("mine")
     build.build(config(texts), tmp_path / "corpus")
-    assert [path.name for path in (tmp_path / ".corpus.parts").iterdir() if path.name != folders.MARKER] == [
-        "notes.npz"
-    ]
+    assert [
+        path.name for path in (tmp_path / ".corpus.parts").iterdir() if path.name != folder_marker.MARKER
+    ] == ["notes.npz"]
 
 
 @pytest.mark.parametrize("text", ["not JSON", "[]", '{"config": {"sources": []}}', '{"name": "mine"}'])
@@ -109,7 +109,7 @@ def test_output_that_overlaps_a_source_is_refused(source, out, tree, tmp_path, m
     monkeypatch.setattr(source_trees, "installed_folders", lambda: (tmp_path / "all", tmp_path / "packages"))
     with pytest.raises(InputError, match=r"is the source|holds files"):
         build.build(config(source), tmp_path / out)
-    (tmp_path / "all" / folders.MARKER).write_text('{"files": []}')
+    (tmp_path / "all" / folder_marker.MARKER).write_text('{"files": []}')
     with pytest.raises(InputError, match=r"is the source|holds files"):
         build.build(config(source), tmp_path / out)
 
@@ -302,7 +302,7 @@ def test_full_disk_gives_a_one_line_error(tmp_path):
     assert refused(done)
     assert re.search(r"cannot be written \(File too large\)", done.stderr)
     assert not (tmp_path / "corpus").exists()
-    assert [path.name for path in (tmp_path / ".corpus.parts").iterdir()] == [folders.MARKER]
+    assert [path.name for path in (tmp_path / ".corpus.parts").iterdir()] == [folder_marker.MARKER]
 
 
 @pytest.mark.slow

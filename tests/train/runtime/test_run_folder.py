@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from simllm.io import folders
+from simllm.io import folder_marker, folder_replacement, folders
 from tests.conftest import ROOT
 from tests.train.training_processes import content, pretraining, states
 
@@ -149,7 +149,7 @@ def test_leftovers_of_a_killed_save_are_removed(run, resumable_run, few_comments
     """A folder whose replacement was killed is restored, too."""
     partial = resumable_run / "states" / ".state-00000012.abcd1234.partial"
     partial.mkdir()
-    (partial / folders.MARKER).write_text('{"files": []}')
+    (partial / folder_marker.MARKER).write_text('{"files": []}')
     (partial / "tensors.safetensors").write_bytes(b"half")
     (resumable_run / "states" / ".state-00000012.lock").touch()
     (resumable_run / "model").rename(resumable_run / ".model.abcd1234.old")
@@ -171,14 +171,14 @@ def test_leftovers_of_a_killed_save_are_removed(run, resumable_run, few_comments
 
 def test_leftovers_of_a_neighbouring_folder_are_kept(tmp_path):
     """A replacement of `model` does not touch the leftovers of `model.v2`."""
-    with folders.replacing(tmp_path / "model.v2") as partial:
+    with folder_replacement.replacing(tmp_path / "model.v2") as partial:
         (partial / "weights").write_text("two\n")
     (tmp_path / "model.v2").rename(tmp_path / ".model.v2.abcd1234.old")
     for text in ("one\n", "another\n"):
-        with folders.replacing(tmp_path / "model") as partial:
+        with folder_replacement.replacing(tmp_path / "model") as partial:
             (partial / "weights").write_text(text)
     assert (tmp_path / ".model.v2.abcd1234.old" / "weights").read_text() == "two\n"
-    with folders.replacing(tmp_path / "model.v2"):
+    with folder_replacement.replacing(tmp_path / "model.v2"):
         pass
     assert not list(tmp_path.glob(".*"))
 
@@ -197,11 +197,11 @@ def test_nothing_is_removed_through_a_link(tmp_path):
     """A run from a stranger may have a marker that lists files outside the run."""
     (tmp_path / "home").mkdir()
     (tmp_path / "home" / "thesis.txt").write_text("mine\n")
-    with folders.replacing(tmp_path / "state") as partial:
+    with folder_replacement.replacing(tmp_path / "state") as partial:
         (partial / "weights").write_text("one\n")
     (tmp_path / "state" / "link").symlink_to(tmp_path / "home")
     marker = {"written_by": "simllm", "files": ["weights", "link/thesis.txt"]}
-    (tmp_path / "state" / folders.MARKER).write_text(json.dumps(marker))
-    folders.remove(tmp_path / "state")
+    (tmp_path / "state" / folder_marker.MARKER).write_text(json.dumps(marker))
+    folder_replacement.remove(tmp_path / "state")
     assert (tmp_path / "home" / "thesis.txt").read_text() == "mine\n"
     assert not (tmp_path / "state" / "weights").exists()

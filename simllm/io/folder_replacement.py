@@ -1,0 +1,185 @@
+"""Atomic replacement of folders: a folder is complete or absent, and files of the user are kept.
+
+A new folder is written beside the old one, under a temporary name, and then takes its place. If the process
+is killed meanwhile, `recover` repairs the folder.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import shutil
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+from safetensors import SafetensorError
+
+from simllm.errors import InputError
+from simllm.io import files
+from simllm.io.folder_marker import MARKER, files_in, names_in, remove_empty, write_marker, written_files
+from simllm.io.folders import check, check_replaceable
+
+# Names of the temporary folders and the lock that a killed replacement of the folder NAME leaves.
+_LEFTOVER = re.compile(r"\.(.+?)(?:\.[a-z0-9_]{8}\.(old|partial)|\.lock)")
+
+
+@contextlib.contextmanager
+def replacing(folder: Path) -> Iterator[Path]:
+    """Replace a folder atomically by the files that a `with` block writes.
+
+    The block writes into a new temporary folder. After the block, the temporary folder replaces `folder`.
+    Files in the old folder that simllm did not write are kept. If the block raises an exception, the old
+    folder stays unchanged.
+
+    Args:
+        folder: The folder to replace; it may be missing.
+
+    Yields:
+        The path of the temporary folder.
+
+    Raises:
+        InputError: `check_replaceable` rejects the folder, another process is replacing it, or a file cannot
+            be written.
+    """
+    check_replaceable(folder)
+    folder = files.real(folder)
+    with files.locked(folder):
+        try:
+            recover(folder)
+            partial = _temporary_name(folder, "partial")
+            partial.mkdir()
+        except OSError as error:
+            raise InputError(f"{folder}: cannot be written ({error.strerror})") from None
+        try:
+            write_marker(partial, [])
+            yield partial
+            write_marker(partial, [name for name in files_in(partial) if name != MARKER])
+            _replace(partial, folder)
+        except (OSError, SafetensorError) as error:
+            raise InputError(f"{folder}: cannot be written ({error})") from None
+        finally:
+            shutil.rmtree(partial, ignore_errors=True)
+
+
+def remove(folder: Path) -> None:
+    """Remove the files that simllm wrote into a folder; then remove the folder if it is empty."""
+    for name in written_files(folder) or ():
+        above = list(Path(name).parents)[:-1]
+        if not any((folder / path).is_symlink() for path in above):  # a link may lead out of the folder
+            (folder / name).unlink(missing_ok=True)
+    if files_in(folder) == [MARKER]:
+        (folder / MARKER).unlink()
+    for inner in sorted((path for path in folder.rglob("*") if path.is_dir()), reverse=True):
+        remove_empty(inner)
+    remove_empty(folder)
+
+
+def recover(folder: Path) -> None:
+    """Repair a folder after a process was killed while it replaced the folder with `replacing`.
+
+    If the new folder was already in place, the replacement is finished. Otherwise it is undone, so that the
+    old folder is back in its place. Temporary folders beside `folder` are removed.
+    """
+    for left in _leftovers(folder, "old"):
+        if written_files(left) is None:
+            remove_empty(left)  # killed while it was empty
+        elif folder.exists():
+            _keep_others(left, folder)
+        else:
+            left.rename(folder)
+    for left in _leftovers(folder, "partial"):
+        if written_files(left) is None:  # killed before it had its marker
+            for path in left.glob(f".{MARKER}.*.partial"):
+                path.unlink()
+            remove_empty(left)
+        else:
+            _discard(left)
+
+
+def recover_all(parent: Path) -> None:
+    """Clean up a folder in which processes were killed while they wrote.
+
+    Interrupted replacements of subfolders are finished or undone, and temporary files are removed. No other
+    process may write into `parent` meanwhile.
+
+    Args:
+        parent: A folder that simllm wrote, such as the folder of a training run.
+    """
+    matches = [match for match in map(_LEFTOVER.fullmatch, names_in(parent)) if match]
+    for name in sorted({match[1] for match in matches}):
+        with files.locked(parent / name):
+            recover(parent / name)
+    for match in matches:
+        path = parent / match[0]
+        if match[2] == "partial" and path.is_file() and not path.is_symlink():
+            path.unlink()  # from a killed call of `files.write`
+
+
+def _temporary_name(folder: Path, suffix: str) -> Path:
+    """Return an unused path for a temporary folder beside `folder`: `.NAME.RANDOM.suffix`.
+
+    Args:
+        folder: The folder, which is called NAME.
+        suffix: "partial" for a new folder that is being written, "old" for the folder that it replaces.
+    """
+    return folder.with_name(f".{folder.name}.{uuid.uuid4().hex[:8]}.{suffix}")
+
+
+def _leftovers(folder: Path, suffix: str) -> list[Path]:
+    """Return the temporary folders that killed calls of `replacing` left beside `folder`.
+
+    Args:
+        folder: The folder that was to be replaced.
+        suffix: "partial" for new folders that were being written, "old" for the folders that they replace.
+    """
+    matches = (_LEFTOVER.fullmatch(name) for name in names_in(folder.parent))
+    return [folder.parent / m[0] for m in matches if m and (m[1], m[2]) == (folder.name, suffix)]
+
+
+def _discard(partial: Path) -> None:
+    """Remove a temporary folder with all its files; the marker, the file `.simllm`, is removed last.
+
+    If the removal is interrupted, the marker shows a later call that simllm may remove the rest.
+    """
+    for path in partial.iterdir():
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        elif path.name != MARKER:
+            path.unlink()
+    shutil.rmtree(partial)
+
+
+def _replace(new: Path, folder: Path) -> None:
+    """Replace `folder` by the folder `new`, but keep those files of `folder` that simllm did not write."""
+    for path in (*new.rglob("*"), new):
+        files.sync(path)
+    check(folder)
+    others = set(files_in(folder)) - {MARKER, *(written_files(folder) or ())}
+    if taken := sorted(others & set(files_in(new))):
+        raise InputError(f"{folder / taken[0]}: was not written by simllm; move it away")
+    old = None
+    if names_in(folder):
+        old = _temporary_name(folder, "old")
+        folder.rename(old)
+    new.rename(folder)
+    files.sync(folder.parent)
+    if old:
+        _keep_others(old, folder)
+
+
+def _keep_others(old: Path, folder: Path) -> None:
+    """Move the user's files from an old folder into the new folder, and remove the old folder.
+
+    The user's files are those that simllm did not write. If the new folder already has a file of the same
+    name, the user's file stays in the old folder, which is then not removed.
+
+    Args:
+        old: The old folder, which was replaced.
+        folder: The new folder.
+    """
+    for name in set(files_in(old)) - {MARKER, *(written_files(old) or ())}:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        if not (folder / name).exists():
+            (old / name).rename(folder / name)
+    remove(old)
