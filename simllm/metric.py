@@ -68,13 +68,13 @@ class SimLLM:
                 the text, `window` splits it into pieces that the model reads one by one, and `error` raises
                 an error.
             frequencies: Document frequencies: the number of texts that contain each token. With them,
-                `precision`, `recall` and `f1` give rare tokens more weight. By default `score` counts them
-                in the references.
+                `precision`, `recall` and `f1` give rare tokens more weight. By default `score` counts them in
+                the references.
             device: The torch device, such as "cpu"; by default a GPU if there is one.
 
         Raises:
-            InputError: The folder is not a model folder, or the name of a pooling, similarity, mode or
-                treatment is unknown.
+            InputError: The folder is not a model folder; or `pooling`, `similarity`, `mode` or `on_long` is
+                not one of the allowed words.
         """
         self._arguments = (model, pooling, similarity, mode, on_long, frequencies, device)
         self.model = saved_model.load(default_model() if model is None else model)
@@ -114,13 +114,16 @@ class SimLLM:
     def score(self, candidates: Sequence[Any], references: Sequence[str] | None = None) -> Scores:
         """Score each candidate against the reference at the same index.
 
-        The score of a pair does not depend on the other pairs (within 1e-5). The similarities `precision`,
-        `recall` and `f1` are an exception: unless the metric was made with `frequencies`, they weight tokens
-        by their frequency in all references of the call.
+        The score of a pair does not depend on the other pairs (within 1e-5). It stays the same if the
+        candidate and the reference are swapped. Some similarities are exceptions:
 
-        If a candidate and its reference are swapped, the score stays the same, except that precision and
-        recall are exchanged. A pair with a text that is empty after cleaning scores 1 if the two original
-        texts are equal up to white space, otherwise 0.
+        - If candidate and reference are swapped, `precision` becomes `recall`, and `recall` becomes
+          `precision`.
+        - If the metric was made without `frequencies`, then `precision`, `recall` and `f1` weight tokens by
+          their frequency in all references of this call. Their scores then depend on all references.
+
+        A pair with a text that is empty after cleaning scores 1 if the two original texts are equal up to
+        white space, otherwise 0.
 
         Args:
             candidates: n texts. Or n `Example` objects, each with a candidate and its reference.
@@ -151,7 +154,8 @@ class SimLLM:
     def stream(self, pairs: Iterable[Pair], first: int = 1) -> Iterator[tuple[list[Pair], Scores]]:
         """Score pairs from an iterator, in constant memory.
 
-        This method does not warn about truncated or unreadable texts; call `warn_about_texts` at the end.
+        This method does not warn about truncated texts, or about texts that are empty after cleaning. The
+        caller can call `warn_about_texts` at the end.
 
         Args:
             pairs: Tuples that begin with a candidate and its reference. More items may follow, such as an id.
@@ -179,6 +183,7 @@ class SimLLM:
 
         Raises:
             TypeError: `texts` is not a list of texts.
+            InputError: A text is too long, and the metric was made with `on_long="error"`.
         """
         texts = text_list("texts", texts)
         if not texts:
@@ -234,14 +239,16 @@ class SimLLM:
         return self._signature(self.frequencies)
 
     def variant_signature(self, pooling: str, similarity: str) -> str:
-        """Build the signature that this metric would have with another pooling and similarity.
+        """Build the signature that this metric would have with another pooling and another similarity.
+
+        A signature is a text that names everything that can change a score.
 
         Args:
             pooling: The name of the other pooling, such as "mean".
             similarity: The name of the other similarity, such as "cosine".
 
         Returns:
-            Text that names everything that can change a score.
+            The signature: `key:value` pairs joined by `|`.
         """
         return self._signature(self.frequencies, pooling, similarity)
 
@@ -316,9 +323,10 @@ class SimLLM:
 
     @property
     def no_scores(self) -> Scores:
-        """An empty `Scores` object (zero pairs), with this metric's signature and calibration.
+        """A `Scores` object for zero pairs, with this metric's signature and calibration.
 
-        The calibration is the map from scores to percentiles and human ratings.
+        Code that computes or joins the scores of chunks copies the signature and the calibration from this
+        object. The calibration is the map from scores to percentiles and human ratings.
         """
         same = np.empty(0) if self.head else None
         return Scores(np.empty(0), 0, 0, 0, 0, self.signature, self.calibration, same)

@@ -69,7 +69,7 @@ def clean(text: str) -> str:
     """Clean a code summary: remove comment marks, convert to lower-case ASCII, put spaces around punctuation.
 
     In a text that begins with a comment mark such as `/**`, the first blank line and all text after it are
-    removed. If any line but the first begins with a block tag such as `@param`, the tag and all text after it
+    removed. If a line after the first begins with a block tag such as `@param`, the tag and all text after it
     are removed. Only the first 10,000 characters of the text are read.
 
     Examples:
@@ -88,7 +88,7 @@ def encodable(text: str) -> str:
 
 @cache
 def normalizer() -> Normalizer:
-    """Return the cleaning rules as a normalizer object of the package `tokenizers`."""
+    """Return the rules that clean code summaries, as a normalizer object of the package `tokenizers`."""
     from tokenizers import Regex, normalizers
 
     def rules(pairs: list[tuple[str, str]]) -> list[Normalizer]:

@@ -1,1 +1,1 @@
-"""Training of the models; it runs from a checkout and is not installed."""
+"""Training of the models; it runs from a checkout of the repository and is not installed with simllm."""

@@ -106,8 +106,8 @@ def reproduce(recipe: Recipe) -> None:
         recipe: The paths and the number of seeds.
 
     Raises:
-        InputError: A folder is missing, a repository cannot be fetched, an output is outdated, or a folder to
-            write exists and simllm did not write it.
+        InputError: A folder is missing; or a repository cannot be fetched; or an output is older than the
+            file from which it is made; or a folder to write exists and simllm did not write it.
         SystemExit: A step failed; the exit status is that of the step.
     """
     needed = [recipe.wordnet, *(recipe.teachers / name for name in _TEACHERS)]
@@ -274,14 +274,14 @@ def _mix(run: str, mixed: str, start: Path, share: str) -> list[str]:
 
 
 def _second_stage(suffix: str, wordnet: Path, overrides: list[str]) -> list[list[str]]:
-    """Return the commands of the second stage, which trains the encoder and the meaning head.
+    """Return the commands of the recipe's second stage, which trains the encoder and the meaning head.
 
     The meaning head predicts whether two texts have the same meaning. The first command trains. The second
     command mixes the weights of the trained encoder and of the encoder before this stage.
 
     Args:
-        suffix: The suffix of the folders to write: "", or "-control" for the control model (trained without
-            the word pairs of the contrast set).
+        suffix: The suffix of the folders to write: "", or "-control" for the control model. The control model
+            is trained without the word pairs that decide the contrast set (a test set).
         wordnet: The file of text pairs from WordNet, such as words and definitions.
         overrides: `key=value` items that change the configuration of the training.
     """
@@ -301,8 +301,8 @@ def _last_stages(start: str, suffix: str, wordnet: Path, overrides: list[str]) -
     command trains only the meaning head.
 
     Args:
-        start: The suffix of the initial model's folder: "", or "-control" for the control model (trained
-            without the word pairs of the contrast set).
+        start: The suffix of the initial model's folder: "", or "-control" for the control model. The control
+            model is trained without the word pairs that decide the contrast set (a test set).
         suffix: The suffix of the folders to write, such as "", "-seed2" or "-control".
         wordnet: The file of text pairs from WordNet, such as words and definitions.
         overrides: `key=value` items that change the configuration of the trainings.
@@ -317,11 +317,15 @@ def _last_stages(start: str, suffix: str, wordnet: Path, overrides: list[str]) -
 
 
 def _release_command(recipe: Recipe, rated: str) -> list[str]:
-    """Return the command that makes the released model folder from the folders of all runs.
+    """Return the command that makes the released model folder from the trained models.
 
     Args:
-        recipe: The paths and the number of seeds.
-        rated: The file of rated text pairs to which the score scale is fitted.
+        recipe: The options of the recipe; the folder to write and the number of seeds are used.
+        rated: The file of rated text pairs to which the score scale is fitted. The scale converts a score to
+            an expected human rating.
+
+    Returns:
+        The Python module and its arguments.
     """
     test = str(_TEST)
     first, *others = (f"{_RUNS / _HEAD}{suffix}" for suffix in _seed_suffixes(recipe.seeds))

@@ -100,7 +100,7 @@ def compare(
         metric: The metric.
         systems: A dict from each system's name to its n texts (candidates).
         references: One or more lists of n references. Each list has a reference for each item.
-        over: The function that combines a candidate's scores against several references: `max` or `mean`.
+        over: The way to combine a candidate's scores against several references: "max" or "mean".
 
     Returns:
         Each system's mean score with its interval. For every two systems, the difference between their mean
@@ -127,7 +127,7 @@ def score_systems(
         metric: The metric.
         systems: A dict from each system's name to its n texts (candidates).
         references: One or more lists of n references. Each list has a reference for each item.
-        over: The function that combines a candidate's scores against several references: `max` or `mean`.
+        over: The way to combine a candidate's scores against several references: "max" or "mean".
 
     Returns:
         A dict from each system's name to the scores of its n candidates. The counts in each `Scores` object,

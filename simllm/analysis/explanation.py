@@ -113,18 +113,20 @@ def explain(metric: SimLLM, candidate: str, reference: str) -> Explanation:
         candidate: The text to judge.
         reference: The text to which the candidate is compared.
 
+    Returns:
+        The score, and the contribution of each word of the two texts.
+
     Raises:
         InputError: The metric has another pooling or similarity, a text is empty after cleaning, or the
             metric splits a text into several windows because the text is long.
-
-    Returns:
-        The score, and the contribution of each word of the two texts.
     """
     return explain_pairs(metric, [(candidate, reference)])[0]
 
 
 def explain_pairs(metric: SimLLM, pairs: Sequence[tuple[str, str]]) -> list[Explanation]:
-    """Explain the scores of several pairs, word by word; the encoder reads the texts of all pairs together.
+    """Explain the scores of several pairs of texts, word by word.
+
+    To save time, the encoder reads the texts of all pairs together.
 
     Args:
         metric: A metric with mean pooling and cosine.
@@ -134,7 +136,8 @@ def explain_pairs(metric: SimLLM, pairs: Sequence[tuple[str, str]]) -> list[Expl
         The explanation of each pair.
 
     Raises:
-        InputError: As for `explain`, for any of the pairs.
+        InputError: The metric has another pooling or similarity, a text is empty after cleaning, or the
+            metric splits a text into several windows because the text is long.
     """
     if (metric.pooling, metric.similarity) != ("mean", "cosine"):
         raise InputError("explain: only mean pooling with cosine is a sum over words")

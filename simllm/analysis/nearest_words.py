@@ -34,8 +34,8 @@ def nearest_names(metric: SimLLM) -> Namer:
     def nearest(word: str) -> list[str]:
         """Return up to 5 similar words that can replace a word.
 
-        They are chosen from simllm's lists of synonyms: the words whose embeddings have the largest cosine
-        with the word's embedding. The word itself and its other forms, such as its plural, are left out.
+        These are the words in simllm's lists of synonyms whose embeddings have the largest cosine with the
+        embedding of `word`. The word itself and its other forms, such as its plural, are left out.
         """
         order = np.argsort(-(embeddings @ _normalized(metric.embed([word]))[0]), kind="stable")
         others = (words[int(number)] for number in order[: 4 * _MOST])

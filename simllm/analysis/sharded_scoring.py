@@ -31,8 +31,8 @@ class ShardSettings:
         similarity: The similarity of embeddings or tokens; None for the model's own.
         mode: The precision of the encoder, such as "exact".
         on_long: The treatment of texts that are too long for the model, such as "truncate".
-        frequencies: The path of a file with document frequencies, which similarities of tokens need; None
-            for no file.
+        frequencies: The path of a file with document frequencies (the number of texts with each token).
+            Similarities of tokens need this file. None for no file.
         candidate_field: The key of the candidate in each JSON line.
         reference_field: The key of the reference in each JSON line.
         id_field: The key of the pair's id in each JSON line; None for pairs without ids.
@@ -88,7 +88,7 @@ class ShardScorer:
 
     @property
     def signature(self) -> str:
-        """Text that names everything that can change a score."""
+        """Signature of the scores: text that names everything that can change a score, such as the model."""
         return self.metric.signature
 
     def score(self, shard: Shard) -> dict[str, Any]:
@@ -128,7 +128,15 @@ ScoreAll = Callable[[ShardSettings, Sequence[Shard]], Iterator[tuple[Shard, dict
 
 
 def score_here(settings: ShardSettings, shards: Sequence[Shard]) -> Iterator[tuple[Shard, dict[str, Any]]]:
-    """Score shards (input files) one after the other in this process; yield each with its table's summary."""
+    """Score files of text pairs one after the other in this process, and write a table for each file.
+
+    Args:
+        settings: The settings for reading, scoring and writing the text pairs.
+        shards: The input files, and the paths of their tables.
+
+    Yields:
+        Each shard as soon as its table is complete, with the table's summary (mean score and so on).
+    """
     scorer = ShardScorer(settings)
     for shard in shards:
         yield shard, scorer.score(shard)
@@ -183,6 +191,14 @@ def score_shards(
 
 def _plan(sources: Sequence[Path], folder: Path, format_: str) -> list[Shard]:
     """Choose the path of the output table for each input file.
+
+    Args:
+        sources: The input files.
+        folder: The folder for the tables.
+        format_: The format of the tables, "tsv" or "json", which is also the suffix of their names.
+
+    Returns:
+        A `Shard` for each input file. It holds the path of the input file and the path of the table.
 
     Raises:
         InputError: Two tables would have the same name, or a table would be named `summary.json`.

@@ -31,14 +31,21 @@ _FEW = 12  # up to so many different whole numbers, each number is a group; more
 
 
 def add_option(command: argparse.ArgumentParser) -> None:
-    """Add the option `--report`, which writes an HTML page with the scored pairs, to a command's parser."""
+    """Add the option `--report` to a command's parser.
+
+    The option names an HTML file, to which a report about the scored pairs is written.
+    """
     command.add_argument(
         "--report", type=Path, metavar="FILE", help="also write an HTML page on which to look at the pairs"
     )
 
 
 def add_group_option(command: argparse.ArgumentParser) -> None:
-    """Add the option `--group-by`, which names the fields by which a report groups pairs, to a parser."""
+    """Add the option `--group-by` to a command's parser.
+
+    The option names fields of the input. For each of these fields, the report groups the pairs by the field's
+    value and shows the mean score of each group.
+    """
     command.add_argument(
         "--group-by",
         metavar="A,B,…",
@@ -47,15 +54,17 @@ def add_group_option(command: argparse.ArgumentParser) -> None:
 
 
 def check(options: argparse.Namespace, inputs: Sequence[Path]) -> None:
-    """Check that the report (the file of `--report`) can be written, before the command scores pairs.
+    """Check that the report can be written to the file of `--report`, before the command scores pairs.
+
+    Nothing is checked without the option `--report`.
 
     Args:
         options: The parsed options; `report`, `output` and `overwrite` are read.
         inputs: The input files of the command.
 
     Raises:
-        InputError: The file is standard output, an input, the output, or an existing file that must not be
-            replaced. Or a package is missing.
+        InputError: The file is standard output, an input file, or the output file. Or the file exists, and
+            `--overwrite` is not given. Or a package that the report needs is not installed.
     """
     if options.report is None:
         return
@@ -170,8 +179,8 @@ def write(
 
     Raises:
         InputError: The input file was changed while it was read, so that the number of values for
-            `--group-by` differs from the number of pairs. Or another program has written the report's file
-            since the function `check` was called.
+            `--group-by` differs from the number of pairs. Or another program has just created the report's
+            file, and `--overwrite` is not given.
     """
     from simllm.analysis.run_report import render_report
 

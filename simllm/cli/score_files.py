@@ -31,16 +31,17 @@ def add_options(score: argparse.ArgumentParser) -> None:
 
 
 def matching_files(pattern: Path | None) -> list[Path] | None:
-    """Find the files that a glob pattern matches.
+    """Find the input files if the value of the option `--jsonl` is a glob pattern.
 
     Args:
         pattern: The value of `--jsonl`, such as "*.jsonl"; None without this option.
 
     Returns:
-        The files, sorted. None if the value is missing, is the path of an existing file, or has no wildcards.
+        The files that the pattern matches, sorted. None if the value is not a pattern: it is missing, it is
+        the path of an existing file, or it has no wildcards.
 
     Raises:
-        InputError: No file matches.
+        InputError: No file matches the pattern.
     """
     if pattern is None or pattern.exists() or not glob.has_magic(str(pattern)):
         return None

@@ -1,4 +1,8 @@
-"""The folders of untrusted git repositories, and small files such as `packed-refs`, read without git."""
+"""Search for the folders of an untrusted git repository, and reading of small files in them.
+
+An example of a small file is `packed-refs`, a list of branches and tags. Git is not run here, because the
+configuration of a repository can make git run commands.
+"""
 
 from __future__ import annotations
 
@@ -123,7 +127,7 @@ def regular_files(top: Path, special: bool = False) -> Iterator[Path]:
 
     Args:
         top: The folder.
-        special: If true, the paths of links, pipes and devices are yielded instead of regular files.
+        special: Whether to yield links, pipes and devices instead of regular files.
     """
     folders = [top]
     while folders:

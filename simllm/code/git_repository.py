@@ -70,7 +70,7 @@ def open_repository(location: RepositoryPaths) -> Iterator[Repository]:
 
 
 class Repository:
-    """A git repository that is open for reading, from `open_repository`.
+    """A git repository that the function `open_repository` has opened for reading.
 
     All methods raise InputError if git fails.
     """

@@ -62,13 +62,15 @@ def code_of_reply(reply: str, language: str, is_program: bool = False) -> str | 
     """Find the code in a language model's reply.
 
     If the reply has Markdown code blocks between fences (```), the code is the block with the most lines.
-    Blocks whose label names another language are ignored. If the reply has no fences:
+    Blocks whose label names another language are ignored. If the reply has no fences, the first of these
+    rules that fits is used:
 
     - If the whole reply parses without a syntax error, the whole reply is the code.
-    - Otherwise, if `is_program` is true, there is no code.
-    - Otherwise, the code is the part of the reply from the first to the last definition of a function or
-      class. If no definition is found in the whole reply, definitions are searched in the longest run of
-      consecutive lines that parses.
+    - If `is_program` is true, there is no code.
+    - If the reply has definitions of functions or classes, the code is the part of the reply from the first
+      to the last definition.
+    - Otherwise, definitions are searched in the same way in a part of the reply: the longest run of
+      consecutive lines that parses without a syntax error.
 
     Args:
         reply: The reply, in Markdown.

@@ -51,9 +51,11 @@ def _keyroots(tree: OrderedTree) -> list[int]:
 def _cost(a: OrderedTree, b: OrderedTree) -> int:
     """Estimate the time to compute the edit distance of two trees.
 
+    The algorithm fills a table for each pair of keyroots, one from each tree. A keyroot is the root of a
+    tree, or a node with a sibling to its left.
+
     Returns:
-        The total number of entries of the tables of forest distances for all pairs of keyroots. A keyroot is
-        the root of a tree, or a node with a sibling to its left.
+        The total number of entries of these tables.
     """
     rows, columns = (sum(tree.sizes[root] for root in _keyroots(tree)) for tree in (a, b))
     return rows * columns
@@ -63,29 +65,29 @@ def _cost(a: OrderedTree, b: OrderedTree) -> int:
 class _Columns:
     """The columns of a table of distances between forests of a first tree and forests of a second tree.
 
-    Each row of the table stands for a forest of the first tree, and each column for a forest of the second
-    tree. The table has a group of columns, called a segment, for each of several keyroots of the second tree.
-    A keyroot is the root of the tree, or a node with a sibling to its left. A segment has these columns:
+    A forest is a list of subtrees of a tree, from left to right; it may be empty. Each row of the table
+    stands for a forest of the first tree, and each column for a forest of the second tree. The table has a
+    group of columns, called a segment, for each of several keyroots of the second tree. A keyroot is the root
+    of the tree, or a node with a sibling to its left. A segment has these columns:
 
     - The first column stands for the empty forest.
-    - Then there is a column for each node in the keyroot's subtree, in postorder. Its forest consists of the
-      nodes of the subtree up to this node, which is included.
+    - Then there is a column for each node in the keyroot's subtree, in postorder. Its forest has this node
+      and all earlier nodes of the subtree.
 
     Attributes:
         nodes: The node of each column; 0 for the first column of a segment.
-        before: For each column, the index of another column. The forest of that column is what remains of
-            this column's forest without the subtree of this column's node. The first column of a segment
-            has its own index.
+        before: For each column, the index of the column with a smaller forest: this column's forest without
+            the subtree of this column's node. The first column of a segment has its own index.
         is_first: Whether each column is the first of its segment.
         on_path: Whether each column's node has the same leftmost leaf as the keyroot. If so, the forest of
             the column is a single tree.
         insertions: The number of nodes in each column's forest.
-        offset: A number for each column, which `running_minimum` adds to the distances in this column before
-            it takes minima from left to right, and then subtracts again. All columns of a segment have the
-            same number, and each segment has a much lower number than the segment before it. Therefore no
-            minimum comes from another segment.
-        levels: Slices of columns, in the order in which their distances must be computed. The segments in a
-            slice need only the results of earlier slices.
+        offset: A number for each column, with which `running_minimum` can handle all segments in one pass.
+            All columns of a segment have the same number, and each segment has a much lower number than the
+            segment before it. When these numbers are added to the distances, no minimum over the columns to
+            the left comes from another segment.
+        levels: Slices of columns; each slice has whole segments. The slices must be computed in this order,
+            because a segment may need the results of earlier slices.
     """
 
     nodes: Ints
@@ -97,33 +99,34 @@ class _Columns:
     levels: list[slice]
 
     def running_minimum(self, row: Ints, part: slice) -> Ints:
-        """Limit each distance in a row of the table to the distance in the column to its left plus 1.
+        """Lower distances in a row of the table, so that each is at most 1 above the distance to its left.
 
-        The columns form segments, one for each of several subtrees of the second tree. Each column stands for
-        a forest. Within a segment, a forest has one node more than the forest to its left. The insertion of
-        this node costs 1, hence the limit. The first column of a segment has no limit.
+        For example, 3, 9, 5 become 3, 4, 5. Each column stands for a forest of the second tree. The columns
+        form segments, one for each of several subtrees. Within a segment, a forest has one node more than the
+        forest to its left. The insertion of this node costs 1, hence the limit. The first column of a segment
+        has no limit.
 
         Args:
             row: Distances in one row of the table, for the columns in `part`.
             part: A slice of columns, which consists of whole segments.
 
         Returns:
-            The distances, from left to right; those above the limit are lowered to it.
+            The distances; those above the limit are lowered to it.
         """
         shifted = row - self.insertions[part] + self.offset[part]
         return np.minimum.accumulate(shifted) + self.insertions[part] - self.offset[part]
 
 
 def _columns(tree: OrderedTree, widest: int, largest: int) -> Iterator[_Columns]:
-    """Divide the columns for all keyroots of the second tree among several tables of distances.
+    """Make the columns of several tables, which together have columns for all keyroots of the second tree.
 
     A keyroot is the root of the tree, or a node with a sibling to its left. All columns of a keyroot are in
-    the same table: one for each node of its subtree, and one for the empty forest.
+    the same table: one for the empty forest, and one for each node of the keyroot's subtree.
 
     Args:
         tree: The second of the two trees whose distance is computed.
         widest: The largest number of columns in a table. A keyroot with more columns gets its own table.
-        largest: An upper limit of the distances, from which `_Columns.offset` is computed.
+        largest: An upper limit of the distances, needed for `_Columns.offset`.
 
     Yields:
         The columns of each table.
@@ -168,9 +171,9 @@ def _make_columns(roots: list[int], leftmost: list[int], levels: dict[int, int],
     Args:
         roots: The keyroots, sorted by level.
         leftmost: For each node of the second tree, the number of the leftmost leaf of its subtree.
-        levels: A dict from each keyroot to its level, from `_levels`. Keyroots of low levels are processed
-            first.
-        largest: An upper limit of the distances, from which `_Columns.offset` is computed.
+        levels: For each keyroot, its level. A keyroot has a higher level than the keyroots in its subtree,
+            and its distances are computed after theirs.
+        largest: An upper limit of the distances, needed for `_Columns.offset`.
     """
     nodes: list[int] = []
     before: list[int] = []
@@ -221,22 +224,22 @@ def _fill(
     labels_b: Ints,
     largest: int,
 ) -> None:
-    """Compute edit distances between subtrees, for a keyroot of the first and keyroots of the second tree.
+    """Compute edit distances between subtrees, for one keyroot of the first tree and several of the second.
 
     A keyroot is the root of a tree, or a node with a sibling to its left. The function fills a table of
-    distances between forests, which are parts of the keyroots' subtrees. Some forests are whole subtrees:
-    those of nodes with the same leftmost leaf as the keyroot. The function stores the distances between two
-    whole subtrees in `distances`.
+    distances between forests, which are parts of the keyroots' subtrees. Some of the forests are whole
+    subtrees. The distances between two whole subtrees are stored in `distances`.
 
     Args:
         distances: (n, m) distances between the subtrees of the n nodes of the first tree and the m nodes of
             the second tree. The function reads distances that earlier calls stored, and adds new ones.
-        columns: The columns for the keyroots of the second tree.
+        columns: The columns of the table, for the keyroots of the second tree.
         leftmost: For each node of the first tree, the number of the leftmost leaf of its subtree.
         root: The keyroot of the first tree.
         labels_a: (n,) labels of the first tree, as numbers.
         labels_b: (m,) labels of the second tree, as numbers.
-        largest: An upper limit of the distances. Twice this number marks edits that are impossible.
+        largest: An upper limit of the distances. An impossible edit costs twice this number, so that it is
+            never chosen.
     """
     leaf = leftmost[root]
     table = np.empty((root - leaf + 2, len(columns.nodes)), np.int64)

@@ -50,10 +50,12 @@ class Triples:
 
 
 def load(file: Path = CONTRAST_SET) -> Triples:
-    """Load triples of a reference, a rewording and a text with another meaning from a JSON-lines file.
+    """Load triples of a reference, a rewording and a change (a text with another meaning) from a file.
 
     Args:
-        file: A file with the keys `reference`, `rewording`, `change`, `kind` and `form` in each line.
+        file: A JSON-lines file. Each line has the texts `reference`, `rewording` and `change`. It also has
+            the `kind` of change, such as "negation", and the `form` of the triple, such as "balanced" (see
+            `Triples`).
 
     Raises:
         InputError: The file cannot be read or is empty, or a line lacks a key.
@@ -69,7 +71,7 @@ def rewording_wins(score: ScoreFunction, triples: Triples) -> NDArray[np.float64
 
     Args:
         score: The metric's scoring function, which takes n candidates and n references.
-        triples: n triples of a reference, a rewording and a change.
+        triples: n triples of a reference, a rewording (same meaning) and a change (another meaning).
 
     Returns:
         (n,) values: 1 if the rewording scores higher, 0.5 for a tie, 0 if the change scores higher.
@@ -80,18 +82,22 @@ def rewording_wins(score: ScoreFunction, triples: Triples) -> NDArray[np.float64
 
 
 def clean_triples(triples: Triples) -> Triples:
-    """Convert the texts of triples to lower case and remove comment marks."""
+    """Clean the texts of triples: remove comment marks, and convert the texts to lower-case ASCII.
+
+    Spaces are put around punctuation, too.
+    """
     columns = (triples.references, triples.rewordings, triples.changes)
     references, rewordings, changes = ([clean(text) for text in texts] for texts in columns)
     return Triples(references, rewordings, changes, triples.kinds, triples.forms)
 
 
 def accuracies(score: ScoreFunction, triples: Triples) -> list[float]:
-    """Compute how often a metric scores the rewording higher than the change of meaning.
+    """Compute how often a metric scores a text with the same meaning higher than one with another meaning.
 
     Args:
         score: The metric's scoring function, which takes n candidates and n references.
-        triples: n triples of a reference, a rewording and a change.
+        triples: n triples of a reference, a rewording (same meaning) and a change (another meaning). The
+            metric is right if the rewording scores higher; a tie counts as half right.
 
     Returns:
         Accuracies from 0 to 1: first on all triples, then on the triples of each form, such as "balanced",
@@ -120,23 +126,22 @@ def mean_by_label(labels: Sequence[str], values: NDArray[np.float64]) -> dict[st
 
 
 def deciding_word_pairs(file: Path = CONTRAST_SET) -> set[tuple[str, str]]:
-    """Collect the pairs of words in which texts of the contrast set differ from their references.
+    """Collect the pairs of words by which texts of the contrast set differ from their references.
 
-    The contrast set has triples: a reference, a rewording, and a text with another meaning (the change). For
+    The contrast set has triples: a reference, a rewording (same meaning), and a change (another meaning). For
     the reference "returns the minimum" and the change "returns the maximum", the pair is ("minimum",
-    "maximum"). Such pairs decide whether a text keeps the meaning of the reference. A test with unseen words
-    needs training data without these pairs.
+    "maximum"). To test a model on words that it has not seen, train it without these pairs.
 
-    The reference is compared word by word with the change. In triples whose `form` is "balanced", the
-    reference is also compared with the rewording; in other triples, the rewording is a completely different
-    sentence. Texts that differ from the reference in the number of words are left out.
+    Each change is compared with its reference, word by word. A rewording is compared only in triples whose
+    `form` is "balanced"; in other triples, it is a completely different sentence. A text is left out if it
+    has more or fewer words than its reference.
 
     Args:
         file: A JSON-lines file with triples (see `load`).
 
     Returns:
-        Pairs of a word of the reference, which the other text lacks, and the word at the same position in the
-        other text, which the reference lacks.
+        Pairs of a word of the reference and the word at the same position in the other text. The first word
+        does not occur in the other text, and the second does not occur in the reference.
     """
     triples = load(file)
     pairs = set()

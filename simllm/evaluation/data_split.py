@@ -98,7 +98,9 @@ def _hold_out(rows: DataFrame, plan: SplitPlan) -> Series:
 def _choose(rows: DataFrame, plan: SplitPlan, share: float) -> NDArray[np.int_]:
     """Choose a share of the items at random.
 
-    If the plan says so, whole groups are chosen, and the choice is stratified.
+    If `plan.group` names a column, items with the same value in it are chosen together or not at all. If
+    `plan.stratify` names columns, their values have about the same distribution among the chosen items as
+    among the others.
 
     Args:
         rows: n items.
@@ -107,6 +109,9 @@ def _choose(rows: DataFrame, plan: SplitPlan, share: float) -> NDArray[np.int_]:
 
     Returns:
         The positions of the chosen items in `rows`.
+
+    Raises:
+        InputError: There are too few items or groups.
     """
     from sklearn.model_selection import (
         GroupShuffleSplit,

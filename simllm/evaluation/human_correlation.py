@@ -79,7 +79,8 @@ class Correlations:
 
     Attributes:
         rows: For each available metric, its correlation with the ratings.
-        missing: A dict from the name of each unavailable metric to advice on how to make it available.
+        missing: A dict from the name of each unavailable metric to the reason, or to advice on how to make it
+            available.
     """
 
     rows: list[MetricCorrelation]
@@ -106,17 +107,17 @@ def correlate(
 
 
 def correlate_all(rated: Ratings, metrics: Sequence[Metric]) -> Correlations:
-    """Correlate the scores of loaded metrics with the human ratings of pairs.
+    """Correlate the scores of metrics with the human ratings of pairs of texts.
 
     Pairs to which a metric gives no score (NaN) are left out for this metric.
 
     Args:
         rated: The pairs of texts with human ratings.
-        metrics: The loaded metrics.
+        metrics: The metrics, ready for use.
 
     Returns:
-        The correlations of the available metrics. The metrics that cannot score these pairs are
-        under `missing`.
+        The correlation of each metric. A metric that cannot score these pairs has none; its name and the
+        reason are in `Correlations.missing`.
     """
     rows: list[MetricCorrelation] = []
     missing: dict[str, str] = {}
@@ -184,7 +185,7 @@ def _score_by_all(
     The scores of metrics for which lower is better are negated.
 
     Args:
-        rated: The n rated pairs, with texts that are not yet cleaned (see `clean_ratings`).
+        rated: The n rated pairs, with texts as in the file of ratings.
         metrics: The metrics.
         missing: A dict to which this function adds each metric that cannot score the pairs: its name and the
             reason.
@@ -216,8 +217,9 @@ def clean_ratings(rated: Ratings) -> Ratings:
 def score_rated_pairs(metric: Metric, rated: Ratings) -> Floats:
     """Score n pairs of candidate and reference by a metric.
 
-    A metric for texts scores the cleaned texts (see `clean_ratings`). A metric for code scores the texts as
-    they are. The scores of a `ColumnMetric` are not computed, but read from a column of the file of ratings.
+    A metric for texts scores cleaned texts: lower-case ASCII without comment marks. A metric for code scores
+    the texts as they are. A `ColumnMetric` computes nothing; its scores are read from a column of the file of
+    ratings.
 
     Args:
         metric: The metric.
@@ -228,8 +230,8 @@ def score_rated_pairs(metric: Metric, rated: Ratings) -> Floats:
 
     Raises:
         UnavailableError: The metric cannot score the pairs: the column of a `ColumnMetric` is missing or
-            incomplete, or pairs lack the language or source that a metric for code needs. Or the scores
-            are useless: a score is not finite, all scores are equal, or there are fewer than three scores.
+            incomplete, or pairs lack the language or source that a metric for code needs. Or the scores are
+            useless: a score is not finite, all scores are equal, or there are fewer than three scores.
     """
     if isinstance(metric, ColumnMetric):
         scores = rated.columns.get(metric.column, np.array([np.nan]))

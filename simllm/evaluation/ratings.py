@@ -51,13 +51,13 @@ class Ratings:
         candidates: n candidates.
         values: (n,) mean ratings; higher is more similar.
         raters: (n, raters) ratings by each person; NaN if a person did not rate a pair.
-        groups: A dict with lists of n texts: under "language" the programming language of each pair, under
-            "system" the system that wrote each candidate. If a pair lacks one of these keys in the
-            file, the dict lacks this key.
-        columns: Scores by other metrics that the file contains: a dict from the metric's name to (n,)
-            scores; NaN if a pair has no score.
-        sources: n texts, which metrics of code edits need: for each pair, the code before it was edited.
-            Empty if a pair lacks this code in the file.
+        groups: Properties of the pairs. "language" has a list of the n programming languages, and "system" a
+            list of the n systems that wrote the candidates. A property is left out if the file lacks it for
+            any pair.
+        columns: Scores by other metrics that the file contains: a dict from the metric's name to (n,) scores;
+            NaN if a pair has no score.
+        sources: n texts, which metrics of code edits need: for each pair, the code before it was edited. An
+            empty list if the file lacks this code for any pair.
     """
 
     name: str
@@ -84,13 +84,14 @@ def load(file: Path, fields: Sequence[str] = ()) -> Ratings:
     """Load rated pairs from a file.
 
     Args:
-        file: JSON lines (see the docstring of this module), or the CSV table of Haque et al.
-        fields: Three keys of a JSON line: those of the reference, the candidate and the rating. By default
-            the keys in the docstring of this module; or `a`, `b` and `score` if a line has these.
+        file: JSON lines, one for each pair; or the CSV table of Haque et al.
+        fields: Three keys of a JSON line: those of the reference, the candidate and the rating. By default,
+            they are `reference`, `candidate` (or `candidate_clean`) and `rating` (or `ratings` or `passed`).
+            Lines with `a` instead of `reference` have the keys `a`, `b` and `score`.
 
     Raises:
-        InputError: The file cannot be read, a line is wrong, there are fewer than 3 pairs, or all ratings
-            are equal.
+        InputError: The file cannot be read, a line is wrong, there are fewer than 3 pairs, or all ratings are
+            equal.
     """
     is_table = file.name.removesuffix(".gz").endswith(".csv")
     rows = list(haque_csv.read_rows(file) if is_table else files.objects(file))
@@ -164,7 +165,9 @@ def _mean(row: dict[str, Any], where: str) -> float:
 
 
 def _by_rater(rows: Sequence[tuple[str, dict[str, Any]]]) -> Iterator[dict[str, float]]:
-    """Yield for each row a dict from rater to rating; an empty dict if the row has no key `ratings`.
+    """Yield the ratings of each row as a dict from the rater's name to the rating.
+
+    The dict is empty if the row has no key `ratings`.
 
     Args:
         rows: For each row, its place for errors ("FILE, line 3") and its JSON object.
@@ -181,7 +184,8 @@ def _ratings_of(row: dict[str, Any], where: str) -> dict[str, float]:
         where: The place of the row for errors, such as "FILE, line 3".
 
     Raises:
-        InputError: The ratings are not numbers, or the raters do not match the ratings.
+        InputError: A rating is not a number, there is no rating, or the row does not name a different rater
+            for each rating.
     """
     ratings = row.get("ratings")
     if isinstance(ratings, list):
@@ -232,7 +236,15 @@ def _common(rows: Sequence[tuple[str, dict[str, Any]]], names: Sequence[str]) ->
 
 
 def _sources(rows: Sequence[tuple[str, dict[str, Any]]]) -> list[str]:
-    """Return the text under the key `source` of each row; an empty list if any row lacks this text."""
+    """Return the source of each row, which is the code before it was edited.
+
+    Args:
+        rows: For each row, its place for errors ("FILE, line 3") and its JSON object. The source is the text
+            under the key `source`.
+
+    Returns:
+        The sources; an empty list if any row lacks its source.
+    """
     sources = [row["source"] for _, row in rows if isinstance(row.get("source"), str)]
     return sources if len(sources) == len(rows) else []
 

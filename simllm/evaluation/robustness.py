@@ -37,7 +37,7 @@ class Edits:
         summaries: m original summaries.
         summary: (n,) indices: for each edited summary, the index of its original in `summaries`.
         texts: n edited summaries.
-        kinds: n names of the edits, such as "typo" or "negation".
+        kinds: For each edited summary, the kind of edit, such as "typo" or "negation".
     """
 
     summaries: list[str]
@@ -81,18 +81,21 @@ class Failure:
 class Robustness:
     """The results of the robustness test for one metric.
 
+    The test edits summaries, and scores each edited summary against the original summary. Some kinds of edit,
+    such as "typo", keep the meaning. Others, such as "negation", change the meaning and should score lower.
+
     Attributes:
         drop: For each kind of edit, by name, the mean decrease of the score. A drop of 0 means that the score
             stays the same. A drop of 1 means that the edited summary scores as low as an unrelated summary.
             The drop is NaN if, on average, a summary scores no higher against itself than against an
             unrelated summary.
-        auc: Probability that a random meaning-preserving edit scores higher than a random meaning-changing
-            edit.
+        auc: Probability that a random edit that keeps the meaning scores higher than a random edit that
+            changes the meaning.
         auc_of: The same probability for each kind of edit, by name. A kind that keeps the meaning is compared
             with all edits that change the meaning. A kind that changes the meaning is compared with all edits
             that keep the meaning.
-        failures: Summaries for which the metric does not score a kept meaning above a changed one, the
-            worst error first.
+        failures: Errors of the metric, the worst first. In each, an edit that changes the meaning of a
+            summary scores at least as high as an edit that keeps the meaning.
     """
 
     drop: dict[str, float]
@@ -110,11 +113,11 @@ def make_edits(summaries: Sequence[str], lexicon: Lexicon, seed: int) -> Edits:
     Args:
         summaries: The summaries. Equal summaries are used once, and long ones are cut to 200 words.
         lexicon: The word lists with synonyms, opposites and so on.
-        seed: The seed of the random choices, from 0.
+        seed: The seed of the random choices, 0 or a positive number.
 
     Raises:
-        InputError: The seed is negative, there are fewer than two distinct summaries, or no edit that
-            changes the meaning can be applied to any summary.
+        InputError: The seed is negative, there are fewer than two distinct summaries, or no edit that changes
+            the meaning can be applied to any summary.
     """
     if seed < 0:
         raise InputError(f"seed {seed}: expected 0 or a positive number")
@@ -139,7 +142,9 @@ def make_edits(summaries: Sequence[str], lexicon: Lexicon, seed: int) -> Edits:
 
 
 def measure_robustness(score: ScoreFunction, edits: Edits, examples: int) -> Robustness:
-    """Test whether the scores of a metric fall if, and only if, an edit changes the meaning of a summary.
+    """Test how the scores of a metric react to edits of summaries.
+
+    The scores should fall if an edit changes the meaning of a summary, and stay high if it keeps the meaning.
 
     Args:
         score: The metric's scoring function, which takes n candidates and n references.
@@ -172,20 +177,20 @@ def measure_robustness(score: ScoreFunction, edits: Edits, examples: int) -> Rob
 
 
 def _failures(edits: Edits, scores: NDArray[np.float64], kept: NDArray[np.bool_]) -> list[Failure]:
-    """Find the summaries for which a metric does not score a kept meaning above a changed meaning.
+    """Find the summaries for which a metric scores a changed meaning at least as high as a kept meaning.
 
     Two edits of each summary are compared: the edit with the lowest score among those that keep the meaning,
     and the edit with the highest score among those that change it. The metric fails if the second score is
-    not below the first.
+    not below the first. Summaries that lack one of the two edits are left out.
 
     Args:
         edits: n edited summaries.
         scores: (n,) scores of the edited summaries against the original summaries.
-        kept: (n,) whether an edit keeps the meaning.
+        kept: (n,) booleans: True if the edit keeps the meaning, False if it changes the meaning.
 
     Returns:
         At most one failure for each summary, with both edits. The failure in which the second score exceeds
-        the first by most comes first.
+            the first by most comes first.
     """
     failures = []
     for number, summary in enumerate(edits.summaries):

@@ -2,10 +2,10 @@
 
 `simllm.execution.self_attack` runs the script in the sandbox. The command line has these arguments: a TCP
 port outside the sandbox, the name of an abstract socket outside the sandbox, the size limit of a folder in
-bytes, the limit on processes, and the paths that programs may read.
+bytes, the largest number of processes, and the paths that programs may read.
 
-Each attack returns a text that says how it succeeded, or "" if the sandbox prevented it. The script prints a
-JSON object with this text for each attack.
+Each attack is a function. It returns a text that says how the attack succeeded, or "" if the sandbox
+prevented the attack. The script prints a JSON object with the text of each attack.
 """
 
 from __future__ import annotations
@@ -92,14 +92,14 @@ def _can_write(folder: str) -> bool:
 
 
 def read_the_machine(readable: list[str]) -> str:
-    """Return the private paths of the machine, such as /home and /etc/shadow, that exist in the sandbox.
+    """Try to see private paths of the machine, such as /home and /etc/shadow, from inside the sandbox.
 
     Args:
         readable: The paths of the machine that programs may read. These paths, and the folders that contain
             them, do not count as private.
 
     Returns:
-        The private paths, joined by commas; "" if there is none.
+        The private paths that exist in the sandbox, joined by commas; "" if there is none.
     """
     paths = ("/etc/shadow", "/etc/passwd", "/home", "/root", "/var", "/run", "/sys", "/mnt", "/opt")
     allowed = {str(parent) for path in readable for parent in (Path(path), *Path(path).parents)}
@@ -109,8 +109,8 @@ def read_the_machine(readable: list[str]) -> str:
 def read_environments() -> str:
     """Return the names of the environment variables that leaked into the sandbox, joined by commas.
 
-    A variable leaked if a process that is visible in the sandbox has it, and `ALLOWED_VARIABLES` does not
-    contain it. If no variable leaked, the result is "".
+    The environment of every process that is visible in the sandbox is read. A few variables, such as PATH and
+    HOME, are allowed there; all others count as leaked. If no variable leaked, the result is "".
     """
     found = set()
     for file in Path("/proc").glob("[0-9]*/environ"):
@@ -131,9 +131,10 @@ def see_other_processes() -> str:
 
 
 def inherit_open_files() -> str:
-    """Return the numbers of the file descriptors that this process inherited, besides standard streams.
+    """Return the numbers of the open file descriptors that leaked into the sandbox, joined by commas.
 
-    Descriptor 3 is ignored, because it belongs to the listing of the folder /proc/self/fd.
+    Standard input, output and error are allowed. Descriptor 3 is ignored, too, because it belongs to the
+    listing of the folder /proc/self/fd. If no descriptor leaked, the result is "".
     """
     return ", ".join(sorted({path.name for path in Path("/proc/self/fd").iterdir()} - {"0", "1", "2", "3"}))
 
@@ -216,10 +217,13 @@ def hide_memory() -> str:
 
 
 def start_many_processes(most: int) -> str:
-    """Try to start more than `most` processes, which keep running after this process has ended.
+    """Try to start more processes than the sandbox allows: more than `most`.
+
+    Each process sleeps for a minute, even after this script has ended. At the end of the run, the sandbox
+    must kill these processes.
 
     Returns:
-        A text that says that all were started; "" if the sandbox prevented it.
+        A text that says that more than `most` processes were started; "" if the sandbox prevented it.
     """
     for number in range(most + 1):
         try:

@@ -25,7 +25,7 @@ _LONGEST_NAME = 255  # bytes, of Linux
 
 @dataclass(frozen=True)
 class JudgeTest:
-    """A test for programs.
+    """A test of a program: an input and the expected output.
 
     Attributes:
         input: The text that the program reads.
@@ -61,11 +61,12 @@ class ProgramFiles:
 
 @dataclass(frozen=True)
 class JudgedTest:
-    """The result of one test.
+    """The result of a program on one test.
 
     Attributes:
-        verdict: One of `VERDICTS`, such as "AC" (accepted).
-        output: The bytes that the program wrote to standard output or to its output file.
+        verdict: A verdict of two letters, such as "AC" (accepted); `VERDICTS` lists all verdicts.
+        output: The bytes that the program wrote to standard output or to its output file; b"" if the output
+            file does not exist.
         outcome: Exit status and resource use of the run.
     """
 

@@ -33,14 +33,14 @@ def measure(proc: int, pids: Sequence[str], folders: Sequence[int], enough: int)
 
     Two sums of the processes' resident memory are possible. The simple sum counts memory several times if
     several processes share it. The exact sum counts shared memory once, but takes the kernel much longer.
-    Therefore the exact sum is computed only if the simple sum exceeds `enough`, such as the memory limit.
+    Therefore the exact sum is computed only if the simple sum exceeds `enough`.
 
     Args:
         proc: The file descriptor of a /proc folder that lists the processes.
         pids: The ids of the processes to measure.
         folders: File descriptors of the sandbox's folders that are kept in memory. The kernel uses some
             memory for each file in them, even for an empty one. This memory is added to the result.
-        enough: The largest simple sum, in bytes, that needs no exact sum.
+        enough: A number of bytes, such as the memory limit. A simple sum up to this number need not be exact.
 
     Returns:
         The processor time and the memory of the processes.
@@ -57,10 +57,10 @@ def measure(proc: int, pids: Sequence[str], folders: Sequence[int], enough: int)
 
 
 def exact_cpu_seconds(proc: int, pids: Sequence[str]) -> float:
-    """Return the total processor time of the first threads of some processes, in seconds.
+    """Return the total processor time that the first threads of some processes have used, in seconds.
 
-    The resolution is nanoseconds; the function `measure` resolves only clock ticks (often 10 ms). But this
-    function leaves out the time of further threads and of ended child processes, which `measure` includes.
+    The time is exact to nanoseconds. The function `measure` is less exact: it counts clock ticks (often 10
+    ms). But only `measure` includes the time of further threads and of ended child processes.
 
     Args:
         proc: The file descriptor of a /proc folder that lists the processes.
@@ -70,7 +70,15 @@ def exact_cpu_seconds(proc: int, pids: Sequence[str]) -> float:
 
 
 def _fields(proc: int, process: str) -> list[bytes]:
-    """Return the fields of /proc/PID/stat after the program's name; an empty list if the process ended."""
+    """Read the fields of the file /proc/PID/stat that follow the program's name.
+
+    Args:
+        proc: The file descriptor of the folder /proc.
+        process: The process id.
+
+    Returns:
+        The fields; an empty list if the process has ended.
+    """
     # The name is in parentheses, and may itself hold any character.
     return _read(proc, f"{process}/stat").rpartition(b")")[2].split()
 
@@ -100,15 +108,15 @@ def _resident(proc: int, pid: str, fields: list[bytes]) -> int:
 
 
 def _proportional(proc: int, pid: str, whole: int) -> int:
-    """Return the memory of a process in bytes, with a proportional part of memory that it shares.
+    """Return the proportional set size of a process: its own memory and its part of shared memory, in bytes.
 
-    If n processes share memory, each of them gets 1/n of it. The kernel calls this the proportional set size.
+    If n processes share memory, each of them gets 1/n of this memory.
 
     Args:
         proc: The file descriptor of the folder /proc.
         pid: The process id.
-        whole: The resident memory of the process in bytes. This number is returned if the proportional set
-            size cannot be read, for example because the process has ended or forbids it.
+        whole: The resident memory of the process in bytes, which includes all shared memory. This number is
+            returned if the proportional set size cannot be read, for example because the process has ended.
     """
     for line in _read(proc, f"{pid}/smaps_rollup").splitlines():
         if line.startswith(b"Pss:"):

@@ -1,6 +1,7 @@
 """Requests to run a command in the sandbox, and outcomes of such runs.
 
-The functions send requests and outcomes through pipes between two processes.
+The functions send requests and outcomes through pipes: between the process that requests a run and the
+process that controls the run.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ class Limits:
 
     @property
     def wall_time(self) -> float:
-        """Seconds after which a run is stopped, even if its processes only wait."""
+        """Seconds of real time after which a run is stopped, even if it has used little processor time."""
         return 2 * self.time + 1
 
 
@@ -65,8 +66,8 @@ class Request:
         files: The content of each file to write into the working folder before the run, by relative path.
         stdin: The bytes of standard input.
         limits: The limits of the run.
-        keep: Patterns for the relative paths of files, as in `fnmatch`. After the run, matching files are
-            read from the working folder.
+        keep: Patterns for relative paths, as in `fnmatch`. After the run, matching files in the working
+            folder are read; their content becomes a part of the outcome.
     """
 
     argv: Sequence[str]

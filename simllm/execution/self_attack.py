@@ -126,9 +126,9 @@ def _processes_with(word: str) -> int:
 
 @contextlib.contextmanager
 def _listeners() -> Iterator[tuple[int, str]]:
-    """Listen on a TCP port and on an abstract socket of this machine, in a `with` statement.
+    """Listen on a TCP port and on an abstract socket of this machine during a `with` block.
 
-    The attacks try to connect to these listeners. A sandbox must prevent that.
+    From inside the sandbox, attacks try to connect to these listeners. The sandbox must prevent that.
 
     Yields:
         The TCP port, and the name of the abstract socket.

@@ -1,7 +1,8 @@
 """One run of a command in a sandbox: start it, watch its limits, kill all its processes, and read its files.
 
-This module works in a separate process, the supervisor (`supervisor.py`). Linux makes the supervisor the
-parent of processes that the run leaves behind. Therefore the supervisor can kill these processes.
+The code of this module runs in a separate process, the supervisor (`supervisor.py`). If a process of the run
+loses its own parent, Linux makes the supervisor its parent. Therefore the supervisor can find and kill all
+processes of the run.
 """
 
 from __future__ import annotations
@@ -85,7 +86,8 @@ class SupervisedRun:
         """Run the command until it ends or exceeds a limit.
 
         Returns:
-            The exit status, the output, the resource use and the kept files.
+            The exit status, the output, the resource use, and the content of the files that the request asked
+            to keep.
 
         Raises:
             SandboxError: The command could not be started, or the sandbox failed during the run.
@@ -153,14 +155,14 @@ class SupervisedRun:
         gate.send(b"\n")
 
     def _spawn(self, descriptors: Sequence[int]) -> int:
-        """Start a shell in a new sandbox, through bubblewrap; or start it without a sandbox.
+        """Start the shell that later becomes the command: in a new sandbox, or without a sandbox.
 
-        The settings of the run say whether to use a sandbox. The shell waits for a line from the supervisor.
-        It then replaces its own process by the command (with `exec`).
+        The settings of the run say whether to use a sandbox; bubblewrap makes it. The shell waits for a line
+        from the supervisor. It then replaces its own process by the command (with `exec`).
 
         Args:
             descriptors: File descriptors that the new process inherits, such as the pipe for standard output.
-                They get the numbers in `FIXED_DESCRIPTORS` (0, 1, 2 and so on) in the new process.
+                In the new process, they get the numbers 0, 1, 2 and so on, in this order.
 
         Returns:
             The process id of bubblewrap, or of the shell if there is no sandbox.
@@ -330,10 +332,14 @@ class SupervisedRun:
 
 
 def _rlimits(limits: Limits, setup: Setup) -> list[str]:
-    """Return options for the command `prlimit`, by which the kernel limits the processes of a run.
+    """Return command-line options for the program `prlimit`, which sets the kernel's limits for a run.
 
-    Each process has limits on its address space, processor time, file sizes, open files and stack, and cannot
-    write core dumps. In a sandbox, the number of all processes together is limited, too.
+    Each process gets limits on its address space, processor time, file sizes, open files and stack, and
+    cannot write core dumps. In a sandbox, the number of all processes together is limited, too.
+
+    Args:
+        limits: The limits of the run.
+        setup: The settings that say whether the run is in a sandbox.
     """
     wanted = {
         "as": (limits.memory + _ADDRESS_SPACE) * _MIB,

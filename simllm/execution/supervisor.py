@@ -21,9 +21,10 @@ _NOBODY = 65534
 
 
 def main() -> None:
-    """Run commands on request until the caller ends.
+    """Run commands that another process (the caller) requests, until the caller ends.
 
-    The first argument on the command line is a JSON object with these keys:
+    Requests are read from standard input, and the outcomes are written to standard output. The first argument
+    on the command line is a JSON object with these keys:
 
     - `caller`: The process id of the caller.
     - `bwrap`: The path of bubblewrap; null runs commands without a sandbox.

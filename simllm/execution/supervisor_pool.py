@@ -1,4 +1,7 @@
-"""A pool of supervisors: child processes that run commands in sandboxes for the threads of this process."""
+"""A pool of supervisors, which are child processes that run commands in sandboxes.
+
+Several threads can use the pool at the same time. Each running command has its own supervisor.
+"""
 
 from __future__ import annotations
 
@@ -39,8 +42,12 @@ class SupervisorPool:
     def run(self, request: Request) -> Outcome:
         """Run a command in a sandbox. Several threads may call this method at the same time.
 
+        Args:
+            request: The command, its input files, its limits, and the patterns of files to keep.
+
         Returns:
-            The exit status, the output, the resource use and the kept files.
+            The exit status, the output, the resource use, and the content of the files that the request asked
+            to keep.
 
         Raises:
             SandboxError: The command could not be run.

@@ -19,9 +19,10 @@ _ALLOW, _NO_SUCH_CALL = 0x7FFF0000, 0x00050000 | 38  # 38 is ENOSYS
 
 
 def seccomp_program() -> bytes:
-    """Return the filter of system calls as instructions for the kernel's BPF interpreter.
+    """Build a seccomp filter: instructions that tell the kernel which system calls to refuse.
 
-    The filter refuses three kinds of system calls; they fail with the error ENOSYS:
+    The instructions are a program for the kernel's BPF interpreter. The filter refuses three kinds of system
+    calls; they fail with the error ENOSYS:
 
     - calls that allocate memory that the limits of a process do not count, such as shared memory
     - calls that have often been used to attack the kernel

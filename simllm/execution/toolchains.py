@@ -80,6 +80,8 @@ TOOLCHAINS = {
 class Program:
     """A compiled program.
 
+    If `outcome.succeeded` is false, the compilation failed, and the program cannot be run.
+
     Attributes:
         files: The content of the compiled files by relative path.
         outcome: The outcome of the compiler's run.

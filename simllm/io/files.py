@@ -290,13 +290,13 @@ def locked(path: Path) -> Iterator[None]:
 
 
 def _is_open(file: Path, descriptor: int) -> bool:
-    """Return whether a file descriptor still belongs to the file at a path.
+    """Return whether the file at a path is still the file that was opened from this path.
 
-    It does not if the file was removed, or replaced by another file, after it was opened.
+    The result is False if the file was removed, or replaced by another file, after it was opened.
 
     Args:
         file: The path that was opened.
-        descriptor: The file descriptor that was opened.
+        descriptor: The file descriptor of the opened file.
     """
     try:
         return os.path.samestat(file.stat(), os.fstat(descriptor))

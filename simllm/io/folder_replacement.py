@@ -39,8 +39,8 @@ def replacing(folder: Path) -> Iterator[Path]:
         The path of the temporary folder.
 
     Raises:
-        InputError: `check_replaceable` rejects the folder, another process is replacing it, or a file cannot
-            be written.
+        InputError: The folder has files but was not written by simllm, or it may not be replaced for another
+            reason. Or another process is replacing it, or a file cannot be written.
     """
     check_replaceable(folder)
     folder = files.real(folder)
@@ -76,7 +76,7 @@ def remove(folder: Path) -> None:
 
 
 def recover(folder: Path) -> None:
-    """Repair a folder after a process was killed while it replaced the folder with `replacing`.
+    """Repair a folder after a process was killed while it replaced the folder.
 
     If the new folder was already in place, the replacement is finished. Otherwise it is undone, so that the
     old folder is back in its place. Temporary folders beside `folder` are removed.
@@ -121,17 +121,19 @@ def _temporary_name(folder: Path, suffix: str) -> Path:
 
     Args:
         folder: The folder, which is called NAME.
-        suffix: "partial" for a new folder that is being written, "old" for the folder that it replaces.
+        suffix: "partial" for a new folder that is being written; "old" for the old folder, which is moved
+            away to make room for the new folder.
     """
     return folder.with_name(f".{folder.name}.{uuid.uuid4().hex[:8]}.{suffix}")
 
 
 def _leftovers(folder: Path, suffix: str) -> list[Path]:
-    """Return the temporary folders that killed calls of `replacing` left beside `folder`.
+    """Find the temporary folders that remain because a process was killed while it replaced a folder.
 
     Args:
-        folder: The folder that was to be replaced.
-        suffix: "partial" for new folders that were being written, "old" for the folders that they replace.
+        folder: The folder that was to be replaced. The temporary folders are beside it.
+        suffix: "partial" finds new folders that were still being written. "old" finds old folders that were
+            moved away to make room for the new folder.
     """
     matches = (_LEFTOVER.fullmatch(name) for name in names_in(folder.parent))
     return [folder.parent / m[0] for m in matches if m and (m[1], m[2]) == (folder.name, suffix)]

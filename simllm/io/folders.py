@@ -66,7 +66,8 @@ def check_replaceable(folder: Path, names: Iterable[str] = ()) -> None:
 
     Raises:
         InputError: The folder has files but was not written by simllm, cannot be written, is the current
-            folder, or is a mount point. Or it has a file with one of the `names` that simllm did not write.
+            folder, or is a mount point. Or a file in it has one of the `names`, but was not written by
+            simllm.
     """
     check(folder)
     real = files.real(folder)
@@ -114,7 +115,10 @@ def own(folder: Path) -> None:
 
 
 def add(folder: Path, name: str, content: str | bytes) -> None:
-    """Write a file into a folder, and list the file in the folder's marker, the file `.simllm`.
+    """Write a file into a folder, and list the file in the folder's marker.
+
+    The marker is a file `.simllm`, which lists the files in the folder that simllm wrote. simllm does not
+    overwrite files that are not in this list.
 
     Args:
         folder: The folder; it must have a marker.
@@ -154,10 +158,13 @@ def reserve(folder: Path, names: Iterable[str]) -> None:
 
 
 def check_addition(folder: Path, name: str) -> list[str]:
-    """Check that the function `add` may write a file into a folder.
+    """Check that simllm may write a file into a folder. The file is not written.
+
+    simllm may write a new file, or replace a file that it wrote itself. The marker of the folder, a file
+    `.simllm`, lists the files that simllm wrote.
 
     Args:
-        folder: The folder; it must have a marker (the file `.simllm`).
+        folder: The folder; it must have a marker.
         name: The path of the file, relative to the folder.
 
     Returns:

@@ -1,4 +1,7 @@
-"""Search for folders that come with simllm: in the installed package, or in the source checkout."""
+"""Search for folders that come with simllm, such as its default model.
+
+They are in the installed package, or in the source checkout.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The partial file: the results of an unfinished command, which `--resume` needs to continue the command."""
+"""The partial file, which holds the results of an unfinished command. `--resume` continues from this file."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class PartialFile:
         self._records = len(ends)
 
     def append(self, record: Mapping[str, Any]) -> None:
-        """Append a record, which is a JSON object; raise InputError if the file cannot be written."""
+        """Append a record (a JSON object) to the file; raise InputError if the file cannot be written."""
         if self._records == 0:
             files.write(self.path, _line(self.settings))
         try:
@@ -100,7 +100,10 @@ class PartialFile:
 
 
 def path_of(output: Path) -> Path:
-    """Return the path of the partial file that belongs to an output file."""
+    """Return the path of the partial file of an output file: the same path with ".partial" at its end.
+
+    The partial file holds the results of a command until it can write its output file.
+    """
     return output.with_name(output.name + ".partial")
 
 

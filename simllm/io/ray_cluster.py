@@ -32,19 +32,20 @@ def connected(address: str | None) -> Iterator[Any]:
     """Connect to a Ray cluster for a `with` block.
 
     Ray prints its warnings to standard output. Therefore all standard output of the block goes to standard
-    error. If the cluster has no processors, a warning is printed. If the cluster is lost, Ray may end this
-    Python process; then a second process prints an error message.
+    error. If the cluster has no processors, a warning is printed. If the connection to the cluster is lost,
+    Ray may end this Python process without an exception. In this case, a second process prints an error
+    message.
 
     Args:
-        address: The address of the cluster, or "auto" for the cluster that runs on this machine; None starts
-            a new one on this machine.
+        address: The address of the cluster, or "auto" for the cluster that runs on this machine. None starts
+            a new cluster on this machine.
 
     Yields:
         The module `ray`.
 
     Raises:
         InputError: Ray is not installed, there is no cluster at the address, the connection is lost during
-            the block, or a task raised InputError.
+            the block, or a Ray task raised InputError.
     """
     try:
         import ray
@@ -75,9 +76,15 @@ def connected(address: str | None) -> Iterator[Any]:
 
 
 def _check_address(address: str | None) -> None:
-    """Check that Ray's server answers at the address of a cluster; None and "auto" are not checked.
+    """Check that a Ray server answers at the address of a cluster.
 
     Without this check, Ray would try to connect for minutes, and then end the process.
+
+    Args:
+        address: The address, HOST:PORT. None and "auto" are not checked.
+
+    Raises:
+        InputError: No server answers at the address, or the server is not of Ray.
     """
     host, _, port = (address or "").removeprefix("ray://").rpartition(":")
     if not port.isdecimal():
@@ -111,10 +118,13 @@ def _last_words() -> Iterator[None]:
 
 @contextmanager
 def _warnings(ray: Any) -> Iterator[None]:
-    """Print a warning on standard error if the cluster has no processors during a `with` block.
+    """Watch a Ray cluster during a `with` block, and print a warning if the cluster has no processors.
 
-    A cluster without processors is not an error, because an autoscaler may start new nodes, for which Ray
-    waits.
+    This is not an error: an autoscaler may add machines to the cluster later, and Ray waits for them. The
+    warning goes to standard error.
+
+    Args:
+        ray: The module `ray`, after the connection to the cluster.
     """
     ended = threading.Event()
 

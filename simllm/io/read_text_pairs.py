@@ -117,15 +117,15 @@ def _depth(value: Any) -> int:
 
 
 def shown_id(row: PairWithId, format_: str | None) -> list[Any]:
-    """Return the cells that show a pair's id in a table row: one cell, or none without a column of ids.
+    """Return the id of a pair as a list of cells, which can be put before the other cells of a table row.
 
     Args:
         row: The pair.
         format_: The table's format ("text", "tsv" or "json"); None if the table has no column of ids.
 
     Returns:
-        A list with one cell; an empty list if `format_` is None. The cell is the id. For the formats "text"
-        and "tsv", an id that is not a string is converted to JSON text.
+        A list with the id as its only cell; an empty list if `format_` is None. For the formats "text" and
+        "tsv", an id that is not a string is converted to JSON text.
     """
     if format_ is None:
         return []

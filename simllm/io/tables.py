@@ -68,7 +68,8 @@ def show(text: str | Iterable[str], output: Path | None) -> None:
     """Write text to a file or to standard output.
 
     Args:
-        text: The text, or an iterable of its parts. On standard output, each part appears at once.
+        text: The text, or an iterable of its parts. On standard output, each part appears as soon as the
+            iterable yields it.
         output: The file, which is written atomically; None means standard output.
     """
     if output is not None:
@@ -80,12 +81,26 @@ def show(text: str | Iterable[str], output: Path | None) -> None:
 
 
 def format_for(format_: str | None, output: Path | None) -> str:
-    """Choose a table's format: `format_` if it is given, else "text" for a terminal, else "tsv"."""
+    """Choose the format of a table.
+
+    Args:
+        format_: The format that the user chose; None if the user chose none.
+        output: The output file; None means standard output.
+
+    Returns:
+        The user's choice. Without one, "text" if the table is written to a terminal, otherwise "tsv".
+    """
     return format_ or ("text" if output is None and sys.stdout.isatty() else "tsv")
 
 
 def _tsv(columns: Sequence[str], chunks: Iterable[Rows], summary: Summary) -> Iterator[str]:
-    """Yield a table as TSV, chunk by chunk; the summary is left out. Floats have six significant digits."""
+    """Yield a table as TSV (tab-separated values), chunk by chunk. Floats have six significant digits.
+
+    Args:
+        columns: The names of the columns, which are the first line.
+        chunks: The rows in chunks; each chunk is a list of rows.
+        summary: Not used, because a TSV table has no place for a summary.
+    """
     head: Rows = [columns]
     for rows in chunks:
         yield "".join("\t".join(_cell(value, exact=True) for value in row) + "\n" for row in [*head, *rows])
@@ -93,7 +108,14 @@ def _tsv(columns: Sequence[str], chunks: Iterable[Rows], summary: Summary) -> It
 
 
 def _json(columns: Sequence[str], chunks: Iterable[Rows], summary: Summary) -> Iterator[str]:
-    """Yield a table as one JSON object, chunk by chunk: the rows, one per line, and then the summary."""
+    """Yield a table as the text of one JSON object, chunk by chunk. Each row is on a line of its own.
+
+    Args:
+        columns: The names of the columns.
+        chunks: The rows in chunks; each chunk is a list of rows.
+        summary: A function that is called after the last chunk. It returns facts about all rows, which follow
+            the rows in the JSON object.
+    """
     before = '{"rows": [\n'
     for rows in chunks:
         yield before + ",\n".join(json.dumps(finite(dict(zip(columns, row, strict=True)))) for row in rows)
@@ -105,7 +127,13 @@ def _json(columns: Sequence[str], chunks: Iterable[Rows], summary: Summary) -> I
 def _text(columns: Sequence[str], chunks: Iterable[Rows], summary: Summary) -> Iterator[str]:
     """Yield a table as aligned text, chunk by chunk, and then the summary.
 
-    The rows of the first chunk decide how wide the columns are. Longer cells are cut.
+    The rows of the first chunk decide how wide the columns are. In later chunks, longer cells are cut.
+
+    Args:
+        columns: The names of the columns.
+        chunks: The rows in chunks; each chunk is a list of rows.
+        summary: A function that is called after the last chunk. It returns facts about all rows, such as the
+            mean, by name.
     """
     fitting: list[int] = []
     for rows in chunks:

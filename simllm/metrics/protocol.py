@@ -21,8 +21,9 @@ class Example:
     Attributes:
         candidate: The text or code to judge.
         reference: The text or code to which the candidate is compared.
-        source: The text or code before it was edited; only metrics of edits need it.
-        language: The programming language of the code, such as "java".
+        source: The text or code before it was edited. Only metrics of edits need it; for others, it may be
+            None.
+        language: The programming language of the code, such as "java"; None for texts.
     """
 
     candidate: str
@@ -36,7 +37,11 @@ class MetricScores(Protocol):
 
     @property
     def values(self) -> Floats:
-        """(n,) scores; a higher score means that candidate and reference are more similar."""
+        """(n,) scores, in the order of the examples.
+
+        For most metrics, a higher score means that candidate and reference are more similar. For a few
+        metrics of code edits, lower scores are better (see `simllm.metrics.registry.lower_is_better`).
+        """
 
     @property
     def signature(self) -> str:
@@ -44,7 +49,10 @@ class MetricScores(Protocol):
 
 
 class Metric(Protocol):
-    """Interface of a metric; `SimLLM`, the baselines and metrics of other packages implement it."""
+    """Interface of a metric.
+
+    The learned metric `SimLLM`, the baselines and the metrics of other packages implement it.
+    """
 
     @property
     def name(self) -> str:
@@ -64,7 +72,7 @@ class PlainScores:
 
     Attributes:
         values: (n,) scores; a higher score means that candidate and reference are more similar.
-        signature: Text that names everything that can change a score.
+        signature: Text that names everything that can change a score, such as options and versions.
     """
 
     values: Floats
@@ -82,7 +90,7 @@ class FunctionMetric:
 
     Attributes:
         name: The name of the metric.
-        signature: Text that names everything that can change a score.
+        signature: Text that names everything that can change a score, such as options and versions.
         compute: The scoring function; it takes n candidates and n references, and returns (n,) scores.
     """
 
@@ -109,5 +117,5 @@ def candidates_and_references(examples: Sequence[Example]) -> tuple[list[str], l
 
 
 def pair_scores(metric: Metric, candidates: Sequence[str], references: Sequence[str]) -> Floats:
-    """Score n candidates against n references with any metric; return (n,) scores."""
+    """Score n candidates, each against its own reference, with any metric; return (n,) scores."""
     return metric.score(list(map(Example, candidates, references))).values

@@ -38,7 +38,7 @@ class ColumnMetric:
     The scores are a column of this file. The placeholder cannot compute scores.
 
     Attributes:
-        name: The name of the metric, `column=NAME`.
+        name: The name of the metric: `column=` and the name of the column.
         column: The name of the column that has the scores.
     """
 
@@ -47,7 +47,10 @@ class ColumnMetric:
 
     @property
     def signature(self) -> str:
-        """The name of the metric, `column=NAME`; nothing else is known about scores in a file."""
+        """The name of the metric, `column=NAME`, because nothing else is known about scores in a file.
+
+        For other metrics, the signature names everything that can change a score.
+        """
         return self.name
 
     def score(self, examples: Sequence[Example]) -> PlainScores:
@@ -205,7 +208,14 @@ def _baseline(name: str, kind: str, argument: str) -> Metric:
 
 
 def _code_metric(name: str) -> Metric:
-    """Load a metric for code; raise UnavailableError if its libraries (extra `code`) are not installed."""
+    """Load a metric for code by its name.
+
+    Args:
+        name: `name` or `name=argument`, such as "lemod".
+
+    Raises:
+        UnavailableError: The libraries of these metrics are not installed (pip extra `code` of simllm).
+    """
     try:
         metric: Metric = import_module("simllm.metrics.code.code_metric").load(name)
     except ModuleNotFoundError as error:
@@ -222,10 +232,13 @@ def _entry_points() -> dict[str, EntryPoint]:
 
 
 def _digest(path: Path) -> str:
-    """Return the first 12 hex digits of the SHA-256 of a file, or of all files in a folder.
+    """Compute a hash of the content of a file, or of all files in a folder.
 
     Args:
         path: The file or folder.
+
+    Returns:
+        The first 12 hex digits of a SHA-256.
 
     Raises:
         InputError: A file cannot be read.

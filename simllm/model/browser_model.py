@@ -85,13 +85,16 @@ class PairLogits(nn.Module):
 
 
 def write_browser_model(model: SavedModel, folder: Path, int8: bool = False) -> bool:
-    """Write the model for a browser: `encoder.onnx`, `tokens.bin`, `meaning_head.onnx`, `tokenizer.json`.
+    """Write the files with which a web browser can run the model.
+
+    The files are `encoder.onnx`, `tokens.bin` (token embeddings), `tokenizer.json` and, if the model has a
+    meaning head, `meaning_head.onnx`. The meaning head predicts whether two texts have the same meaning.
 
     Args:
         model: The loaded model folder.
         folder: An existing folder.
-        int8: True: all large weights are stored as int8, which may round them. False: large weights that
-            int8 would round are stored as float16. They take twice the space, but the scores are more exact.
+        int8: True: large weights are stored as int8, which may round them. False: large weights that int8
+            would round are stored as float16. They take twice the space, but the scores are more exact.
 
     Returns:
         Whether this function rounded a weight to 8 bits. If so, scores differ a little from those of the
@@ -122,7 +125,8 @@ def _compress(graph: GraphProto, int8: bool) -> bool:
 
     Args:
         graph: The graph; it is changed.
-        int8: Whether to store weights as int8 even if they lose precision.
+        int8: True: weights are stored as int8 even if they lose precision. False: only weights that lose no
+            precision are stored as int8, and all others as float16.
 
     Returns:
         Whether a weight lost precision because it was stored as int8.
@@ -181,8 +185,8 @@ def _as_int8(name: str, values: Floats, columns: int) -> tuple[dict[str, Stored]
             columns of the matrix.
 
     Returns:
-        A dict from names to the arrays that store the matrix: int8 numbers, scales and shape; and the ONNX
-        nodes that compute the float32 matrix from these arrays.
+        A dict from names to the three arrays that store the matrix (int8 numbers, scales and shape); and the
+        ONNX nodes that compute the float32 matrix from these arrays.
     """
     from onnx import TensorProto, helper
 

@@ -13,9 +13,10 @@ Floats = NDArray[np.floating]
 
 
 def cosine(a: Floats, b: Floats) -> NDArray[np.float64]:
-    """Compute the cosine of each pair of vectors; it is 0 if a vector is zero.
+    """Compute the cosine similarity of each pair of vectors.
 
-    Equal vectors have a cosine of exactly 1, without a rounding error.
+    The result is 0 if one of the two vectors is zero. Equal vectors have a cosine of exactly 1, without a
+    rounding error.
 
     Args:
         a: (n, D) vectors.

@@ -125,8 +125,8 @@ AttentionFunction = Callable[[Tensor, Tensor, Tensor], Tensor]
 class Attention(nn.Module):
     """Multi-head attention, in which all R positions of the input attend only to the first C positions.
 
-    In ordinary self-attention, C = R. In pretraining, the input also has query positions, which come last and
-    to which no position attends. C is the argument `columns` of `forward`.
+    In ordinary self-attention, C = R. In pretraining, the input also has query positions, which come last. No
+    position attends to them. C is the argument `columns` of `forward`.
     """
 
     def __init__(self, config: ModelConfig) -> None:
@@ -187,12 +187,16 @@ class Layer(nn.Module):
 
 
 def of_last_layer(states: Tensor, hidden_size: int) -> Tensor:
-    """Return the hidden states of the last layer, (…, D), from those of N layers side by side, (…, N D).
+    """Select the hidden states of the last layer from hidden states of several layers.
 
     Args:
-        states: The hidden states that `Encoder.forward` returns for its last N layers, or another tensor with
-            this last dimension, such as the weights of a layer that reads these states.
+        states: (…, N D) hidden states of N layers side by side, as `Encoder.forward` returns them: those of
+            the last layer come last. Another tensor with this last dimension is also allowed, such as the
+            weights of a layer that reads these states.
         hidden_size: The hidden size D.
+
+    Returns:
+        (…, D) hidden states of the last layer.
     """
     return states[..., -hidden_size:]
 

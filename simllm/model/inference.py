@@ -1,8 +1,9 @@
 """Preparation of the encoder and other networks for fast scoring.
 
-On a CPU, PyTorch multiplies float32 matrices with MKL. MKL is slow on CPUs that are not from Intel, and
-reorders (packs) the weights again for every product. This module packs the weights once, for oneDNN,
-which comes with PyTorch. If oneDNN does not work, the linear layers stay unchanged.
+On a CPU, PyTorch multiplies float32 matrices with the library MKL. MKL is slow on CPUs that are not from
+Intel. It also reorders (packs) the weights again for every product. This module packs the weights only once,
+for oneDNN, another library that comes with PyTorch. If oneDNN does not work on a machine, the linear layers
+stay unchanged.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _CPU_BATCH, _GPU_BATCH = 1024, 65_536  # tokens in a batch; more do not fit into
 
 @dataclass(frozen=True)
 class Engine:
-    """An encoder that is ready for scoring.
+    """An encoder that is ready for scoring, together with the attention function that it uses.
 
     Attributes:
         encoder: The encoder.
@@ -54,7 +55,7 @@ class Engine:
         return _CPU_BATCH if self.device.type == "cpu" else _GPU_BATCH
 
     def __call__(self, tokens: Tensor, mask: Tensor, last_layers: int = 1) -> Tensor:
-        """Encode B texts of L tokens.
+        """Compute the encoder's hidden states for B texts of L tokens, padding included.
 
         Args:
             tokens: (B, L) token ids.
@@ -62,7 +63,8 @@ class Engine:
             last_layers: Number N of layers whose hidden states are returned, counted from the last layer.
 
         Returns:
-            (B, L, N D) hidden states, those of the last layer last; D is the hidden size.
+            (B, L, N D) hidden states; D is the hidden size. The states of the N layers are side by side, and
+            those of the last layer come last.
         """
         return self.encoder(tokens, mask, self.attention, last_layers)
 
@@ -72,12 +74,13 @@ def make_engine(encoder: Encoder, mode: str) -> Engine:
 
     Args:
         encoder: The encoder.
-        mode: `exact` uses a float32 copy of the encoder, and `fast` a bfloat16 copy. `plain` uses the
-            encoder itself: if training changes its weights, later scores use the new weights.
+        mode: `exact` uses a float32 copy of the encoder, and `fast` a bfloat16 copy. `plain` uses the encoder
+            itself: if training changes its weights, later scores use the new weights.
 
     Returns:
-        The encoder or its copy, with an attention function. In mode `fast` on a CPU, this function is one
-        that is faster in bfloat16; otherwise, it is `simllm.model.encoder.attention`.
+        An `Engine` with the encoder or its copy, and with an attention function. In mode `fast` on a CPU,
+        this function is `fast_attention`, which is faster for short texts in bfloat16. Otherwise, it is
+        `simllm.model.encoder.attention`.
 
     Raises:
         InputError: The mode is unknown.
@@ -119,7 +122,8 @@ def prepare_module(module: Module, mode: str) -> Module:
 def can_pack(dtype: torch.dtype) -> bool:
     """Return whether `PackedLinear` works on this machine with numbers of type `dtype`.
 
-    `PackedLinear` uses private operators of PyTorch, which some CPUs and versions lack.
+    `PackedLinear` is a linear layer that is faster on a CPU. It uses private operators of PyTorch, which some
+    CPUs and versions lack.
     """
     values = torch.arange(16 * 32, dtype=torch.float32).reshape(16, 32) / 512
     with torch.random.fork_rng(devices=[]):  # random initial weights must not change the user's random state
@@ -140,7 +144,7 @@ class PackedLinear(nn.Module):
     """
 
     def __init__(self, linear: nn.Linear, dtype: torch.dtype, activation: str = "none") -> None:
-        """Pack the weight of a linear layer.
+        """Pack the weight of a linear layer: store it in the memory layout that the library oneDNN prefers.
 
         Args:
             linear: The linear layer.

@@ -37,7 +37,7 @@ class MeaningHead(nn.Module):
     """
 
     def __init__(self, config: HeadConfig, encoder: ModelConfig) -> None:
-        """Make a head with random weights.
+        """Make a meaning head with random weights.
 
         Args:
             config: The shape of the head.

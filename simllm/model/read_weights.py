@@ -1,4 +1,7 @@
-"""Reading of the encoder's weights in a model folder, from one file or from several with an index."""
+"""Reading of the encoder's weights in a model folder.
+
+The weights are in one file, or in several files that an index file lists.
+"""
 
 from __future__ import annotations
 

@@ -20,18 +20,20 @@ Values = NDArray[np.float64]
 class ScoreScale:
     """The maps from the similarity score of two texts to a percentile and to the expected human rating.
 
-    They are stored in `simllm.json`, and are valid only for the pooling and the similarity that this file
-    names. Each map is given by points, called knots. It is linear between two knots, and constant below the
-    first knot and above the last one.
+    The percentile is the percentage of random text pairs that score lower. Both maps are stored in
+    `simllm.json`, and are valid only for the pooling and the similarity that this file names. Each map is
+    given by points, called knots. It is linear between two knots, and constant below the first knot and above
+    the last one.
 
     Attributes:
-        random: The knots of the map to percentiles: the quantiles of the scores of random text pairs, at
-            evenly spaced percentiles from 0 to 100.
+        random: The scores at the knots of the map to percentiles: the quantiles of the scores of random text
+            pairs, at evenly spaced percentiles. For example, (0.1, 0.3, 0.9) are the scores at the
+            percentiles 0, 50 and 100.
         scores: The scores at the knots of the map to ratings; never decreasing.
-        ratings: The expected human rating at each of these knots; never decreasing.
-        low: For each of these knots, the lower bound of the interval that holds about 90% of the human
+        ratings: For each score in `scores`, the expected human rating; never decreasing.
+        low: For each score in `scores`, the lower bound of the interval that holds about 90% of the human
             ratings of text pairs with this score.
-        high: For each of these knots, the upper bound of this interval.
+        high: For each score in `scores`, the upper bound of this interval.
         fitted_on: Description of the text pairs and ratings to which the maps were fitted.
     """
 
@@ -51,9 +53,13 @@ class ScoreScale:
                 raise InputError(f"calibration: {name} must be two or more values that do not decrease")
 
     def percentile(self, scores: Values) -> Values:
-        """Map (n,) scores of text pairs to percentiles.
+        """Map scores of text pairs to percentiles.
 
-        A percentile is the percentage, 0 to 100, of random text pairs that score lower.
+        Args:
+            scores: (n,) scores of text pairs.
+
+        Returns:
+            (n,) percentiles. A percentile is the percentage, 0 to 100, of random text pairs that score lower.
         """
         return np.interp(scores, self.random, np.linspace(0, 100, len(self.random)))
 

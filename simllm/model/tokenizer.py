@@ -23,8 +23,9 @@ _CHUNK = 1_000_000
 class Tokenizer:
     """Tokenizer that cleans texts and turns them into token ids.
 
-    The ids of a text begin with the token `<s>` and end with `</s>`. If a text contains the letters of a
-    special token, such as "<mask>", they are treated as ordinary text.
+    Cleaning removes comment marks and converts letters to lower case, for example. The ids of a text begin
+    with the id of the token `<s>` and end with that of `</s>`. If a text contains the letters of a special
+    token, such as "<mask>", they are treated as ordinary text.
     """
 
     def __init__(self, backend: Backend) -> None:
@@ -82,7 +83,8 @@ class Tokenizer:
     def _encode_chunk(self, texts: list[str]) -> list[list[int]]:
         """Clean and tokenize one chunk of texts in parallel; return the token ids of each text.
 
-        `encode` splits its texts into chunks, because this call cannot be interrupted and needs much memory.
+        The method `encode` splits its texts into chunks, because the user cannot interrupt the tokenization
+        of a chunk, and because long chunks need much memory.
         """
         return [encoding.ids for encoding in self.backend.encode_batch_fast(texts)]
 
@@ -92,5 +94,8 @@ class Tokenizer:
 
     @staticmethod
     def truncate(ids: list[int], longest: int) -> list[int]:
-        """Shorten the token ids of a text to at most `longest` ids; the last id remains that of `</s>`."""
+        """Shorten the token ids of a text to at most `longest` ids.
+
+        The last id is kept: it is the id of `</s>`, which marks the end of a text.
+        """
         return ids if len(ids) <= longest else [*ids[: longest - 1], ids[-1]]

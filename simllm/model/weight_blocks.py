@@ -19,20 +19,21 @@ Floats = NDArray[np.float32]
 
 
 def to_blocks(values: Floats, columns: int) -> tuple[NDArray[np.int8], NDArray[np.float16]]:
-    """Round weights to 8 bits, in blocks of 32 weights that share one scale.
+    """Round weights to 8 bits: store each block of 32 weights as 32 integers and one common scale.
 
-    A block is 32 consecutive weights in a row of a matrix, or 32 consecutive weights in a column.
+    A rounded weight is its integer times the scale of its block. A block is 32 consecutive weights in a row
+    of a matrix, or 32 consecutive weights in a column.
 
     Args:
         values: The weights, of any shape. They are read as a flat array, row by row. Their number must be a
             multiple of 32 * `columns`.
-        columns: The distance in the flat array between two neighbouring weights of a block. It is 1 for
-            blocks in rows, and the number of columns of the matrix for blocks in columns.
+        columns: 1 if each block lies in a row of a matrix. If each block lies in a column, the number of
+            columns of the matrix.
 
     Returns:
         (n, 32, columns) integers from -127 to 127, and (n, 1, columns) scales. n is the number of weights
-        divided by 32 * `columns`; the second axis runs along a block. A rounded weight is its integer times
-        the scale of its block.
+        divided by 32 * `columns`. `integers[i, :, j]` are the integers of one block, and `scales[i, 0, j]` is
+        its scale.
     """
     blocks = values.reshape(-1, BLOCK, columns)
     scales = (np.abs(blocks).max(1, keepdims=True) / 127).astype(np.float16)
@@ -41,15 +42,15 @@ def to_blocks(values: Floats, columns: int) -> tuple[NDArray[np.int8], NDArray[n
 
 
 def are_blocks(values: Floats, columns: int) -> bool:
-    """Return whether weights are already rounded to 8 bits as by `to_blocks`, so that nothing more is lost.
+    """Return whether rounding weights to 8 bits by `to_blocks` would leave them unchanged.
 
-    Differences within the precision of float16 are ignored. The result is False if the number of weights is
-    not a multiple of 32 * `columns`.
+    This is the case if the weights were already rounded in this way. Differences within the precision of
+    float16 are ignored. The result is False if the number of weights is not a multiple of 32 * `columns`.
 
     Args:
         values: The weights, of any shape.
-        columns: 1 if a block of 32 weights lies in a row of a matrix. If it lies in a column, the number of
-            columns of the matrix.
+        columns: 1 if each block of 32 weights lies in a row of a matrix. If each block lies in a column, the
+            number of columns of the matrix.
     """
     if values.size % (BLOCK * columns):
         return False

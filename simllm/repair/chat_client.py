@@ -36,10 +36,10 @@ class LostReplyError(Exception):
 
 @dataclass(frozen=True)
 class RawReply:
-    """A server's reply to a request, before it is parsed.
+    """A server's reply to a request to a chat model, before it is parsed.
 
     Attributes:
-        status: The HTTP status: 200, or 400 or 413 if the conversation is too long for the model.
+        status: The HTTP status: 200; or 400 or 413 if the conversation is too long for the model.
         body: The HTTP body, a text.
     """
 
@@ -49,12 +49,12 @@ class RawReply:
 
 @dataclass(frozen=True)
 class ChatReply:
-    """A model's reply, parsed from a server's reply.
+    """A chat model's reply, parsed from the server's HTTP reply.
 
     Attributes:
         text: The text that the model wrote; None if the conversation is too long for the model.
-        prompt_tokens: The number of tokens of the request; None if it is not reported.
-        completion_tokens: The number of tokens of the reply; None if it is not reported.
+        prompt_tokens: The number of tokens of the request; None if the server does not report it.
+        completion_tokens: The number of tokens of the reply; None if the server does not report it.
     """
 
     text: str | None
@@ -68,13 +68,16 @@ def make_request(model: str, messages: Sequence[Message]) -> dict[str, Any]:
 
 
 def request_key(request: dict[str, Any]) -> str:
-    """Return the SHA-256 of a request in canonical JSON: sorted keys, no white space."""
+    """Return a key that identifies a request: the SHA-256 of its JSON with sorted keys and no white space."""
     text = json.dumps(request, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def parse_reply(raw: RawReply) -> ChatReply:
     """Read the model's text and the numbers of tokens from the body of a server's reply.
+
+    Returns:
+        The reply. Its text is None if the server says that the conversation is too long for the model.
 
     Raises:
         LostReplyError: The body is not in the format of OpenAI's chat completions.
@@ -198,12 +201,18 @@ class ChatClient:
         await self._client.close()
 
     def _message(self, error: Exception) -> str:
-        """Return the message and the cause of an error as one short line without the API key."""
+        """Describe an error by its message and its cause, in one line of at most 200 characters.
+
+        The API key is replaced by "[API key]".
+        """
         cause = f" ({error.__cause__})" if error.__cause__ else ""
         return self._hidden(" ".join(f"{error}{cause}".split()))[:_SHOWN]
 
     def _hidden(self, text: str) -> str:
-        """Replace the API key in a text by "[API key]", unless the key is too short to be a secret."""
+        """Replace the API key in a text by "[API key]".
+
+        A key of fewer than eight characters is not replaced: it is no secret, and could be part of any text.
+        """
         if len(self._key) < _LEAST_KEY:
             return text
         return text.replace(self._key, "[API key]").replace(json.dumps(self._key)[1:-1], "[API key]")

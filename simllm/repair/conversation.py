@@ -65,8 +65,8 @@ class Conversation:
 
         In a round, the model gets messages and sends one reply. Some rounds begin a new conversation. Other
         rounds continue the conversation: they send all earlier messages and replies again, followed by the
-        new messages. If the last request was too long for the model, the attempt ends before a round that
-        continues the conversation.
+        new messages. If a request is too long for the model and the next round continues the conversation,
+        the attempt ends, because the next request would be even longer.
 
         Args:
             item: The incorrect program, or the code to summarize.
@@ -100,9 +100,10 @@ class Conversation:
     def _feedback(self, item: RepairItem, round_: Round, last: Judged | None) -> Feedback:
         """Return the feedback that the model gets in a round, such as the failed tests of a program.
 
-        If the round continues the conversation, the feedback tells what is wrong with the model's last reply.
-        If the round begins a new conversation and its messages include failed tests, the feedback has the
-        tests that the original incorrect program fails. Otherwise the feedback is empty.
+        - If the round continues the conversation, the feedback is about the model's last reply.
+        - If the round begins a new conversation and gives the model failed tests, the feedback has the tests
+          that the original incorrect program fails.
+        - Otherwise the feedback is empty.
 
         Args:
             item: The incorrect program, or the code to summarize.

@@ -15,7 +15,7 @@ from simllm.io import files, folders
 class JsonLinesLog:
     """A file of JSON lines to which several threads append.
 
-    A line that a killed process left unfinished is removed when the file is opened.
+    If a killed process left an unfinished last line, this line is removed when the file is opened again.
 
     Args:
         folder: The folder of the file; it must have been made by simllm.
@@ -24,7 +24,7 @@ class JsonLinesLog:
             it later: a killed process loses nothing, but a power failure may lose the last lines.
 
     Attributes:
-        rows: A pair for each object that was in the file when it was opened: the object's place for error
+        rows: The objects that were in the file when it was opened. Each is a pair: the location for error
             messages, such as "FILE, line 3"; and the object.
 
     Raises:
@@ -48,9 +48,10 @@ class JsonLinesLog:
         self._written = self._synced = 0
 
     def append(self, row: dict[str, Any]) -> None:
-        """Append an object as a line; if `is_synced` was set, wait until the line is on the disk.
+        """Append an object as a line.
 
-        Threads that append at the same time share one wait for the disk.
+        If the log was opened with `is_synced`, wait until the line is on the disk. Threads that append at the
+        same time share one wait.
 
         Raises:
             InputError: The file cannot be written.
@@ -71,7 +72,7 @@ class JsonLinesLog:
             raise InputError(f"{self._name}: cannot be written ({error.strerror})") from None
 
     def close(self) -> None:
-        """Write lines that `append` could not write, if there are any, and close the file.
+        """Close the file. Lines that `append` failed to write are written first, if there are any.
 
         Raises:
             InputError: The lines cannot be written.
@@ -86,8 +87,8 @@ def read_log(file: Path) -> list[tuple[str, dict[str, Any]]]:
     """Read the objects in a file of JSON lines.
 
     Returns:
-        A pair for each object: its place for error messages, such as "FILE, line 3"; and the object. The list
-        is empty if there is no file.
+        A pair for each object: the location for error messages, such as "FILE, line 3"; and the object. The
+        list is empty if there is no file.
 
     Raises:
         InputError: The file cannot be read, or a line is not a JSON object.

@@ -15,10 +15,10 @@ class KeptValues:
     """Cache of JSON values by key, in a file of JSON lines. Several threads may use it at the same time.
 
     Args:
-        folder: The folder of the file; it must have been made by simllm.
-        name: The name of the file.
-        source: The folder of a second cache. The values in its file `name` are used, too, but the file is
-            not changed. None for no second cache.
+        folder: The folder of the cache file; simllm must have made this folder.
+        name: The name of the cache file.
+        source: A folder with another cache file of the same name, such as the folder of an earlier run. Its
+            values are used, too, but the file is not changed. None for no other cache.
 
     Raises:
         InputError: A file is damaged, or cannot be written.

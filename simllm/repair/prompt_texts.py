@@ -21,10 +21,12 @@ VARIABLES = ("item", "guidance", "solution", "failed", "compile_log", "verdict",
 
 @dataclass(frozen=True)
 class Prompts:
-    """Templates of prompts, and the file `strategies.json`, which tells when each template is used.
+    """The templates of prompts for a language model, and the strategies that use them.
+
+    A strategy is a list of requests to the model, each with the templates of its prompts.
 
     Attributes:
-        texts: The content of each file, by its name, such as "request.j2".
+        texts: The content of each file, by its name: templates such as "request.j2", and "strategies.json".
     """
 
     texts: Mapping[str, str]
@@ -43,7 +45,7 @@ class Prompts:
         return environment
 
     def check(self) -> None:
-        """Check the syntax of all templates, and that they use no undefined names.
+        """Check the syntax of all templates, and that they use only known variables.
 
         Raises:
             InputError: A template is wrong. The message names the template.
@@ -60,14 +62,15 @@ class Prompts:
                 raise InputError(f"{name}: {unknown[0]!r} is undefined; known: {', '.join(VARIABLES)}")
 
     def render(self, name: str, values: Mapping[str, Any]) -> str:
-        """Render a template.
+        """Render a template: make a prompt from it.
 
         Args:
             name: The name of the template, such as "request.j2".
-            values: The value of each variable in `VARIABLES`; None for a variable without a value.
+            values: The value of each variable that templates may use, such as "item" (the program to repair)
+                or "guidance" (a tutor's hint). A variable without a value is None.
 
         Returns:
-            The text without empty lines at its beginning and end; it may be "".
+            The prompt, without empty lines at its beginning and end; it may be "".
 
         Raises:
             InputError: The template uses an undefined name, or fails.
@@ -111,7 +114,7 @@ def _read(folder: Path) -> dict[str, str]:
 
 
 def fence_for(text: str) -> str:
-    """Return a Markdown code fence that is longer than all runs of backticks in a text."""
+    """Return a Markdown code fence (three or more backticks) that does not occur in a text."""
     fence = "```"
     while fence in text:
         fence += "`"

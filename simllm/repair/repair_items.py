@@ -20,16 +20,16 @@ class RepairItem:
     Attributes:
         id: The unique name of the item.
         code: The incorrect program, or the code to summarize.
-        language: The language of the code; programs are in cpp, python or java.
+        language: The programming language of the code; for programs, one of cpp, python and java.
         description: The task that the program should solve.
         tests: The tests of the program; empty for code to summarize.
         fix: A known correct program; None if there is none. Reports compare the size of two changes to
             `code`: the change that the model makes, and the change that leads to this program.
-        guidance: A hint from a tutor.
-        solution: A description of a correct solution.
-        time: The time limit in seconds; None for the default limit.
-        memory: The memory limit in MiB; None for the default limit.
-        files: The files that the program reads and writes; None for standard input and output.
+        guidance: A hint from a tutor; None if there is none.
+        solution: A description of a correct solution; None if there is none.
+        time: The time limit of a test in seconds; None for the default limit.
+        memory: The memory limit of a test in MiB; None for the default limit.
+        files: The names of the files that the program reads and writes; None for standard input and output.
         group: The name of a group of items for which separate results are reported; None for no group.
         reference: The reference summary of the code; None for a program.
     """
@@ -58,7 +58,7 @@ class RepairItem:
 
     @property
     def limits(self) -> Limits:
-        """The limits for each test: the item's limits of time and memory, and defaults for all others."""
+        """The limits for each test: time and memory as the item says, and defaults for all other limits."""
         given = {"time": self.time, "memory": self.memory}
         return Limits(**{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]
 

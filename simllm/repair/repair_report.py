@@ -37,7 +37,7 @@ _MOST_LINES, _MOST_IN_LINE = 2000, 1000  # lines of a difference on a page, and 
 
 @dataclass(frozen=True)
 class ReportedRun:
-    """A run in which a model repaired programs, with all data for the report.
+    """A run in which a model repaired programs or summarized code, with all data for the report.
 
     Attributes:
         name: The name of the run, made of its model and its strategy.
@@ -139,7 +139,7 @@ def _check_items(runs: Sequence[ReportedRun]) -> None:
 
 
 def item_page(item: RepairItem, attempts: Mapping[str, Sequence[AttemptResult]]) -> str:
-    """Render the HTML page that shows an item, and the model's replies in all attempts at it.
+    """Render the HTML page of one item: the item, and the model's replies in all attempts at it.
 
     Args:
         item: The incorrect program, or the code to summarize.
@@ -199,11 +199,11 @@ def _row(
         item: The item.
         page: The relative path of the item's page.
         runs: The runs.
-        attempts: A dict from the name of each run to another dict, from the id of each item to its attempts.
+        attempts: The attempts in each run at each item: `attempts[name of the run][id of the item]`.
 
     Returns:
         The variables for the template: `id`, `page`, `group`, and `marks`. `marks` has a text for each run:
-        the outcomes of its attempts, such as "WA AC AC".
+        the outcomes of its attempts at the item, such as "WA AC AC" (one wrong answer, two accepted).
     """
     marks = []
     for run in runs:
@@ -215,9 +215,9 @@ def _row(
 def _mark(attempt: AttemptResult) -> str:
     """Return the outcome of an attempt as a short text.
 
-    The text is the verdict on the last program, such as "AC" (accepted) or "WA" (wrong answer), or the score
-    of the last summary ("no score" if it has none). It is "open" for an unfinished attempt, and "none" if
-    the model was never asked.
+    The text is the verdict on the last program, such as "AC" (accepted) or "WA" (wrong answer). For summaries
+    of code, it is the score of the last summary, or "no score" if it has none. It is "open" for an unfinished
+    attempt, and "none" if the model was never asked.
     """
     if attempt.open is not None:
         return "open"
@@ -228,7 +228,7 @@ def _mark(attempt: AttemptResult) -> str:
 
 
 def _cell(value: float | str | None) -> str:
-    """Format the value of a table cell: numbers with up to three decimals, None (undefined) as "n/a"."""
+    """Format the value of a table cell: numbers with up to three decimals, None as "n/a", texts unchanged."""
     if value is None:
         return "n/a"
     return value if isinstance(value, str) else f"{value:,.3f}".rstrip("0").rstrip(".")

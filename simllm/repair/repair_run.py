@@ -48,13 +48,14 @@ VERDICTS, PATCHES = "verdicts.jsonl", "patches.jsonl"
 class Source:
     """The source of the model's replies, and limits for the requests.
 
-    The source is an endpoint, or an earlier run whose replies were recorded.
+    The source is an endpoint, or an earlier run whose replies were recorded. A run makes several attempts at
+    each item (program to repair, or code to summarize).
 
     Attributes:
         base_url: The address of the endpoint; None means the value of the environment variable
             OPENAI_BASE_URL.
         retries: The largest number of times that a failed request is repeated.
-        parallel: The number of attempts at the same time.
+        parallel: The number of attempts that run at the same time.
         rate: The largest number of requests in a minute; None for no limit.
         most_cost: The total cost after which no more requests are sent; None for no limit.
         replay: The folder of a run whose recorded replies are used instead of an endpoint; None for an
@@ -69,7 +70,7 @@ class Source:
     replay: Path | None = None
 
     def __post_init__(self) -> None:
-        """Check `parallel`, the number of attempts at the same time.
+        """Check the number of attempts that run at the same time (`parallel`).
 
         Raises:
             InputError: `parallel` is less than 1.
@@ -92,18 +93,18 @@ def run_items(
 
     Args:
         items: The items: incorrect programs with tests, or code to summarize.
-        settings: The settings of the run.
-        source: The source of the model's replies: an endpoint or an earlier run.
+        settings: The settings of the run, such as the number of attempts at each item.
+        source: The source of the model's replies: an endpoint, or an earlier run.
         folder: The folder of the run.
         progress: A function that is called after each attempt with the number of done attempts and the number
             of all attempts.
 
     Returns:
-        The content of `summary.json`.
+        The content of `summary.json`, such as pass rates and costs.
 
     Raises:
-        InputError: An option or file is wrong, the sandbox does not isolate programs, the endpoint refuses
-            all requests, or the earlier run that is the source has no reply to a request.
+        InputError: An option or file is wrong, the sandbox does not isolate programs, or the endpoint refuses
+            all requests. Or the replies come from an earlier run, which has no reply to a request.
     """
     prompts = Prompts(settings.prompts)
     prompts.check()
@@ -156,11 +157,13 @@ def _make_judge(
 ) -> tuple[ReplyJudge, dict[str, Any]]:
     """Make the judge, which decides whether a reply of the model is accepted.
 
+    Programs are judged by their tests. Summaries of code are judged by the score of a metric.
+
     Args:
-        items: The items.
+        items: The items: incorrect programs with tests, or code to summarize.
         settings: The settings of the run.
-        sandbox: The sandbox for programs; None if a metric judges summaries.
-        verdicts: The cache of verdicts or scores.
+        sandbox: The sandbox in which programs run; None if the items are code to summarize.
+        verdicts: The cache of verdicts on programs, or of scores of summaries.
 
     Returns:
         The judge; and a dict with the one key "judge", whose value describes the judge in `summary.json`.
@@ -190,14 +193,14 @@ class _Replies:
 
     Args:
         model: The name of the model.
-        known: The recorded replies. A key tells the request, the item, the attempt and the round.
+        known: The recorded replies. The key of a reply names its request, item, attempt and round.
         budget: The limits for the total cost, and for the number of requests in a minute.
         client: The client of the endpoint; None if only recorded replies are used.
         records: The file to which replies from the endpoint are added; None if only recorded replies are
             used.
 
     Attributes:
-        stopped: An event; after it is set, no more requests are sent.
+        stopped: A threading event; after it is set, no more requests are sent.
     """
 
     def __init__(
@@ -215,16 +218,17 @@ class _Replies:
     def ask(self, messages: Sequence[Message], item: str, attempt: int, round_: int) -> ChatReply:
         """Return the model's reply to messages.
 
-        If the reply is not recorded, ask the endpoint, and write its reply to the disk.
+        If the reply is not recorded, ask the endpoint, and record its reply on the disk.
 
         Args:
-            messages: The conversation so far, with the messages of this round.
+            messages: The conversation so far, including the messages of this round.
             item: The id of the item.
-            attempt: The number of the attempt, from 1.
-            round_: The number of the round, from 1.
+            attempt: The number of the attempt at the item, from 1.
+            round_: The number of the round (request) in the attempt, from 1.
 
         Raises:
-            LostReplyError: The endpoint sent no reply, or no more requests may be sent.
+            LostReplyError: The endpoint sent no reply; or no more requests may be sent, because the run has
+                stopped or the largest cost is reached.
             InputError: The endpoint refuses all requests; or there is no endpoint, and no recorded reply.
         """
         request = make_request(self._model, messages)
@@ -241,7 +245,7 @@ class _Replies:
         return reply
 
     def stop(self) -> None:
-        """Send no more requests, and cancel those without a reply."""
+        """Stop sending requests, and cancel the requests that still wait for a reply."""
         self.stopped.set()
         if self._client is not None:
             self._client.close()
@@ -255,20 +259,20 @@ def _hold_all(
     stop: Callable[[], None],
     progress: Callable[[int, int], None],
 ) -> list[AttemptResult]:
-    """Make all attempts at all items, several at the same time.
+    """Let the model make all attempts at all items, several at the same time.
 
     Args:
         conversation: The object whose method `hold` makes one attempt at an item.
-        items: The items.
+        items: The items: incorrect programs with tests, or code to summarize.
         attempts: The number of attempts at each item.
-        parallel: The number of attempts at the same time.
+        parallel: The number of attempts that run at the same time.
         stop: A function that is called after an error or Ctrl+C. It cancels all requests and programs, so
-            that no attempt has to wait for them.
+            that the attempts end at once.
         progress: A function that is called after each attempt with the number of done attempts and the number
             of all attempts.
 
     Returns:
-        The results of the attempts, in the order of the items and of the attempts' numbers.
+        The results of the attempts, in the order of the items; for each item, in the order of the attempts.
     """
     tasks = [(item, attempt) for item in items for attempt in range(1, attempts + 1)]
     finished = iter(range(1, len(tasks) + 1))
@@ -321,8 +325,8 @@ def _measured(attempt: AttemptResult, item: RepairItem, patches: KeptValues) -> 
 def _patch(item: RepairItem, code: str, patches: KeptValues) -> PatchSize | None:
     """Return the size of the patch that turns an incorrect program into another program.
 
-    The size counts the edits that turn the syntax tree of the incorrect program into the tree of the other
-    program, and the nodes of the trees. A size that was measured before is read from the cache.
+    The patch is measured on the syntax trees of the two programs. Its size has the number of edited nodes and
+    the numbers of nodes of the trees. A size that was measured before is read from the cache.
 
     Args:
         item: The item, which has the incorrect program.

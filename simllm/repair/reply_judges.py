@@ -30,8 +30,8 @@ class Judged:
     """The judgement of a program or summary.
 
     Attributes:
-        code: The program or summary; None if the model's reply has none.
-        accepted: Whether the program or summary is accepted.
+        code: The program or summary that was judged; None if there is none, such as in a reply without code.
+        accepted: Whether the program passes all tests, or the summary has a high enough score.
         verdict: The verdict on a program, such as "WA" (wrong answer); None for a summary.
         tests: The result of each test of the program. Empty for a summary, or if the program did not run.
         compile_log: The messages of the compiler if the program does not compile; otherwise "".
@@ -47,34 +47,47 @@ class Judged:
 
 
 class ReplyJudge(Protocol):
-    """Interface of a judge, which decides whether a model's reply to an item is accepted."""
+    """Interface of a judge, which decides whether a model's reply to an item is accepted.
+
+    An item is an incorrect program with tests, or code to summarize.
+    """
 
     def judge_reply(self, item: RepairItem, reply: str) -> Judged:
-        """Decide whether the program or summary in a model's reply to an item is accepted."""
+        """Decide whether the program or summary in a model's reply to an item is accepted.
+
+        Args:
+            item: The incorrect program that the model repairs, or the code that it summarizes.
+            reply: The text of the reply.
+        """
 
     def judge_code(self, item: RepairItem) -> Judged:
-        """Judge the code of an item, such as an incorrect program, in the same way as a model's reply."""
+        """Judge the item's own code, such as the incorrect program, as if the model had sent it."""
 
     def feedback(self, item: RepairItem, judged: Judged) -> Feedback:
-        """Return feedback for the model: what is wrong with a judged program or summary."""
+        """Return feedback for the model: what is wrong with its program or summary.
+
+        Args:
+            item: The incorrect program that the model repairs, or the code that it summarizes.
+            judged: The judgement of the program or summary.
+        """
 
 
 class ProgramJudge:
     """Judge that runs programs on the tests of their item; a program is accepted if it passes all tests.
 
-    The number of programs that run at the same time is at most the number of processors. Therefore programs
-    do not slow each other down.
+    At most as many programs run at the same time as there are processors. Otherwise, programs would slow each
+    other down.
 
     Args:
         sandbox: The sandbox in which programs are compiled and run.
-        languages: The languages of the programs.
+        languages: The programming languages of the programs.
         verdicts: The cache of verdicts, so that no program is tested twice.
-        compare: The rule that compares a program's output with the expected output, such as "lines" (see
-            `output_comparison.comparison`).
+        compare: The rule that compares a program's output with the expected output: "lines", "tokens",
+            "exact" or "float:1e-6" (numbers may have an error of up to 1e-6).
         shows_output: Whether the feedback contains the actual output of failed tests.
 
     Raises:
-        InputError: The tools of a language are not installed.
+        InputError: The compiler or interpreter of a language is not installed.
     """
 
     def __init__(
@@ -95,8 +108,10 @@ class ProgramJudge:
     def judge_reply(self, item: RepairItem, reply: str) -> Judged:
         """Judge the program in a model's reply by the tests of the item.
 
+        A reply without a program is not accepted.
+
         Raises:
-            SandboxError: The sandbox failed, so there is no verdict.
+            SandboxError: The sandbox, in which programs run, failed, so there is no verdict.
         """
         try:
             return self._judge(item, code_of_reply(reply, item.language or "", is_program=True))
@@ -104,7 +119,7 @@ class ProgramJudge:
             return self._judge(item, None)
 
     def judge_code(self, item: RepairItem) -> Judged:
-        """Judge the incorrect program of an item.
+        """Judge the original incorrect program of an item by the tests of the item.
 
         Raises:
             SandboxError: The sandbox failed, so there is no verdict.
@@ -114,8 +129,8 @@ class ProgramJudge:
     def feedback(self, item: RepairItem, judged: Judged) -> Feedback:
         """Return feedback on a judged program for the model.
 
-        The feedback has the messages of the compiler if the program does not compile. Otherwise it has the
-        failed tests; a reply without a program fails all tests.
+        If the program does not compile, the feedback has the messages of the compiler. Otherwise it has the
+        failed tests. If the model's reply has no program, all tests count as failed.
         """
         failed = [
             {
@@ -147,8 +162,11 @@ class ProgramJudge:
         """Run a program on all tests of an item.
 
         Returns:
-            A JSON object: `verdict`; `tests`, which has the verdict and the beginning of the output for each
-            test; and `compile_log`.
+            A JSON object with these keys:
+
+            - "verdict": The verdict on the program, such as "AC" (accepted).
+            - "tests": For each test, a pair: its verdict, and the beginning of the program's output.
+            - "compile_log": The messages of the compiler if the program does not compile; otherwise "".
         """
         language, limits = item.language or "", item.limits
         with self._processors:
@@ -164,11 +182,11 @@ class ProgramJudge:
 
 
 class SummaryJudge:
-    """Judge that scores summaries of code against their reference summaries with a metric.
+    """Judge that scores summaries of code with a metric, which compares them with reference summaries.
 
     Args:
         metric: The metric.
-        bar: The lowest score of an accepted summary.
+        bar: The lowest score with which a summary is accepted.
         scores: The cache of scores.
     """
 
@@ -177,15 +195,18 @@ class SummaryJudge:
         self._lock = threading.Lock()  # a metric need not allow threads
 
     def judge_reply(self, item: RepairItem, reply: str) -> Judged:
-        """Judge a model's reply by the score of the metric; the whole reply is the summary of the code."""
+        """Score a model's reply with the metric, and accept it if the score is high enough.
+
+        The whole reply is the summary of the code.
+        """
         return self._judge(item, reply.strip())
 
     def judge_code(self, item: RepairItem) -> Judged:
-        """Return "not accepted" without a score, because the code to summarize is not a summary."""
+        """Return a judgement without a score that is not accepted: the item's code is not a summary."""
         return Judged(None, False)
 
     def feedback(self, item: RepairItem, judged: Judged) -> Feedback:
-        """Return the summary's score and the lowest accepted score as feedback for the model."""
+        """Return feedback for the model: the score of its summary, and the lowest score that is accepted."""
         return Feedback(score=judged.score, bar=self._bar)
 
     def _judge(self, item: RepairItem, summary: str) -> Judged:

@@ -20,10 +20,10 @@ class ReplyPlace:
     """The place of a model's reply in a run: the key under which the reply is recorded.
 
     Attributes:
-        request: The SHA-256 of the request in canonical JSON (see `chat_client.request_key`).
-        item: The id of the item.
-        attempt: The number of the attempt, from 1.
-        round: The number of the round, from 1.
+        request: The key of the request: the SHA-256 of its JSON with sorted keys.
+        item: The id of the item that the model repairs.
+        attempt: The number of the attempt at this item, from 1.
+        round: The number of the round (request) in this attempt, from 1.
     """
 
     request: str
@@ -42,7 +42,7 @@ class ReplyRecords:
         folder: The folder of the run.
 
     Attributes:
-        known: The recorded replies by their place.
+        known: The recorded replies. The key of a reply names its request, item, attempt and round.
 
     Raises:
         InputError: The records are damaged, or cannot be written.
@@ -53,12 +53,17 @@ class ReplyRecords:
         self.known = _by_place(self._log.rows)
 
     def keep(self, place: ReplyPlace, raw: RawReply) -> None:
-        """Add a reply to the record, and wait until the reply is on the disk."""
+        """Add a reply to the record, and wait until it is on the disk.
+
+        Args:
+            place: The request, the item, the attempt and the round to which the reply belongs.
+            raw: The server's reply, before it is parsed.
+        """
         self._log.append({**vars(place), **vars(raw)})
         self.known[place] = raw
 
     def close(self) -> None:
-        """Close the file of the record."""
+        """Close the file `replies.jsonl`, in which the replies are recorded."""
         self._log.close()
 
 
@@ -66,7 +71,7 @@ def read_records(run: Path) -> Mapping[ReplyPlace, RawReply]:
     """Read the recorded replies of an earlier run from its folder.
 
     Returns:
-        The replies by their place.
+        The replies. The key of a reply names its request, item, attempt and round.
 
     Raises:
         InputError: The folder has no record of replies, or the record is damaged.

@@ -34,11 +34,14 @@ class Price:
             raise InputError("a price cannot be negative")
 
     def of(self, prompt_tokens: int | None, completion_tokens: int | None) -> float | None:
-        """Compute the cost of tokens; return None if a number of tokens is None.
+        """Compute the cost of the tokens in requests and replies, in the currency of the prices.
 
         Args:
-            prompt_tokens: The number of tokens of requests.
-            completion_tokens: The number of tokens of replies.
+            prompt_tokens: The number of tokens of the requests; None if it is not known.
+            completion_tokens: The number of tokens of the replies; None if it is not known.
+
+        Returns:
+            The cost; None if one of the numbers is None.
         """
         if prompt_tokens is None or completion_tokens is None:
             return None
@@ -46,7 +49,10 @@ class Price:
 
 
 def read_price(file: Path, model: str) -> Price:
-    """Read the price of a model from a JSON file, such as `{"M": {"input": 3, "output": 15}}` for model M.
+    """Read the prices of a model's tokens from a JSON file.
+
+    For a model M, the file is, for example, `{"M": {"input": 3, "output": 15}}`. These are the prices of a
+    million tokens of requests ("input") and of replies ("output").
 
     Raises:
         InputError: The file is wrong, or lacks the model.
@@ -64,8 +70,8 @@ class RequestBudget:
 
     Args:
         price: The prices of the model's tokens; None if they are not known.
-        most_cost: The cost after which no more requests are sent; None for no limit. Requests that are
-            already sent are finished.
+        most_cost: The total cost after which no more requests are sent; None for no limit. Requests that were
+            sent before are still finished.
         rate: The largest number of requests in a minute; None for no limit.
 
     Raises:
@@ -84,13 +90,14 @@ class RequestBudget:
         self._next, self._cost = 0.0, 0.0
 
     def wait(self, stopped: threading.Event) -> None:
-        """Wait until a request may be sent.
+        """Wait until the limits for cost and for requests in a minute allow the next request.
 
         Args:
             stopped: An event that is set when the run stops; it ends the wait.
 
         Raises:
-            LostReplyError: The total cost has reached `most_cost`, or the run has stopped.
+            LostReplyError: The total cost has reached its limit, or the run has stopped. So there will be no
+                reply.
         """
         with self._lock:
             if self._most_cost is not None and self._cost >= self._most_cost:
@@ -102,10 +109,10 @@ class RequestBudget:
             raise LostReplyError("the run has stopped")
 
     def spend(self, reply: ChatReply) -> None:
-        """Add the cost of a reply and its request to the total cost.
+        """Add the cost of a reply and its request to the total cost, if the total cost is limited.
 
         Raises:
-            InputError: The cost is limited, but the endpoint does not report tokens.
+            InputError: The total cost is limited, but the endpoint does not report the numbers of tokens.
         """
         if self._most_cost is None or self._price is None or reply.text is None:
             return

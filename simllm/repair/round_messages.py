@@ -17,15 +17,17 @@ _SHOWN = ("description", "language", "code", "files", "time", "memory")
 
 @dataclass(frozen=True)
 class Feedback:
-    """Feedback for a model on its program or summary. Unknown facts are None.
+    """Feedback for a model on its program or its summary of code.
+
+    Attributes that do not apply are None, or empty in the case of `failed`.
 
     Attributes:
         verdict: The verdict on a program, such as "WA" (wrong answer).
         failed: The failed tests, each with these keys: `number` (from 1), `input`, `output` (the expected
             output) and `actual` (the program's output; None if it is not shown to the model).
         compile_log: The messages of the compiler if the program does not compile.
-        score: The score of a summary.
-        bar: The lowest score of an accepted summary.
+        score: The metric's score of a summary.
+        bar: The lowest score with which a summary is accepted.
     """
 
     verdict: str | None = None
@@ -40,18 +42,20 @@ def round_messages(
 ) -> list[Message] | None:
     """Make the messages that are sent to the model in a round (request) of a conversation.
 
+    A round can add help, such as a tutor's hint or the failed tests. It is skipped if none of its help is
+    available: for example, if it adds a tutor's hint and the item has no hint. Only the first request of an
+    attempt is never skipped.
+
     Args:
         prompts: The templates of the messages.
-        round_: The round: which templates it uses, and which help it adds, such as a tutor's hint.
+        round_: The round: which templates it uses, and which help it adds.
         item: The incorrect program, or the code to summarize.
         feedback: What is wrong with the model's last reply; in a new conversation, what is wrong with the
             incorrect program. It may be empty.
-        is_first: Whether the model has not been asked before in this attempt.
+        is_first: Whether this is the first request of the attempt.
 
     Returns:
-        The messages; None if the round must be skipped. A round is skipped if none of its help is available:
-        for example, if it adds a tutor's hint and the item has no hint. If `is_first` is set, the round is
-        never skipped.
+        The messages; None if the round must be skipped.
 
     Raises:
         InputError: A template is wrong.

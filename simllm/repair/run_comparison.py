@@ -81,10 +81,10 @@ def _mean_ratio(each: Attempts) -> float | None:
     the known correct change.
 
     Args:
-        each: The finished attempts at the program; only accepted ones are used.
+        each: The finished attempts to repair the program; only accepted ones are used.
 
     Returns:
-        The mean; None if RPSR is not defined for any accepted attempt.
+        The mean; None if no accepted attempt has an RPSR, for example because no correct change is known.
     """
     ratios = [ratio for one in each if one.accepted and (ratio := patch_ratio(one)) is not None]
     return sum(ratios) / len(ratios) if ratios else None

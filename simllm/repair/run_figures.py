@@ -22,10 +22,13 @@ RPSR = {"mean": "RPSR", "published": "RPSR published"}  # the names of its two d
 
 
 def finished_by_item(attempts: Sequence[AttemptResult]) -> Items:
-    """Group finished attempts by the id of their item. Items without a finished attempt are left out.
+    """Group finished attempts by the item that the model repairs.
 
     Args:
-        attempts: The attempts, sorted by item; unfinished ones are ignored.
+        attempts: The attempts, sorted by item; unfinished attempts are ignored.
+
+    Returns:
+        A dict from the id of each item to its finished attempts. An item without any is left out.
     """
     finished = [attempt for attempt in attempts if attempt.open is None]
     return {id_: list(group) for id_, group in groupby(finished, key=lambda attempt: attempt.item)}
@@ -36,12 +39,12 @@ def figures(
 ) -> dict[str, Any]:
     """Compute statistics of attempts to repair items: pass rates, sizes of the patches, and costs.
 
-    Attempts that are open (not finished) count only for requests, tokens and cost.
+    Unfinished attempts count only for the numbers of requests and tokens, and for the cost.
 
     Args:
         attempts: The attempts, sorted by item.
         most_attempts: The number of attempts at each item.
-        most_rounds: The largest number of rounds in an attempt.
+        most_rounds: The largest number of rounds (requests to the model) in an attempt.
         price: The price of the model; None if it is not known.
 
     Returns:
@@ -73,7 +76,9 @@ def _top(passed: Mapping[str, Sequence[bool]], k: int) -> float | None:
 
 
 def by_round(finished: Sequence[AttemptResult], most_rounds: int) -> list[dict[str, Any]]:
-    """Count how many attempts reached each round, and how many were accepted in it.
+    """Count for each round how many attempts reached it, and how many were accepted in it.
+
+    A round is one request to the model. An attempt ends with the round in which the reply is accepted.
 
     Args:
         finished: The finished attempts.
@@ -108,12 +113,15 @@ def by_round(finished: Sequence[AttemptResult], most_rounds: int) -> list[dict[s
 
 
 def _verdicts(finished: Sequence[AttemptResult]) -> dict[str, dict[str, int]]:
-    """Count how often each verdict, such as "WA" (wrong answer), was given.
+    """Count how often the model's programs got each verdict, such as "WA" (wrong answer).
 
     Summaries of code have no verdicts, so they are not counted.
 
+    Args:
+        finished: The finished attempts.
+
     Returns:
-        For each verdict, a dict with two counts: "all replies", and "final replies" (the last reply of each
+        A dict from each verdict to two counts: "all replies", and "final replies" (the last reply of each
         attempt).
     """
     last = Counter(attempt.rounds[-1].verdict for attempt in finished if attempt.rounds)
@@ -129,7 +137,8 @@ def patch_figures(items: Items) -> dict[str, Any]:
     """Compute how large a model's patches are, relative to the programs and to the known fixes.
 
     A patch turns an incorrect program into the model's final program. A fix turns the incorrect program into
-    a known correct program. The size of either change is its "edits": the number of edits of the syntax tree.
+    a known correct program. Their size is the number of edits: edited nodes of the syntax tree.
+
     Only attempts whose final program passes all tests count, except in "RPSR published".
 
     Args:
@@ -138,15 +147,16 @@ def patch_figures(items: Items) -> dict[str, Any]:
     Returns:
         These values by name; None if a mean is not defined:
 
-        - "RPS": The mean of (edits of the patch) / (nodes of the incorrect program's tree).
-        - "RPSR": The mean of (edits of the patch) / (edits of the fix).
+        - "RPS" (relative patch size): The mean of (edits of the patch) / (nodes of the incorrect program's
+          tree).
+        - "RPSR" (relative patch size ratio): The mean of (edits of the patch) / (edits of the fix).
         - "RPSR, counted": The number of attempts in the mean "RPSR".
         - "RPSR, left out, fix at distance 0": The number of attempts that are left out of the mean "RPSR",
           because the fix has 0 edits (its tree equals the tree of the incorrect program).
         - "RPSR, left out, no fix": The number of attempts that are left out because no fix is known, or
           because a program is too large to be measured.
-        - "RPSR published": RPSR as the authors of the repair method CREF define it: a quotient of two sums
-          over all finished attempts (see `tree_distances.ratio_of_sizes`).
+        - "RPSR published": RPSR as the authors of the repair method CREF define it: the sum of the sizes of
+          patches, divided by the sum of the sizes of fixes. It uses all finished attempts.
     """
     accepted = [attempt for each in items.values() for attempt in each if attempt.accepted]
     sizes = [attempt.patch.edits / attempt.patch.nodes for attempt in accepted if attempt.patch]
@@ -166,11 +176,15 @@ def patch_figures(items: Items) -> dict[str, Any]:
 
 
 def patch_ratio(attempt: AttemptResult) -> float | None:
-    """Return the RPSR of an attempt to repair a program: (edits of the model's patch) / (edits of the fix).
+    """Return the RPSR (relative patch size ratio) of an attempt to repair a program.
 
-    The patch turns the incorrect program into the model's program, and the fix turns it into the known
-    correct program. Both are measured by the number of edits of the syntax tree. None is returned if no fix
-    is known, if the fix has no edits, or if a program is too large to be measured.
+    RPSR is (edits of the model's patch) / (edits of the fix). The patch turns the incorrect program into the
+    model's program. The fix turns the incorrect program into the known correct program. The edits are the
+    edited nodes of the syntax tree.
+
+    Returns:
+        The ratio; None if no fix is known, if the fix has no edits, or if a program is too large to be
+        measured.
     """
     made, wanted = attempt.patch, attempt.fix_patch
     return made.edits / wanted.edits if made and wanted and wanted.edits else None
@@ -181,9 +195,11 @@ def _intervals(
 ) -> dict[str, list[float] | None]:
     """Compute the 95% bootstrap intervals of AVG, TOP-k and RPSR, by resampling of the items.
 
-    AVG is the share of accepted attempts. An attempt is accepted if the model's last program passes all
-    tests, or if its last summary of code has a high enough score. TOP-k is pass@k. RPSR is the mean, over
-    accepted attempts, of (size of the model's change to the program) / (size of the known correct change).
+    - AVG is the share of accepted attempts. An attempt is accepted if the model's last program passes all
+      tests, or if its last summary of code has a high enough score.
+    - TOP-k is pass@k: the probability that at least one of k attempts is accepted.
+    - RPSR (relative patch size ratio) is the mean, over accepted attempts, of (size of the model's change to
+      the program) / (size of the known correct change).
 
     Args:
         items: The finished attempts at each item, by the id of the item.
@@ -230,10 +246,19 @@ def _interval(numerators: NDArray[np.float64], denominators: NDArray[np.float64]
 
 
 def _cost(attempts: Sequence[AttemptResult], price: Price | None) -> dict[str, Any]:
-    """Count the requests, and sum their tokens and costs.
+    """Count the requests to the model, and sum their tokens and costs.
 
-    A sum of tokens is None if the endpoint did not report the tokens of every request. The cost is None if a
-    sum of tokens is None, or if no price is given.
+    Args:
+        attempts: The attempts, finished or not. Each round of an attempt is one request.
+        price: The price of the model's tokens; None if it is not known.
+
+    Returns:
+        A dict with these keys:
+
+        - "requests": The number of requests.
+        - "prompt tokens", "completion tokens": The tokens of all requests and of all replies. None if the
+          endpoint did not report the tokens of every request.
+        - "cost": The total cost. None if a number of tokens is None, or if the price is not known.
     """
     rounds = [one for attempt in attempts for one in attempt.rounds]
     prompt = _sum([one.prompt_tokens for one in rounds])

@@ -21,7 +21,7 @@ class TestResult:
     """The result of one test of a program.
 
     Attributes:
-        verdict: The verdict, such as "AC" (accepted).
+        verdict: The verdict, such as "AC" (accepted) or "WA" (wrong answer).
         output: The beginning of the program's output.
     """
 
@@ -47,8 +47,8 @@ class RoundResult:
         tests: The result of each test of the program. Empty for a summary, or if the program did not run.
         compile_log: The messages of the compiler if the program does not compile; otherwise "".
         score: The metric's score of the summary. None for a program, or if the score is not finite.
-        prompt_tokens: Tokens of the request; None if they are not reported.
-        completion_tokens: Tokens of the reply; None if they are not reported.
+        prompt_tokens: Number of tokens of the request; None if the endpoint does not report it.
+        completion_tokens: Number of tokens of the reply; None if the endpoint does not report it.
     """
 
     round: int
@@ -67,6 +67,8 @@ class RoundResult:
 @dataclass(frozen=True)
 class AttemptResult:
     """The result of one attempt of a model to repair an item, in one or more rounds.
+
+    A round is one request to the model and its reply.
 
     Attributes:
         item: The id of the item.

@@ -24,14 +24,15 @@ class RunSettings:
         model: The name of the model at the endpoint.
         strategy: The name of the strategy, which decides what the model is told in each round: "single",
             "multi-regenerate" or "cref".
-        parts: The help that the strategy "single" gives the model: any of "guidance", "solution" and "tests".
+        parts: The help that the strategy "single" gives the model: any of "guidance" (a tutor's hint),
+            "solution" (a description of a solution) and "tests" (the failed tests).
         attempts: The number of attempts at each item.
-        rounds: The largest number of rounds in an attempt; None for as many as the strategy has.
+        rounds: The largest number of rounds (requests) in an attempt; None for as many as the strategy has.
         shows_output: Whether the model is shown the actual output of failed tests.
-        compare: The rule that compares outputs, such as "lines".
+        compare: The rule that compares a program's output with the expected output, such as "lines".
         judge: The name of the metric that judges summaries; None for programs.
-        bar: The lowest score of an accepted summary; None for programs.
-        price: The price of the model; None if it is not known.
+        bar: The lowest score with which a summary is accepted; None for programs.
+        price: The price of the model's tokens; None if it is not known.
         unsafe: Whether programs run without the sandbox.
         prompts: The content of each file with prompts or strategies, by file name.
     """
@@ -67,7 +68,7 @@ class RunSettings:
 
     @property
     def label(self) -> str:
-        """A name of the run for tables, such as "M, single with guidance"."""
+        """A name of the run for tables: its model and its strategy, such as "M, single with guidance"."""
         parts = f" with {', '.join(self.parts)}" if self.parts else ""
         return f"{self.model}, {self.strategy}{parts}"
 
@@ -96,7 +97,8 @@ def read_run_items(run: Path, settings: RunSettings) -> list[RepairItem]:
 def own_folder(folder: Path, settings: RunSettings, items: list[RepairItem]) -> None:
     """Create the folder of a run, and write the settings and items of the run into it.
 
-    If the folder already has a run, only check that this run has the same settings and items.
+    If the folder already has a run, only check that this run has the same settings and items. Then the run
+    can be resumed.
 
     Raises:
         InputError: The folder has a run with other settings or items, or files that simllm did not write.
@@ -121,7 +123,7 @@ def own_folder(folder: Path, settings: RunSettings, items: list[RepairItem]) -> 
 
 
 def _given(values: dict[str, object]) -> dict[str, object]:
-    """Return the attributes of an item that have a value: all except None and empty tuples.
+    """Return the attributes of an item that have a value: all except None and ().
 
     Args:
         values: All attributes of the item, by name.

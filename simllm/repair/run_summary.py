@@ -67,12 +67,19 @@ def summarize(
 
 
 def _first(open_attempts: Sequence[AttemptResult]) -> str | None:
-    """Describe the first of the open (unfinished) attempts, and why it is open; None if there are none."""
+    """Describe the first open (unfinished) attempt, with the reason why it is open.
+
+    Args:
+        open_attempts: All open attempts of the run.
+
+    Returns:
+        A text such as "item 7, attempt 2: the run has stopped"; None if there are no open attempts.
+    """
     return next((f"item {one.item}, attempt {one.attempt}: {one.open}" for one in open_attempts), None)
 
 
 def to_json(summary: dict[str, Any]) -> str:
-    """Format a summary as the text of `summary.json`."""
+    """Format a summary as the text of `summary.json`; NaN and infinite numbers become null."""
     return json.dumps(tables.finite(summary), indent=1, ensure_ascii=False) + "\n"
 
 

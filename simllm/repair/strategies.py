@@ -22,7 +22,7 @@ _ALL_PARTS = "single with guidance, solution and tests"
 class Round:
     """A round: one request to a model that repairs a program or summarizes code.
 
-    The request has one or more messages. A strategy is a list of rounds.
+    The request has one or more messages. A list of rounds is called a strategy.
 
     Attributes:
         messages: The names of the templates from which the messages are made.
@@ -32,8 +32,8 @@ class Round:
             help is available.
         keeps_history: Whether the messages continue the conversation of earlier rounds. Otherwise, they begin
             a new conversation.
-        repeats: Whether the round may be repeated if the user asks for more rounds than the strategy has. It
-            matters only for the last round of a strategy.
+        repeats: Whether the last round of a strategy may be repeated, if the user asks for more rounds than
+            the strategy has. It has no effect on other rounds.
     """
 
     messages: tuple[str, ...]
@@ -49,7 +49,7 @@ def load_strategy(
     rounds: int | None = None,
     is_summary: bool = False,
 ) -> list[Round]:
-    """Load a strategy: the rounds of requests that ask a model to repair a program or to summarize code.
+    """Load a strategy: a list of rounds (requests) that ask a model to repair a program or to summarize code.
 
     Args:
         prompts: The templates of the prompts, and the file `strategies.json`, which lists all strategies.
@@ -61,7 +61,7 @@ def load_strategy(
         is_summary: Whether the model summarizes code. Otherwise, it repairs programs.
 
     Returns:
-        The rounds in order; each round is one request to the model.
+        The rounds, in order.
 
     Raises:
         InputError: The file `strategies.json`, or an argument, is wrong.
@@ -84,7 +84,7 @@ def load_strategy(
 
 
 def _repeated(found: list[Round], name: str, rounds: int) -> list[Round]:
-    """Cut the rounds of a strategy to the number `rounds`, or repeat the last round to reach this number.
+    """Change the number of rounds of a strategy: leave out the last rounds, or repeat the last round.
 
     Args:
         found: The rounds of the strategy.
@@ -92,8 +92,8 @@ def _repeated(found: list[Round], name: str, rounds: int) -> list[Round]:
         rounds: The number of rounds to return.
 
     Raises:
-        InputError: `rounds` is less than 1, or the last round would be repeated although its attribute
-            `repeats` is false.
+        InputError: `rounds` is less than 1; or the strategy has fewer rounds, and its last round must not be
+            repeated (its attribute `repeats` is false).
     """
     if rounds < 1:
         raise InputError(f"--rounds {rounds}: expected a whole number from 1")

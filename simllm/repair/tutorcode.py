@@ -30,12 +30,12 @@ _OPTIONAL = ("fix", "guidance", "solution")
 
 @dataclass(frozen=True)
 class _Cases:
-    """The tests of a programming problem.
+    """The tests of a programming problem in TutorCode, a data set of incorrect programs.
 
     Attributes:
         folder: The folder with a file for each test.
-        tests: The tests, each with the keys "input" and "output". They are sorted by their file names; names
-            that are numbers are sorted by number.
+        tests: The tests, each with the keys "input" and "output" (the expected output). They are sorted by
+            their file names; names that are numbers are sorted as numbers, so that 10 comes after 9.
     """
 
     folder: Path
@@ -53,7 +53,8 @@ def read_tutorcode(folder: Path) -> Iterator[str]:
             `cases/PROBLEM/*.json` hold the tests of a programming problem.
 
     Yields:
-        Each item as a line of JSON, sorted by the name of its file; names that are numbers by number.
+        Each item as a line of JSON, sorted by the name of its file. Names that are numbers are sorted as
+        numbers, so that 10 comes after 9.
 
     Raises:
         InputError: The folder has no file `NAME.json`, or a file is wrong.
@@ -87,12 +88,12 @@ def _read_cases(folder: Path) -> _Cases:
 
 
 def _item(row: dict[str, Any], path: Path, problem: str, cases: _Cases) -> dict[str, Any]:
-    """Convert an incorrect program of TutorCode into an item for `simllm repair run`.
+    """Convert one incorrect program of the data set TutorCode into an item for `simllm repair run`.
 
     Args:
-        row: The content of the published file.
-        path: The path of the published file; the name of the file becomes the id of the item.
-        problem: The id of the problem, which becomes the group of the item.
+        row: The JSON object in the program's file in TutorCode.
+        path: The path of this file. Its name without ".json" becomes the id of the item.
+        problem: The id of the programming problem, which becomes the group of the item.
         cases: The tests of the problem.
 
     Returns:

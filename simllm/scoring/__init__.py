@@ -1,1 +1,1 @@
-"""Scoring of text pairs, in batches and in streams."""
+"""Scoring of text pairs by similarity and by probability of the same meaning."""

@@ -1,6 +1,7 @@
 """Document frequencies: for each token, the number of texts that contain it.
 
-The similarities that match tokens (`precision`, `recall` and `f1`) use them to give rare tokens more weight.
+The similarities that match tokens (`precision`, `recall` and `f1`) use these numbers to give rare tokens more
+weight.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ class Frequencies:
             tokenizer: The tokenizer that made the token ids.
 
         Returns:
-            The document frequencies of all texts in all chunks.
+            The document frequencies (numbers of texts) over all chunks together.
         """
         counts: Counter[int] = Counter()
         documents = 0
@@ -71,15 +72,15 @@ class Frequencies:
 
     @property
     def hash(self) -> str:
-        """First 12 hex digits of the SHA-256 of the document frequencies."""
+        """First 12 hex digits of the SHA-256 of the document frequencies; they identify the frequencies."""
         return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()[:12]
 
     def weights(self, tokenizer: Tokenizer) -> NDArray[np.float64]:
         """Compute the inverse document frequency of each token: ln((N + 1) / (df + 1)) + 1.
 
-        N is the number of counted texts; df is the number of texts that contain the token. The two 1s in
-        the fraction (as in scikit-learn) keep the weight finite if df is 0. The last 1 keeps the weight
-        positive if df is N.
+        N is the number of counted texts; df is the number of texts that contain the token. As in
+        scikit-learn, 1 is added in three places. In the fraction, it keeps the weight finite if df is 0.
+        After the logarithm, it keeps the weight positive if df is N.
 
         Args:
             tokenizer: A tokenizer with V tokens.

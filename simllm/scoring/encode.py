@@ -71,12 +71,12 @@ class Tokenized:
 
     @property
     def repeated(self) -> int:
-        """Number of the n tokenized texts whose token ids are equal to those of an earlier text."""
+        """Number of texts that repeat an earlier one of the n texts: their token ids are equal."""
         return len(self.inputs) - len({tuple(windows) for windows in self.inputs})
 
 
 class TooLongError(InputError):
-    """Error for a text that is longer than the encoder's longest input.
+    """Error for a text that is too long for the encoder, if long texts must be neither cut nor split.
 
     Attributes:
         index: The index of the text in the list of texts.
@@ -90,15 +90,15 @@ class TooLongError(InputError):
 def tokenize(tokenizer: Tokenizer, texts: Sequence[str], longest: int, on_long: str) -> Tokenized:
     """Clean and tokenize n texts.
 
-    Only the first 10,000 characters of a text are read (`simllm.text_cleaning.LONGEST`). A text is long
-    if it has more characters than that, or more tokens than the encoder can read.
+    Only the first 10,000 characters of a text are read. A text is long if it has more characters than that,
+    or more tokens than the encoder can read at once.
 
     Args:
         tokenizer: The tokenizer of the model folder.
         texts: n texts.
-        longest: Largest number of tokens in one input of the encoder.
+        longest: Largest number of tokens that the encoder can read at once.
         on_long: The treatment of a long text: `truncate` cuts the text, `window` splits it into consecutive
-            windows, and `error` raises an error.
+            windows (pieces), and `error` raises an error.
 
     Returns:
         The token ids of each text, and the indices of the long texts.
@@ -124,14 +124,14 @@ def tokenize(tokenizer: Tokenizer, texts: Sequence[str], longest: int, on_long: 
 
 
 def _windows(ids: list[int], longest: int) -> list[Ids]:
-    """Split a text's token ids into consecutive windows, each with its own <s> and </s>.
+    """Split a text's token ids into consecutive windows: pieces that the encoder can read at once.
 
     Args:
         ids: The token ids of the text, <s> and </s> included.
         longest: Largest number of tokens in a window.
 
     Returns:
-        The token ids of each window.
+        The token ids of each window. Each window begins with <s> and ends with </s>.
     """
     first, *body, last = ids
     size = longest - 2

@@ -68,11 +68,11 @@ class MeaningScorer:
         return PairValues(scores, same)
 
     def _reduce(self, hidden: Tensor, mask: Tensor) -> list[tuple[Floats, Tensor]]:
-        """Compute the embedding and the mapped token states of each text in a batch.
+        """Compute the embedding of each text in a batch, and the token states that the meaning head needs.
 
-        The mapped states are the input of the meaning head, a network that compares two texts. A token's
-        hidden states in the encoder's last N layers are joined into one vector of length N * D. A linear
-        layer maps this vector to the head's width W.
+        The meaning head is a network that compares two texts. Its input is one vector of length W for each
+        token. To compute this vector, the token's hidden states in the encoder's last N layers are joined.
+        Then a linear layer maps them to length W.
 
         Args:
             hidden: (B, L, N * D) hidden states: B texts of L tokens, N layers, hidden size D. The last D
@@ -80,7 +80,7 @@ class MeaningScorer:
             mask: (B, L) bool, true for tokens that are not padding.
 
         Returns:
-            For each text: its (D,) embedding; and its (number of tokens, W) mapped states, without padding.
+            For each text: its (D,) embedding; and its (number of tokens, W) token states, without padding.
         """
         last = of_last_layer(hidden, self.engine.encoder.config.hidden_size)
         embeddings = self.pool(last, mask).float().cpu().numpy()

@@ -103,10 +103,10 @@ class TokenScorer:
 
 
 def split_pairs(candidates: list[Windows], references: list[Windows]) -> Iterator[list[int]]:
-    """Split n text pairs into groups of at most 16,384 tokens, which limits the memory for hidden states.
+    """Split n text pairs into groups of at most 16,384 tokens, to limit the memory for hidden states.
 
-    Pairs are sorted by the length of their references. Pairs with equal references are neighbours, and
-    usually in the same group. Within a group, a repeated reference is encoded only once.
+    Pairs are first sorted by the length of their references. Pairs with equal references are then neighbours,
+    and usually in the same group. Within a group, a repeated reference is encoded only once.
 
     Args:
         candidates: For each candidate, its windows: the token ids of consecutive pieces of the text.

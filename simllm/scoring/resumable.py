@@ -1,7 +1,7 @@
 """Resumable scoring of text pairs.
 
-Finished scores are stored in a partial file. If the run is stopped, the next run reads these scores, and
-computes only the scores of the other pairs.
+Scores are written to a file (the partial file) as soon as they are computed. If the run is stopped, the next
+run reads these scores, and computes only the scores of the other pairs.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ def stream(
     partial: PartialFile,
     no_scores: Scores,
 ) -> Iterator[Chunk]:
-    """Score pairs in chunks, and resume an earlier run that was stopped.
+    """Score text pairs in chunks (lists of pairs), and resume an earlier run that was stopped.
 
-    Chunks that the earlier run finished are read from the partial file. New chunks are scored, and appended
-    to this file. The scores are bit-identical to those of a run without an interruption.
+    Chunks that the earlier run finished are read from a file, the partial file. New chunks are scored, and
+    appended to this file. The scores are bit-identical to those of a run without an interruption.
 
     Args:
         score: A function that takes an iterable of pairs, and the number of its first pair among all pairs
@@ -39,8 +39,8 @@ def stream(
         pairs: All pairs of the input, including those that are already scored. A pair is a tuple of JSON
             values: candidate, reference, and optionally more.
         partial: The file that stores finished chunks between runs.
-        no_scores: The metric's `Scores` object for zero pairs. Its signature and calibration are copied into
-            the scores of chunks from the file, which stores neither.
+        no_scores: A `Scores` object for zero pairs. It serves as a template: what the file does not store,
+            such as the calibration (the map from scores to percentiles), is copied from it.
 
     Yields:
         Chunks of pairs with their scores, in input order.
@@ -63,12 +63,12 @@ def stream(
 
 
 def read_chunks(partial: PartialFile, no_scores: Scores) -> Iterator[Chunk]:
-    """Read the finished chunks in a partial file.
+    """Read the scored chunks (lists of text pairs) that an earlier run stored in a partial file.
 
     Args:
         partial: The file that stores finished chunks between runs.
-        no_scores: The metric's `Scores` object for zero pairs. Its signature and calibration are copied into
-            the scores of every chunk, because the file stores neither.
+        no_scores: A `Scores` object for zero pairs. It serves as a template: what the file does not store,
+            such as the calibration (the map from scores to percentiles), is copied from it.
 
     Yields:
         For each chunk: its pairs (tuples of candidate, reference and optionally more) and their scores.

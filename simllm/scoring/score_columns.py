@@ -24,10 +24,10 @@ class ScoreTable:
         format_: The table's format: "text", "json" or "tsv". Only "text" can have the column "note". Its
             note "meaning may have changed" marks similar texts that probably differ in meaning.
         with_ids: Whether the table has a column with the pairs' ids.
-        no_scores: Tells whether the metric can estimate the probability that two texts have the same meaning:
-            if so, the attribute `same` is not None. The table then has a column with this probability, unless
-            the scale is "same". `no_scores` is the metric's `Scores` object for zero pairs, because the
-            columns are chosen before any pair is scored.
+        no_scores: The metric's `Scores` object for zero pairs, because the columns are chosen before any pair
+            is scored. Its attribute `same` is None if the metric cannot estimate the probability of the same
+            meaning. If the metric can, the table has a column with this probability, unless it is already
+            the scale.
     """
 
     def __init__(self, scale: str, format_: str, with_ids: bool, no_scores: Scores) -> None:
@@ -45,11 +45,14 @@ class ScoreTable:
         ]
 
     def rows(self, pairs: Sequence[tuple[Any, ...]], scores: Scores) -> tables.Rows:
-        """Return one table row for each pair.
+        """Return one table row for each of n text pairs.
 
         Args:
             pairs: n tuples: (candidate, reference), or (candidate, reference, id).
             scores: The scores of the n pairs.
+
+        Returns:
+            n lists of cells, in the order of the table's columns.
         """
         columns = [scores.on(self.scale)]
         if self.scale == "rating":
@@ -63,7 +66,7 @@ class ScoreTable:
         ]
 
     def summary(self, scores: Scores) -> dict[str, Any]:
-        """Return the table's summary as JSON values.
+        """Return the table's summary as a JSON object.
 
         Args:
             scores: The scores of all pairs in the table.
@@ -73,7 +76,7 @@ class ScoreTable:
 
             - "pairs": Number of pairs.
             - "mean": Mean score on the table's scale.
-            - "scale": The table's scale; left out if it is "raw".
+            - "scale": The table's scale, such as "percentile"; left out if it is "raw".
             - "changed": Number of pairs whose texts are similar but probably differ in meaning. Left out if
               the table has no column with probabilities of the same meaning.
             - "empty", "truncated", "deduplicated", "signature": The attributes of `scores` with these names.

@@ -1,4 +1,4 @@
-"""The scores that the learned metric returns."""
+"""The scores that the learned metric gives to text pairs, with percentiles and expected human ratings."""
 
 from __future__ import annotations
 
@@ -25,11 +25,13 @@ COUNTS = ("empty", "unreadable", "truncated", "deduplicated")
 class Scores:
     """The scores of n pairs (candidate and reference), in input order.
 
+    Texts are cleaned before they are scored: comment marks are removed, letters become lower-case ASCII.
+
     Attributes:
         values: (n,) scores from -1 to 1, or from 0 to 1 with the similarity `inverse-euclidean`. Equal
             texts score 1.
         empty: Number of pairs in which at least one text is empty after cleaning.
-        unreadable: Number of texts that are empty after cleaning, but were not before.
+        unreadable: Number of texts that are empty after cleaning, but were not empty before.
         truncated: Number of texts that are longer than the model's longest input.
         deduplicated: Number of texts that were not encoded because they are equal to an earlier text.
         signature: Text that names everything that can change a score: `key:value` pairs joined by `|`.
@@ -56,6 +58,8 @@ class Scores:
     def percentiles(self) -> NDArray[np.float64]:
         """(n,) percentiles: for each pair, the percentage (0 to 100) of random pairs that score lower.
 
+        A random pair has two different texts, chosen at random from a corpus.
+
         Raises:
             InputError: The model has no calibration (map from scores to percentiles) for these scores.
         """
@@ -63,7 +67,7 @@ class Scores:
 
     @property
     def ratings(self) -> NDArray[np.float64]:
-        """(n,) expected human ratings of the pairs.
+        """(n,) expected human ratings of the pairs, predicted from the scores.
 
         Raises:
             InputError: The model has no calibration (map from scores to ratings) for these scores.
@@ -85,7 +89,8 @@ class Scores:
     def changed(self) -> NDArray[np.bool_]:
         """(n,) bool, true for pairs whose texts are similar but probably differ in meaning.
 
-        All values are false if the model cannot estimate the probability of the same meaning.
+        This is the case if the score is at least 0.5 and the probability of the same meaning is below 0.5.
+        All values are false if the model cannot estimate this probability.
         """
         if self.same is None:
             return np.zeros(len(self.values), bool)
@@ -132,15 +137,15 @@ class Scores:
 
 
 def concatenate(parts: Iterable[Scores], no_scores: Scores) -> Scores:
-    """Join the scores of consecutive chunks into one `Scores` object.
+    """Join the scores of several chunks (lists of text pairs) into one `Scores` object.
 
     Args:
         parts: The scores of each chunk, in input order.
-        no_scores: The metric's `Scores` object for zero pairs. Its signature and calibration are copied into
-            the result.
+        no_scores: A `Scores` object for zero pairs. It serves as a template: what is the same for all pairs,
+            such as the calibration (the map from scores to percentiles), is copied from it.
 
     Returns:
-        The scores of all pairs; counts, such as that of truncated texts, are added up.
+        The scores of all pairs. Counts, such as the number of truncated texts, are added up.
     """
     parts = [no_scores, *parts]
     counts = {name: sum(getattr(part, name) for part in parts) for name in COUNTS}

@@ -1,4 +1,4 @@
-"""Scoring of pairs in chunks: while one chunk is encoded, the next chunk is read and tokenized."""
+"""Scoring of text pairs in chunks: while the model encodes one chunk, the next one is read and tokenized."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def score_in_chunks(
     no_scores: Scores,
     first: int = 1,
 ) -> Iterator[tuple[list[Pair], Scores]]:
-    """Score text pairs in chunks.
+    """Score text pairs in chunks (lists of pairs), so that not all pairs are in memory at once.
 
     `scorer` computes the scores. Pairs with a text that is empty after cleaning are an exception. Such a pair
     scores 1 if its two texts, before cleaning, are equal up to white space. Otherwise, it scores 0.
@@ -39,8 +39,8 @@ def score_in_chunks(
         tokenize: A function that cleans and tokenizes a list of texts.
         scorer: A function that scores tokenized pairs.
         size: Number of pairs in a chunk.
-        no_scores: The metric's `Scores` object for zero pairs. Its signature and calibration are copied into
-            the scores of every chunk.
+        no_scores: A `Scores` object for zero pairs. It serves as a template: what is the same for all pairs,
+            such as the calibration (the map from scores to percentiles), is copied into every chunk's scores.
         first: The number of the first pair. Error messages name a pair by its number.
 
     Yields:
@@ -80,7 +80,7 @@ def _tokenize_chunk(
     """Tokenize the texts in a chunk of n pairs.
 
     Args:
-        first: The number of the chunk's first pair. Error messages name a pair by its number.
+        first: The number of the chunk's first pair among all pairs, for error messages.
         chunk: n tuples that begin with a candidate and its reference.
         tokenize: A function that cleans and tokenizes a list of texts.
 
@@ -108,7 +108,7 @@ def chunks(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
 def prefetch_map(function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
     """Yield `function(item)` for each item, in order.
 
-    While the caller uses a result, a background thread computes the next one.
+    While the caller uses one result, a background thread computes the next result.
     """
     pending: Future[Result] | None = None
     with ThreadPoolExecutor(1) as thread:

@@ -28,7 +28,7 @@ _DECIMALS = 12  # digits of a cosine; further digits are rounding error and woul
 
 
 class MatchedTokens(NamedTuple):
-    """The n tokens of one text, each matched with the most similar token of the other text.
+    """The n tokens of one text, each matched with the most similar token of another text.
 
     Attributes:
         best: (n,) cosine between each token and its match.
@@ -42,8 +42,8 @@ class MatchedTokens(NamedTuple):
     def mean(self) -> float:
         """Weighted mean of the cosines between tokens and their matches, from -1 to 1.
 
-        It is sum(best * weights) / sum(weights). Both sums add the tokens in the same order. Otherwise,
-        rounding errors could push the mean slightly above 1.
+        It is sum(best * weights) / sum(weights). Both sums add the tokens in the same order. With different
+        orders, rounding errors could push the mean slightly above 1.
         """
         return float((self.best * self.weights).sum() / self.weights.sum())
 
@@ -76,7 +76,7 @@ def token_ids(windows: list[Ids]) -> NDArray[np.int64]:
     """Return a text's (L,) token ids, without <s> and </s>.
 
     Args:
-        windows: The windows of the text: consecutive pieces of it, each with <s> and </s>.
+        windows: The windows of the text: consecutive pieces of its token ids, each with <s> and </s>.
     """
     return np.array([token for ids in windows for token in ids[1:-1]], np.int64)
 
@@ -115,7 +115,7 @@ def match(a: Floats, b: Floats, weights_a: Values, weights_b: Values) -> tuple[M
 
 
 def best_cosines(a: Floats, b: Floats) -> tuple[Values, Values]:
-    """Compute the cosine between each token and the most similar token of the other text.
+    """Compute the cosine between each token of two texts and the most similar token of the other text.
 
     Args:
         a: (n, D) hidden states of the first text's tokens.

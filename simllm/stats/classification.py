@@ -24,9 +24,9 @@ def count(gold: Counts, predicted: Counts, classes: int) -> Counts:
     """Make a confusion matrix from the true and the predicted class of n items.
 
     Args:
-        gold: (n,) indices of the true classes, from 0.
-        predicted: (n,) indices of the predicted classes, from 0. The index is k for an unparsed output: an
-            output of the classifier from which no class could be read.
+        gold: (n,) indices of the true classes, from 0 to k - 1.
+        predicted: (n,) indices of the predicted classes, from 0 to k - 1. The index k stands for an unparsed
+            output: an output of the classifier from which no class could be read.
         classes: The number of classes k.
 
     Returns:
@@ -43,7 +43,8 @@ def without_unparsed(counts: Counts) -> Counts:
     An unparsed output is an output of a classifier from which no class could be read.
 
     Args:
-        counts: (..., k, k + 1) confusion matrices. The last column counts the unparsed outputs.
+        counts: (..., k, k + 1) confusion matrices for k classes. A row is a true class, and a column is a
+            predicted class. The last column counts the unparsed outputs.
     """
     parsed = counts.copy()
     parsed[..., -1] = 0
@@ -51,20 +52,21 @@ def without_unparsed(counts: Counts) -> Counts:
 
 
 def binary_ratios(counts: Counts) -> Ratios:
-    """Return the numerator and the denominator of metrics for two classes.
+    """Return the numerators and the denominators of metrics for two classes.
 
     The metrics are precision, recall, specificity, accuracy, F1, F2 and MCC (Matthews' correlation
     coefficient). F-beta is (1 + beta²) P R / (beta² P + R), for precision P and recall R.
 
     An unparsed output is an output of a classifier from which no class could be read. It counts as a wrong
-    prediction. It is in the denominators of recall, specificity and accuracy, but not of precision.
+    prediction: it is in the denominators of recall, specificity and accuracy, but not in that of precision.
 
     Args:
-        counts: (..., 2, 3) confusion matrices; the first class is the positive one. The last column counts
-            unparsed outputs.
+        counts: (..., 2, 3) confusion matrices. A row is a true class; the first class is the positive one.
+            The first two columns are the predicted classes. The last column counts unparsed outputs.
 
     Returns:
-        A dict from the name of each metric to two arrays (...): the numerators and the denominators.
+        A dict from the name of each metric to two arrays (...): the numerators and the denominators, one of
+        each for every matrix.
     """
     rows, columns = counts.sum(-1), counts.sum(-2)
     right = np.diagonal(counts, axis1=-2, axis2=-1)
@@ -81,15 +83,16 @@ def binary_ratios(counts: Counts) -> Ratios:
 
 
 def _correlation(counts: Counts) -> tuple[Floats, Floats]:
-    """Return numerator and denominator of the correlation coefficient R_K (Gorodkin, 2004).
+    """Return the numerator and the denominator of R_K, a correlation between true and predicted classes.
 
-    For two classes, R_K is MCC (Matthews' correlation coefficient).
+    R_K (Gorodkin, 2004) extends MCC (Matthews' correlation coefficient) from two classes to k classes.
 
     Args:
-        counts: (..., k, k + 1) confusion matrices.
+        counts: (..., k, k + 1) confusion matrices for k classes. A row is a true class, and a column is a
+            predicted class. The last column counts outputs from which no class could be read.
 
     Returns:
-        Two arrays (...), with one value for each matrix.
+        Two arrays (...): the numerator and the denominator for each matrix.
     """
     rows, columns = counts.sum(-1).astype(float), counts.sum(-2).astype(float)
     total = rows.sum(-1)
@@ -110,14 +113,18 @@ def divide(ratio: tuple[Floats, Floats]) -> Floats:
 
 
 def binary_metrics(counts: Counts) -> dict[str, Floats]:
-    """Compute metrics, such as precision and kappa, of classifiers with two classes.
+    """Compute metrics of classifiers with two classes.
+
+    The metrics are precision, recall, specificity, accuracy, F1, F2, MCC, balanced accuracy and kappa.
 
     Args:
-        counts: (..., 2, 3) confusion matrices; the first class is the positive one.
+        counts: (..., 2, 3) confusion matrices. A row is a true class; the first class is the positive one.
+            The first two columns are the predicted classes. The last column counts outputs of the classifier
+            from which no class could be read.
 
     Returns:
-        For each metric, by name, an array (...) with one value for each matrix. Kappa and balanced accuracy
-        are NaN if all items of a matrix have the same true class.
+        A dict from the name of each metric to an array (...) with one value for each matrix. Kappa and
+        balanced accuracy are NaN if all items of a matrix have the same true class.
     """
     values = {name: divide(ratio) for name, ratio in binary_ratios(counts).items()}
     balanced = (values["recall"] + values["specificity"]) / 2
@@ -130,7 +137,8 @@ def _kappa(counts: Counts) -> Floats:
     Here, chance is the accuracy of random predictions that choose each class as often as the classifier does.
 
     Args:
-        counts: (..., k, k + 1) confusion matrices.
+        counts: (..., k, k + 1) confusion matrices for k classes. A row is a true class, and a column is a
+            predicted class. The last column counts outputs from which no class could be read.
 
     Returns:
         (...) kappa of each matrix; NaN if all items in the matrix have the same true class.
@@ -150,11 +158,12 @@ def class_metrics(counts: Counts) -> dict[str, Floats]:
     """Compute the metrics of each class against all other classes.
 
     Args:
-        counts: (..., k, k + 1) confusion matrices.
+        counts: (..., k, k + 1) confusion matrices for k classes. A row is a true class, and a column is a
+            predicted class. The last column counts outputs from which no class could be read.
 
     Returns:
-        For each metric, by name, an array (..., k): precision, recall, specificity, f1, f2, and support (the
-        number of items with this true class).
+        A dict from the name of each metric to an array (..., k) with one value for each class. The metrics
+        are precision, recall, specificity, f1, f2, and support (the number of items with this true class).
     """
     rows, columns = counts.sum(-1), counts[..., :-1].sum(-2)
     right = np.diagonal(counts, axis1=-2, axis2=-1)
@@ -170,18 +179,19 @@ def class_metrics(counts: Counts) -> dict[str, Floats]:
 
 
 def multiclass_metrics(counts: Counts) -> dict[str, Floats]:
-    """Compute the metrics of three or more classes together.
+    """Compute metrics that summarize all classes of a classifier with three or more classes.
 
     A macro mean, such as `macro_f1`, is the mean over the classes that occur as a true or a predicted class.
-    A weighted mean weights each class by the number of items with this true class. Balanced accuracy is the
-    mean recall of the classes that occur as a true class.
+    A weighted mean, such as `weighted_f1`, weights each class by the number of items with this true class.
+    Balanced accuracy is the mean recall of the classes that occur as a true class.
 
     Args:
-        counts: (..., k, k + 1) confusion matrices.
+        counts: (..., k, k + 1) confusion matrices for k classes. A row is a true class, and a column is a
+            predicted class. The last column counts outputs from which no class could be read.
 
     Returns:
-        For each metric, by name, an array (...) with one value for each matrix. Kappa and balanced accuracy
-        are NaN if all items of a matrix have the same true class.
+        A dict from the name of each metric to an array (...) with one value for each matrix. Kappa and
+        balanced accuracy are NaN if all items of a matrix have the same true class.
     """
     each, rows = class_metrics(counts), counts.sum(-1)
     occurs = (rows + counts[..., :-1].sum(-2)) > 0
@@ -207,19 +217,21 @@ def bootstrap(
 ) -> dict[str, Floats]:
     """Compute metrics of 10,000 bootstrap resamples of a confusion matrix.
 
-    The confusion matrix of a resample of n items has a multinomial distribution. The matrices are sampled
-    from this distribution, so that the time does not grow with n.
+    The items are not resampled one by one. The confusion matrix of each resample is drawn directly from a
+    multinomial distribution, so that the time does not grow with the number of items.
 
     Args:
-        counts: (k, k + 1) counts; at least one is positive.
-        metrics: The function that computes metrics of many matrices, such as `binary_metrics`.
+        counts: (k, k + 1) confusion matrix for k classes; at least one count is positive. The last column
+            counts outputs from which no class could be read.
+        metrics: The function that computes metrics of an array of matrices, such as `binary_metrics`.
         seed: The random seed.
-        items: The number of items n in a resample; by default the sum of the counts. If `counts` has several
+        items: The number of items in a resample; by default the sum of the counts. If `counts` has several
             predictions for each item, pass the number of distinct items, because predictions for the same
             item are not independent.
 
     Returns:
-        For each metric, by name, (10000,) values; NaN for a resample in which the metric is not defined.
+        The result of `metrics` for the 10,000 resampled matrices: a dict from the name of each metric to an
+        array, whose first axis is the resample.
     """
     total = int(counts.sum())
     size = max(1, items if items is not None else total)
@@ -228,9 +240,13 @@ def bootstrap(
 
 
 def quantiles(values: Floats) -> tuple[float, float]:
-    """Return the 2.5% and 97.5% quantiles of resampled values; values that are NaN are left out.
+    """Return the 2.5% and 97.5% quantiles of resampled values: the ends of a 95% bootstrap interval.
 
-    Both quantiles are NaN if all values are NaN.
+    Args:
+        values: (n,) value of a metric in each of n resamples. NaN values are left out.
+
+    Returns:
+        The lower and the upper quantile. Both are NaN if all values are NaN.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # no value

@@ -38,18 +38,19 @@ class Outcome(NamedTuple):
 
 
 def choose_for_classifiers(classifiers: int, data_sets: int = 1, runs: int = 1, discordant: int = 0) -> str:
-    """Choose the test that compares classifiers on the same items.
+    """Choose the significance test that compares classifiers on the same items.
 
     Args:
         classifiers: The number of classifiers, at least 2.
         data_sets: The number of data sets.
-        runs: The number of runs. With several runs, a classifier has several predictions for the same item.
-            If classifiers have different numbers of runs, pass the largest number.
-        discordant: The number of items that exactly one of two classifiers gets right. It is used only for
-            two classifiers with one run.
+        runs: How often each classifier was run, which is the number of its predictions for each item. If the
+            classifiers differ, pass the largest number.
+        discordant: The number of items that exactly one of the two classifiers gets right. It matters only
+            for two classifiers with one run each.
 
     Returns:
-        The name of the test, such as "mcnemar-exact".
+        The name of the test: "wilcoxon" or "friedman-nemenyi" for six or more data sets; otherwise
+        "paired-permutation", "cochran-q", "mcnemar-exact" or "mcnemar-chi2".
     """
     if data_sets >= MANY_DATA_SETS:
         return "wilcoxon" if classifiers == 2 else "friedman-nemenyi"
@@ -66,10 +67,12 @@ def choose_for_groups(groups: int, smallest_expected: float = 0.0) -> str:
     Args:
         groups: The number of groups, at least 2.
         smallest_expected: The smallest expected count of the chi-squared test. The expected counts are the
-            numbers of right and of wrong predictions in each group if all groups had the same accuracy.
+            numbers of right and wrong predictions that each group would have if all groups had the same
+            accuracy. With two groups, this argument is not used.
 
     Returns:
-        The name of the test: "fisher", "chi2" or "chi2-permutation" (a chi-squared test by permutations).
+        The name of the test: "fisher" for two groups, else "chi2", or "chi2-permutation" (a chi-squared test
+        by permutations) if the smallest expected count is below 5.
     """
     if groups == 2:
         return "fisher"
@@ -81,16 +84,17 @@ def choose_for_degradation(
 ) -> str:
     """Choose the test that compares a metric's values on validation folds with its values on test sets.
 
-    The test serves to find out whether a classifier gets worse on new data (degradation).
+    The comparison shows whether a classifier gets worse on new data (degradation).
 
     Args:
         validation_folds: The number of folds.
         test_sets: The number of test sets.
-        shapiro_p: The p-values of Shapiro and Wilk's test of normality, for the values on the folds and for
-            those on the test sets; None if there are fewer than 3 folds or 3 test sets.
+        shapiro_p: Two p-values of Shapiro and Wilk's test of normality: for the values on the folds, and for
+            those on the test sets. None if there are fewer than 3 folds or fewer than 3 test sets.
 
     Returns:
-        The name of the test; "none: interval only" if there are too few values for a test.
+        "welch-t" if both p-values are at least 0.05, else "mann-whitney"; "none: interval only" if there are
+        too few values for a test.
     """
     if shapiro_p is None or min(validation_folds, test_sets) < 3:
         return "none: interval only"
@@ -131,7 +135,7 @@ def cochran_q(right: Floats) -> Outcome:
     """Compare the accuracy of three or more classifiers by Cochran's Q test (1950).
 
     Args:
-        right: (n, k) numbers for n items and k classifiers: 1 if the classifier is right on the item, else 0.
+        right: (n, k) array for n items and k classifiers: 1 if the classifier is right on the item, else 0.
     """
     from statsmodels.stats.contingency_tables import cochrans_q
 
@@ -146,8 +150,11 @@ def paired_permutation(differences: Floats) -> Outcome:
     """Test whether paired differences are symmetric around 0, by a permutation test that flips signs.
 
     Args:
-        differences: (n,) differences, one for each item; for example, between the shares of runs in which
-            two classifiers are right on the item.
+        differences: (n,) differences, one for each item. For example, if one classifier is right on an item
+            in 4 of 5 runs and another classifier in 3 of 5 runs, the difference is 0.2.
+
+    Returns:
+        The outcome; its test statistic is the mean difference.
     """
     p = sign_flip_p(differences, np.random.default_rng(_SEED))
     return Outcome("paired-permutation", float(differences.mean()), p)
@@ -203,9 +210,12 @@ class Ranks(NamedTuple):
 def friedman_nemenyi(values: Floats, alpha: float = 0.05) -> Ranks:
     """Compare three or more classifiers over data sets by Friedman's and Nemenyi's tests (Demšar, 2006).
 
+    Friedman's test compares all classifiers at once; Nemenyi's post-hoc test compares every two of them.
+
     Args:
         values: (n, k) values of a metric for k classifiers on n data sets; higher is better.
-        alpha: The significance level of the critical difference.
+        alpha: The significance level of the critical difference, which is the smallest significant difference
+            between the mean ranks of two classifiers.
     """
     from scipy.stats import friedmanchisquare, rankdata, studentized_range
 
@@ -228,8 +238,8 @@ def compare_groups(right_wrong: Sequence[Sequence[int]]) -> Outcome:
     """Test whether a classifier's accuracy differs between groups of items.
 
     Args:
-        right_wrong: For each group, the number of right and the number of wrong predictions; no group is
-            empty.
+        right_wrong: For each group, two counts: its right predictions and its wrong predictions. Each group
+            has at least one prediction.
 
     Returns:
         The outcome of Fisher's exact test for two groups, else of a chi-squared test.
@@ -256,11 +266,11 @@ def compare_groups(right_wrong: Sequence[Sequence[int]]) -> Outcome:
 
 
 def compare_group_means(values: Sequence[Floats]) -> Outcome:
-    """Test whether values differ between groups of items (test of Kruskal and Wallis, 1952).
+    """Test whether values differ between groups of items, by Kruskal and Wallis' rank test (1952).
 
     Args:
-        values: For each group, one value for each of its items. An example is the share of runs in which a
-            classifier is right on the item.
+        values: For each group, an array with one value for each of its items. An example is the share of runs
+            in which a classifier is right on the item.
     """
     from scipy.stats import kruskal
 
@@ -275,8 +285,8 @@ class Samples(NamedTuple):
 
     Attributes:
         outcome: The outcome of the test.
-        shapiro_p: The p-values of Shapiro and Wilk's test of normality, one for each sample. The choice of
-            the test depends on them. None if a sample has fewer than 3 values.
+        shapiro_p: The p-values of Shapiro and Wilk's test of normality, one for each sample. They decide
+            which test compares the samples. None if a sample has fewer than 3 values.
     """
 
     outcome: Outcome
@@ -284,16 +294,20 @@ class Samples(NamedTuple):
 
 
 def compare_samples(a: Floats, b: Floats) -> Samples:
-    """Compare two independent samples, such as validation folds and test sets.
+    """Test whether two independent samples differ, by Welch's t-test or Mann and Whitney's test.
+
+    For example, the samples are a metric's values on validation folds and on test sets. The t-test is used if
+    Shapiro and Wilk's test finds no deviation from normality in either sample (p >= 0.05).
 
     Args:
-        a: (n,) values.
-        b: (m,) values.
+        a: (n,) values of the first sample.
+        b: (m,) values of the second sample.
 
     Returns:
-        The outcome of Welch's t-test, or of Mann and Whitney's test if Shapiro and Wilk's test rejects
-        that a sample is normal. If a sample has fewer than 3 values, there is no test, and the p-value is
-        NaN. It is also NaN if each sample repeats one value, and the two values differ.
+        The outcome of the test. The p-value is NaN in two cases:
+
+        - There is no test, because a sample has fewer than 3 values.
+        - Each sample repeats a single value, and these two values differ.
     """
     from scipy.stats import mannwhitneyu, shapiro, ttest_ind
 

@@ -48,12 +48,12 @@ def williams(r12: float, r13: float, r23: float, n: int) -> float:
 def permutation_p_values(scores: Sequence[Floats], ratings: Floats) -> Floats:
     """Test for each pair of metrics whether both have the same rank correlation with the ratings.
 
-    Scores are replaced by ranks. If two metrics are equally good, it does not matter which of the two
-    metrics gave an item its rank. The permutation test chooses a set of items, and swaps the ranks that the
-    two metrics gave to these items. It tries all possible sets if n is at most 13, otherwise 10,000 random
-    sets. The p-value is the share of sets for which the two correlations differ at least as much after the
-    swap as before it (Deutsch, Dror and Roth, "A statistical analysis of summarization evaluation metrics
-    using resampling methods", 2021).
+    The scores of each metric are replaced by their ranks. The permutation test chooses a set of items, and
+    swaps the ranks that the two metrics gave to these items. If both metrics are equally good, such a swap
+    should not matter. The test tries all possible sets if n is at most 13, otherwise 10,000 random sets. The
+    p-value is the share of sets for which the two correlations differ at least as much after the swap as
+    before it (Deutsch, Dror and Roth, "A statistical analysis of summarization evaluation metrics using
+    resampling methods", 2021).
 
     Args:
         scores: For each of m metrics, (n,) scores of n items.
@@ -86,19 +86,20 @@ def permutation_p_values(scores: Sequence[Floats], ratings: Floats) -> Floats:
 
 
 def clusters(rho: Sequence[float], p: Floats) -> list[int]:
-    """Rank m metrics by correlation; all metrics in a cluster share a rank.
+    """Rank m metrics by correlation with ratings; metrics without a significant difference share a rank.
 
-    A cluster is a group of metrics that do not differ significantly from each other. The metrics are visited
-    from the highest correlation to the lowest. A metric that differs significantly (p < 0.05) from at least
-    one metric in the current cluster starts the next cluster. Metrics with correlation NaN come last. The
-    WMT shared tasks use the same method (Freitag et al., "Results of WMT23 metrics shared task", 2023).
+    The metrics are visited from the highest correlation to the lowest; NaN comes last. The first metric
+    begins a cluster, and the next metrics join it. A metric that differs significantly (p < 0.05) from a
+    metric in the current cluster begins a new cluster. The WMT shared tasks use the same method (Freitag et
+    al., "Results of WMT23 metrics shared task", 2023).
 
     Args:
-        rho: The correlation of each metric with the ratings.
+        rho: (m,) correlation of each metric with the ratings.
         p: (m, m) p-values: entry (i, j) compares metric i with metric j.
 
     Returns:
-        The rank of each metric: 1 plus the number of metrics in better clusters.
+        (m,) rank of each metric: 1 plus the number of metrics in better clusters. For example, if two metrics
+        share the first cluster, the ranks are 1, 1, 3.
     """
     ranks, members, first = [0] * len(rho), list[int](), 1
     for place, i in enumerate(np.argsort([-r for r in rho], kind="stable").tolist(), 1):
@@ -114,7 +115,7 @@ def _centred(values: Floats) -> Floats:
 
 
 def _correlation(total: Floats, squares: Floats, products: Floats, rated: Floats) -> Floats:
-    """Compute Pearson's r between metric values x and centred ratings y from sums over n items.
+    """Compute Pearson's r between values x of a metric and ratings y of n items, from sums over the items.
 
     r = sum(xy) / sqrt((sum(x²) - sum(x)² / n) sum(y²)); it is 0 if all x are equal. The sums may be arrays
     of one shape, to compute many correlations at once.
@@ -123,7 +124,7 @@ def _correlation(total: Floats, squares: Floats, products: Floats, rated: Floats
         total: sum(x).
         squares: sum(x²).
         products: sum(xy).
-        rated: (n,) ratings y, whose mean is 0.
+        rated: (n,) ratings y, shifted so that their mean is 0.
     """
     scale = np.sqrt(np.maximum(squares - total**2 / len(rated), 0) * (rated @ rated))
     return np.divide(products, scale, out=np.zeros_like(products), where=scale > 1e-9)

@@ -43,8 +43,8 @@ class Correlation:
 def spearman(scores: Floats, ratings: Floats) -> Correlation:
     """Compute Spearman's rank correlation with a p-value and a 95% interval.
 
-    The p-value comes from a permutation test. The interval comes from 2,000 bootstrap resamples; it is
-    NaN if all resamples have the same correlation. Everything is NaN if scores or ratings are constant.
+    The p-value comes from a permutation test. The interval comes from 2,000 bootstrap resamples; its bounds
+    are NaN if they would be equal. Everything is NaN if scores or ratings are constant.
 
     Args:
         scores: (n,) scores of n items.
@@ -88,14 +88,18 @@ def _p_value(scores: Floats, ratings: Floats) -> float:
 def interval_by_rater(scores: Floats, raters: Floats) -> tuple[float, float]:
     """Compute a 95% interval of Spearman's rho that covers both new items and new raters.
 
-    The interval shows how much rho could change if the study were repeated with other raters and other items
-    of the same kind, and with the same number of each. Two variances are added on Fisher's z scale. The
-    variance between items comes from a bootstrap. The variance between raters comes from a jackknife, which
-    leaves out each rater once (Tukey, "Bias and confidence in not-quite large samples", 1958). The jackknife
-    tends to overestimate the variance (Efron and Stein, "The jackknife estimate of variance", 1981). With few
-    raters, the estimated variances are uncertain. Therefore, the interval uses quantiles of Student's t
-    instead of the normal distribution, with Satterthwaite's degrees of freedom ("An approximate distribution
-    of estimates of variance components", 1946).
+    Rho is the correlation between the scores and the mean ratings. The interval shows how much rho could
+    change if the study were repeated with other items and other raters, as many as before.
+
+    The interval is computed on the scale of Fisher's z = artanh(rho):
+
+    - A bootstrap of the items gives the variance between items.
+    - A jackknife, which leaves out each rater once, gives the variance between raters (Tukey, "Bias and
+      confidence in not-quite large samples", 1958). It tends to overestimate this variance (Efron and Stein,
+      "The jackknife estimate of variance", 1981).
+    - The two variances are added. With few raters, the sum is uncertain. Therefore, the interval uses
+      quantiles of Student's t instead of the normal distribution, with Satterthwaite's degrees of freedom
+      ("An approximate distribution of estimates of variance components", 1946).
 
     Raters are not bootstrapped, because a resample contains some raters twice. The mean rating of such a
     resample is noisier. It therefore correlates less with the scores, which would lower the interval.
@@ -103,7 +107,7 @@ def interval_by_rater(scores: Floats, raters: Floats) -> tuple[float, float]:
     Args:
         scores: (n,) scores of a metric for n items.
         raters: (n, r) ratings of n items by r >= 2 raters; NaN where a rater did not rate an item. If r
-            is more than 50, the jackknife leaves out 50 groups of raters in turn.
+            is more than 50, the jackknife divides the raters into 50 groups, and leaves out each group once.
 
     Returns:
         The lower and the upper bound. Both are NaN for a perfect correlation. Both are also NaN if rho is
@@ -160,7 +164,7 @@ def _fisher(rho: Floats, n: int) -> Floats:
 
 
 def _centred_ranks(values: Floats) -> Floats:
-    """Replace (n,) values by their ranks minus the mean rank; tied values share their mean rank."""
+    """Replace (n,) values by their ranks minus the mean of all ranks; equal values get the same mean rank."""
     return np.asarray(stats.rankdata(values) - (len(values) + 1) / 2, float)
 
 
@@ -206,19 +210,19 @@ def area_under_roc(positive: Floats, negative: Floats) -> float:
 
 
 def pairwise_accuracy(scores: Floats, ratings: Floats) -> float:
-    """Compute how often scores order two items in the same way as ratings do.
+    """Compute the share of pairs of items that scores order in the same way as ratings.
 
-    If the ratings of two items are tied, their scores must be tied, too. Two scores are tied if they differ
-    by at most epsilon. Epsilon is chosen to maximise the accuracy, because continuous scores are hardly ever
-    equal (acc*eq in Deutsch, Foster and Freitag, "Ties matter", 2023). All pairs of items are compared, or
-    two million random pairs if there are more.
+    If two items have the same rating, their scores must be tied, too. Continuous scores are hardly ever
+    equal. Therefore, two scores count as tied if they differ by at most epsilon. Epsilon is the value that
+    gives the highest accuracy (acc*eq in Deutsch, Foster and Freitag, "Ties matter", 2023). If there are more
+    than two million pairs of items, only two million random pairs are compared.
 
     Args:
         scores: (n,) scores of n items.
         ratings: (n,) ratings of the items.
 
     Returns:
-        The share of pairs of items that scores and ratings order in the same way, from 0 to 1.
+        The share, from 0 to 1.
     """
     n = len(scores)
     if n * (n - 1) // 2 <= _MOST_PAIRS:
@@ -251,7 +255,7 @@ def _interval(resampled: Floats) -> tuple[float, float]:
 
 
 def _resamples(n: int, count: int, random: np.random.Generator) -> Iterator[NDArray[np.int64]]:
-    """Make bootstrap resamples; each has n items, chosen at random from n items with replacement.
+    """Draw bootstrap resamples: n items, chosen at random with replacement from n items.
 
     Args:
         n: Number of items.
@@ -259,8 +263,8 @@ def _resamples(n: int, count: int, random: np.random.Generator) -> Iterator[NDAr
         random: The random generator.
 
     Yields:
-        Arrays (k, n) of item indices, one resample in each row. To save memory, the resamples are split
-        over several arrays.
+        Arrays (k, n) of item indices: k resamples, one in each row. To save memory, the `count` resamples are
+        split over several arrays.
     """
     size = max(1, min(100, _AT_ONCE // n))
     for start in range(0, count, size):

@@ -11,11 +11,11 @@ Floats = NDArray[np.float64]
 
 
 def holm(p_values: Sequence[float] | Floats) -> list[float]:
-    """Correct p-values by Holm's method ("A simple sequentially rejective procedure", 1979).
+    """Correct p-values for multiple tests by Holm's method (1979).
 
     Args:
-        p_values: The p-values of all tests in a family. The correction limits the probability that the family
-            has any false positive.
+        p_values: The p-values of a family of tests. The correction limits the probability of at least one
+            false positive in the whole family.
 
     Returns:
         The corrected p-values, in the same order.

@@ -33,16 +33,18 @@ def resampled_means(values: Values, random: np.random.Generator) -> Values:
 
 
 def swaps(n: int, random: np.random.Generator) -> Iterator[Values]:
-    """Choose sets of items whose values a permutation test swaps between two systems.
+    """Choose the swaps of a permutation test, which compares the values of two systems for the same n items.
 
-    For at most 13 items, all 2^n sets are chosen; otherwise 10,000 random sets.
+    A swap is a set of items; the test exchanges the values of the two systems for these items. For at most 13
+    items, all 2^n sets are chosen; otherwise 10,000 random sets.
 
     Args:
         n: Number of items.
         random: The random generator.
 
     Yields:
-        Arrays (k, n), one set in each row: 1 for an item that is swapped, 0 for an item that is not.
+        Arrays (k, n) with k sets each, one set in each row: 1 for an item that is swapped, 0 for an item that
+        is not. To save memory, many sets are split over several arrays.
     """
     if n <= _MOST_EXACT:
         yield (np.arange(2**n)[:, None] >> np.arange(n) & 1).astype(np.float64)
@@ -52,39 +54,44 @@ def swaps(n: int, random: np.random.Generator) -> Iterator[Values]:
 
 
 def permutation_p(extreme: Values, n: int) -> Values:
-    """Compute p-values from the counts of a permutation test.
+    """Compute the p-values of permutation tests that compare the values of two systems for the same n items.
 
-    A permutation test compares two systems that have values for the same items. For many sets of items, it
-    swaps the values of these items between the systems, and computes the difference between the systems
-    again. For at most 13 items, the test tries all 2^n sets, and p = extreme / 2^n. For more items, the test
-    tries 10,000 random sets. The data without a swap are counted, too, so that p = (extreme + 1) / 10,001.
+    Such a test chooses a set of items, swaps the values of the two systems for these items, and computes the
+    difference between the systems again. For at most 13 items, it tries all 2^n sets, and p = extreme / 2^n.
+    For more items, it tries 10,000 random sets. Then the data without a swap count as one more set, so that
+    p = (extreme + 1) / 10,001.
 
     Args:
-        extreme: For each test, the number of sets after whose swap the difference between the systems is at
-            least as large as without a swap.
+        extreme: (m,) counts for m tests: the number of sets after whose swap the difference is at least as
+            large as without a swap.
         n: Number of items.
 
     Returns:
-        The p-value of each test.
+        (m,) p-values.
     """
     return extreme / 2**n if n <= _MOST_EXACT else (extreme + 1) / (_RESAMPLES + 1)
 
 
 def _batches(n: int) -> Iterator[range]:
-    """Divide 10,000 resamples of n items into batches that fit into memory.
+    """Divide the numbers 0 to 9,999 of the resamples into ranges, so that each range fits into memory.
 
     Args:
-        n: Number of items. A batch of k resamples needs arrays of shape (k, n).
+        n: Number of items in a resample. A range of k resamples needs arrays of shape (k, n).
 
     Returns:
-        The numbers of the resamples in each batch, such as 0 to 499.
+        Consecutive ranges, such as range(0, 500), range(500, 1000), and so on. A range has at most 500
+        resamples, and fewer if n is very large.
     """
     size = max(1, min(500, _AT_ONCE // n))
     return (range(start, min(start + size, _RESAMPLES)) for start in range(0, _RESAMPLES, size))
 
 
 def interval(values: Values) -> tuple[float, float]:
-    """Return the 95% bootstrap interval of a mean: the 2.5% and 97.5% quantiles of its resampled values."""
+    """Return a 95% bootstrap interval: the 2.5% and 97.5% quantiles of the resampled values.
+
+    Args:
+        values: (R,) value of a statistic, such as the mean, in each of R bootstrap resamples.
+    """
     low, high = np.quantile(values, [0.025, 0.975])
     return float(low), float(high)
 
@@ -107,7 +114,9 @@ def bootstrap_p(differences: Values, n: int) -> float:
 def sign_flip_p(differences: Values, random: np.random.Generator) -> float:
     """Compute the two-sided p-value for the hypothesis that paired differences are symmetric around 0.
 
-    The sign flip test compares the sum of the differences with the sums after random changes of signs.
+    The sign flip test changes the signs of some differences, and sums all differences again. The p-value is
+    the share of such sums that are at least as far from 0 as the original sum. For at most 13 items, all 2^n
+    choices of signs are tried; otherwise 10,000 random choices.
 
     Args:
         differences: (n,) differences between the scores of two systems, one for each item.

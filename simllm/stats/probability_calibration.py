@@ -36,8 +36,11 @@ class Bin(NamedTuple):
 def reliability(probabilities: Floats, labels: Floats, bins: int = 10, equal_mass: bool = False) -> list[Bin]:
     """Sort predicted probabilities into bins, for a reliability diagram.
 
+    Such a diagram shows for each bin the mean predicted probability and the share of positive labels.
+
     A probability on the edge of two bins goes into the upper bin; 1 goes into the last bin. Probabilities and
-    edges are first rounded to 12 decimals, so that 1 - 0.9 goes into the bin that begins with 0.1.
+    edges are first rounded to 12 decimals. Otherwise, floating-point errors would put 1 - 0.9 below the edge
+    0.1.
 
     Args:
         probabilities: (n,) predicted probabilities.
@@ -80,18 +83,20 @@ def consistency(
 ) -> tuple[float, float]:
     """Test whether an expected calibration error (ECE) is larger than the ECE of calibrated probabilities.
 
-    Even calibrated probabilities have an ECE above 0, by chance. To measure that ECE, random labels are
-    chosen: each label is positive with exactly the predicted probability (Bröcker and Smith, 2007).
+    The ECE is the mean gap between predicted probabilities and shares of positive labels, over bins of
+    predictions. Even calibrated probabilities have an ECE above 0, by chance. To measure this chance, labels
+    are drawn at random: each label is positive with exactly the predicted probability (Bröcker and Smith,
+    2007).
 
     Args:
         probabilities: (n,) predicted probabilities.
         labels: (n,) true labels, 0 or 1.
         bins: Number of bins of equal width.
-        draws: Number of sets of random labels. For large n, the number is reduced to save time.
+        draws: How often the n labels are drawn. For large n, the number is reduced to save time.
 
     Returns:
-        The mean ECE with random labels; and the p-value, which is the share of sets of random labels whose
-        ECE is at least as large as the ECE with the true labels.
+        The mean ECE over the draws, and the p-value. The p-value is the share of draws whose ECE is at least
+        as large as the ECE with the true labels.
     """
     random = np.random.default_rng(_SEED)
     diagram = reliability(probabilities, labels, bins)

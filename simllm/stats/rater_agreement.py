@@ -19,12 +19,14 @@ _DIGITS = 12  # significant digits of a mean; further digits are rounding errors
 class RaterAgreement:
     """The agreement of r raters with each other in one data set.
 
+    Krippendorff's alpha is 1 if raters always agree, and about 0 if they agree only by chance.
+
     Attributes:
         raters: Number of raters r.
-        alpha_ordinal: Krippendorff's alpha for the ranks of ratings.
+        alpha_ordinal: Krippendorff's alpha for the ranks of the ratings.
         alpha_interval: Krippendorff's alpha for the ratings themselves.
-        split_half: Spearman's rho between the mean ratings of two random halves of the raters, averaged over
-            many random halves.
+        split_half: Spearman's rho between the mean ratings of two halves of the raters. It is averaged over
+            200 random divisions into halves.
         ceiling: The estimated correlation that a perfect metric would have with the mean rating.
         one_against_rest: For each rater, Spearman's rho between the ratings by this rater and the mean
             ratings by the other raters.
@@ -45,7 +47,8 @@ def rater_agreement(raters: Floats) -> RaterAgreement | None:
         raters: (n, r) ratings: one row per item, one column per rater; NaN where a rater did not rate.
 
     Returns:
-        The agreement; None if fewer than three items have two ratings, or if all ratings are equal.
+        The agreement on the items with at least two ratings. None if there are fewer than three such items,
+        or if all their ratings are equal.
     """
     rated = raters[(~np.isnan(raters)).sum(axis=1) >= 2]
     if len(rated) < 3 or np.nanmin(rated) == np.nanmax(rated):
@@ -132,8 +135,9 @@ def _one_against_rest(raters: Floats) -> list[float]:
         raters: (n, r) ratings of n items by r raters, NaN where a rater did not rate.
 
     Returns:
-        r correlations. A correlation is NaN if the ratings by the rater, or the mean ratings, are constant,
-        or if fewer than three items can be compared.
+        r correlations. A rater's correlation uses the items that this rater and at least one other rater
+        rated. It is NaN if there are fewer than three such items, or if the ratings by the rater or the mean
+        ratings are constant.
     """
     correlations = []
     for rater in range(raters.shape[1]):
@@ -148,8 +152,8 @@ def _one_against_rest(raters: Floats) -> list[float]:
 def mean_ratings(raters: Floats, weights: Floats | None = None) -> Floats:
     """Compute the mean rating of each item.
 
-    Means are rounded to twelve significant digits, so that equal means stay equal in spite of rounding
-    errors.
+    The means are rounded to about twelve significant digits. Otherwise, means that should be equal could
+    differ by a floating-point error, and would not be tied.
 
     Args:
         raters: (n, r) ratings of n items by r raters, NaN where a rater did not rate.

@@ -51,7 +51,7 @@ class ContrastiveTask:
 
     Args:
         config: The configuration of the run.
-        world: The processes of the run.
+        world: The processes of the run, and the device of this process.
 
     Raises:
         InputError: A file of training texts cannot be read, or gives no text pair to train on.
@@ -92,7 +92,7 @@ class ContrastiveTask:
 
     @property
     def flops_per_token(self) -> float:
-        """Estimate the floating-point operations per trained token: six per weight of the encoder layers."""
+        """Estimated floating-point operations per trained token: six per weight of the encoder layers."""
         return 6.0 * sum(p.numel() for p in self.encoder.layers.parameters())
 
     def format_loss(self, loss: float) -> str:
@@ -100,9 +100,10 @@ class ContrastiveTask:
         return f"loss {loss:.3f}"
 
     def describe_texts(self, update: int) -> str:
-        """Describe the texts of one update (optimizer step), such as `64 pairs ('a' and 'b', ...)`.
+        """Describe the texts of one update (optimizer step) for the log, such as `64 pairs ('a' and 'b', …)`.
 
-        The description has the number of positive pairs, and the texts of the first pair.
+        The description has the number of positive pairs (two texts with the same meaning), and the texts of
+        the first pair.
         """
         first, *_ = self.batches.pairs(update)
         return f"{self.config.pairs} pairs ({first.first!r} and {first.second!r}, …)"
@@ -114,8 +115,9 @@ class ContrastiveTask:
             update: Number of the update, from 0.
 
         Returns:
-            Functions without arguments. Each computes one part of the loss (a scalar) and the number of text
-            tokens in that part. The parts from all processes add up to the loss of the update.
+            Functions without arguments, which the training loop calls one after the other. Each returns a
+            pair: one part of the loss (a scalar), and the number of text tokens in that part. The loss of the
+            update is the sum of the parts from all processes.
         """
         if self.config.head_only and self.meaning:
             return self.meaning.losses(update)
@@ -151,8 +153,8 @@ class ContrastiveTask:
             mask: (B, L), true for tokens, false for padding.
 
         Returns:
-            (B, D) float32 embeddings. If the loss has an anchor (a frozen copy of the initial model), the
-            anchor's embeddings are appended to each row: (B, 2 D).
+            (B, D) float32 embeddings. If there is an anchor (a frozen copy of the initial model, to which the
+            model is compared), (B, 2 D): each row also has the anchor's embedding.
         """
         with self.world.autocast(self.config.precision):
             embeddings = self.pool(self.encoder(tokens, mask), mask).float()
@@ -165,13 +167,14 @@ class ContrastiveTask:
     def _loss(self, embeddings: Tensor, batch: ContrastiveBatch) -> Tensor:
         """Compute the weighted sum of the losses that need only the embeddings of a batch.
 
-        These are InfoNCE for positive pairs and, if configured, ranking by human ratings and distillation
-        from the lexical teacher (similarity by shared tokens) and from the initial model. The losses of the
-        auxiliary language model and of the meaning head are computed elsewhere.
+        InfoNCE for positive pairs is always part of the sum. The configuration can add three losses: ranking
+        by human ratings, distillation from the lexical teacher (similarity by shared tokens), and
+        distillation from the anchor (a frozen copy of the initial model). The losses of the auxiliary
+        language model and of the meaning head are computed elsewhere.
 
         Args:
-            embeddings: (N, D) embeddings of all texts in the batch. If the loss has an anchor (a frozen
-                copy of the initial model), (N, 2 D): each row also has the anchor's embedding.
+            embeddings: (N, D) embeddings of all texts in the batch. With an anchor, (N, 2 D): each row also
+                has the anchor's embedding.
             batch: The texts and their relations, such as which texts have the same meaning.
 
         Returns:
@@ -213,7 +216,7 @@ def train(config: ContrastiveConfig, world: World, stop: StopRequest) -> Path:
 
     Args:
         config: The configuration of the run.
-        world: The processes of the run.
+        world: The processes of the run, and the device of this process.
         stop: The object that tells whether a signal has asked the run to stop.
 
     Returns:

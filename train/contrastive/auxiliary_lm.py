@@ -35,7 +35,7 @@ class AuxiliaryLanguageModel:
 
     As in MPNet, the tokens of a text are put in random order, and the model predicts the last few tokens of
     this order. The model still gets the original position of each token. The layer that predicts tokens
-    starts from random weights, because model folders do not store it.
+    starts from random weights, because the folder of the initial model does not store this layer.
     """
 
     def __init__(
@@ -54,8 +54,8 @@ class AuxiliaryLanguageModel:
             config: The settings of the language modelling.
             run: The configuration of the run.
             start: The initial model, with its encoder and tokenizer.
-            excluded: Evaluation texts, which are left out.
-            world: The processes of the run.
+            excluded: Evaluation texts, which must not be trained on.
+            world: The processes of the run, and the device of this process.
 
         Raises:
             InputError: A text file cannot be read, no text is left, or the setting `update_tokens` (tokens of
@@ -82,23 +82,26 @@ class AuxiliaryLanguageModel:
         self._prefetcher = Prefetcher(self._make_batch)
 
     def losses(self, update: int) -> Sequence[LossPart]:
-        """Prepare this process's part of the weighted loss for one update (optimizer step).
+        """Prepare this process's part of the language-model loss for one update (optimizer step).
 
-        The loss is the mean cross entropy of the predicted tokens, in nats, times the configured weight.
+        The loss is the mean cross entropy of the predicted tokens, in nats, times the weight of this loss in
+        the configuration.
 
         Args:
             update: Number of the update, from 0.
 
         Returns:
             A list with one function, or an empty list if this process has no texts. The function takes no
-            arguments. It computes this process's part of the loss (a scalar) and the number of text tokens
-            in that part. The parts from all processes add up to the loss of the update.
+            arguments. It returns this process's part of the loss (a scalar) and the number of text tokens in
+            that part. The loss of the update is the sum of the parts from all processes.
         """
         batch, predicted = self._prefetcher[update]
         return [partial(self._loss, update, batch, predicted)] if batch else []
 
     def _loss(self, update: int, batch: PermutedBatch, predicted: int) -> tuple[Tensor, int]:
-        """Compute this process's part of the weighted loss for one update (optimizer step).
+        """Compute this process's part of the language-model loss for one update (optimizer step).
+
+        The configured weight of the loss is included.
 
         Args:
             update: Number of the update, from 0; it seeds the dropout.
@@ -114,11 +117,14 @@ class AuxiliaryLanguageModel:
         return self.config.weight * loss / predicted, batch.text_tokens
 
     def _make_batch(self, update: int) -> tuple[PermutedBatch | None, int]:
-        """Make this process's batch for one update (optimizer step).
+        """Make this process's batch of texts for one update (optimizer step).
+
+        Args:
+            update: Number of the update, from 0.
 
         Returns:
-            The batch, or None if this process has no texts; and the number of tokens that all processes
-            together predict in this update.
+            A pair: the batch, or None if this process gets no texts in this update; and the number of tokens
+            that all processes together predict in this update.
         """
         parts = self._batches.texts_of_update(update, self.world.size)
         own = parts[self.world.rank]
@@ -126,10 +132,10 @@ class AuxiliaryLanguageModel:
 
 
 def _write_texts(pattern: str, excluded: ExcludedTexts, folder: Path) -> tuple[Path, str]:
-    """Clean the texts of some files and write them to one file, one text per line.
+    """Clean the texts of some files, and write all of them to one file, one text per line.
 
-    The file is `folder`/HASH/texts.txt. HASH is the start of the SHA-256 of the texts. If the file already
-    has the same texts, it is not written again.
+    The path of the written file is `folder`/HASH/texts.txt. HASH is the start of the SHA-256 of the texts. If
+    this file already has the same texts, it is not written again.
 
     Args:
         pattern: Path or glob pattern of files with one text per line.

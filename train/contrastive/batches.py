@@ -1,4 +1,4 @@
-"""The batches of contrastive training: tokenized texts, and which of them have the same meaning."""
+"""The batches of contrastive training: tokenized texts, and which of the texts have the same meaning."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _FREQUENCY_PAIRS = 50_000  # text pairs from which the lexical teacher computes 
 
 @dataclass(frozen=True)
 class ContrastiveBatch:
-    """The N tokenized texts of one update (optimizer step), and their relations.
+    """The N tokenized texts of one update (optimizer step), and the relations between them.
 
     The N texts are in one list, which is divided into sections:
 
@@ -41,10 +41,10 @@ class ContrastiveBatch:
     Attributes:
         ids: The token ids of each of the N texts.
         ends: The bounds of the sections: section k is `ids[ends[k] : ends[k + 1]]`.
-        same_meaning: (B, B) bool: whether the first text of a positive pair (row) is known to have the
-            same meaning as the second text of a positive pair (column).
-        false_hard_negatives: (B, H) bool: whether the first text of a positive pair (row) is known to
-            have the same meaning as a hard negative (column).
+        same_meaning: (B, B) bool. Entry (i, j) is true if the first text of pair i and the second text of
+            pair j are known to have the same meaning.
+        false_hard_negatives: (B, H) bool. Entry (i, j) is true if the first text of pair i and hard negative
+            j are known to have the same meaning.
         rated: For each source of pairs with human ratings, the texts and the ratings of its pairs.
         cosines: (C, C) similarities of every two of C texts, computed by the lexical teacher. The C texts are
             those of section 0 and of all sections from 3 on. None without a lexical teacher.
@@ -59,15 +59,16 @@ class ContrastiveBatch:
 
 
 class ContrastiveBatches:
-    """The sequence of training batches, which a background thread prepares in advance.
+    """The sequence of batches of texts for contrastive training.
 
-    Batch n depends only on n, the configuration, its input files and the initial model.
+    A background thread prepares each batch in advance. Batch n depends only on n, the configuration, its
+    input files and the initial model. A resumed run therefore gets the same batches.
     """
 
     def __init__(self, config: ContrastiveConfig, start: SavedModel) -> None:
-        """Read all files of training texts, and the word lists that the editing rules need.
+        """Read all files of training texts, and the word lists for the rules that edit texts.
 
-        The rules reword texts or change their meaning.
+        Some rules reword a text, and other rules change its meaning.
 
         Args:
             config: The configuration of the run.
@@ -105,7 +106,11 @@ class ContrastiveBatches:
         return draw_pairs(self.positives, self.config.pairs, self.config.seed, number)
 
     def _make_batch(self, number: int) -> ContrastiveBatch:
-        """Make batch `number`: choose and tokenize texts, and find those known to have the same meaning."""
+        """Make batch `number`: choose and tokenize texts, and find out which texts have the same meaning.
+
+        Args:
+            number: The number of the batch, from 0.
+        """
         config, pairs = self.config, self.pairs(number)
         rated = [source.draw(config.seed, number) for source in self.rated]
         count = config.overlap.pairs if config.overlap else 0
@@ -132,11 +137,11 @@ def _list_texts(pairs: list[PositivePair]) -> list[str]:
 
 
 def hash_inputs(config: ContrastiveConfig) -> str:
-    """Compute one SHA-256 over the content of all data files that a run reads.
+    """Compute one SHA-256 over the content of all data files that a training run reads.
 
-    The files are the training texts, the evaluation texts to leave out, the dev data, the word lists for
-    editing texts by rule, and the contrast set. The contrast set has triples: a text, a rewording, and a text
-    with another meaning.
+    The files are the training texts, the evaluation texts to leave out of the training, the dev data, the
+    word lists for editing texts by rule, and the contrast set. The contrast set has triples for tests: a
+    text, a rewording, and a text with another meaning.
     """
     patterns = [source.source for source in config.positives]
     patterns += [pattern for source in config.rated for pattern in source.sources]

@@ -18,9 +18,9 @@ class PositivesConfig:
     - JSON lines, each with a pair of texts. A line may also have a hard negative: a text with words like
       those of the pair, but another meaning.
     - Plain lines, each with one text. The text is paired with a rewording made by rule, or with itself. A
-      text paired with itself has two embeddings, because word dropout (random removal of words) and the
-      model's dropout differ (Gao et al., "SimCSE", 2021).
-    - Meaning items: a text with texts of the same meaning and texts of other meanings (see `meaning_items`).
+      text paired with itself gets two different embeddings, because word dropout (random removal of words)
+      and the model's dropout differ (Gao et al., "SimCSE", 2021).
+    - Meaning items: a text, texts with the same meaning, and texts with other meanings.
     """
 
     source: str  # file or glob pattern: plain lines, or JSON lines with pairs
@@ -69,9 +69,9 @@ class RatedPairsConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class LexicalTeacherConfig:
-    """Settings for distillation from the lexical teacher, which compares texts by their words.
+    """Settings for distillation from the lexical teacher, a similarity of texts by their words.
 
-    Texts that share many words, especially rare words, get similar embeddings.
+    The model learns to give similar embeddings to texts that share many words, especially rare words.
     """
 
     source: str  # file or glob pattern of pairs, such as references and generated summaries
@@ -89,7 +89,7 @@ class LexicalTeacherConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class LanguageModelConfig:
-    """Settings for permuted language modelling as an auxiliary task of contrastive training."""
+    """Settings for permuted language modelling (as in MPNet) as an auxiliary task of contrastive training."""
 
     texts: str  # file or glob pattern of cleaned texts, one per line
     update_tokens: int  # approximate tokens of text per update; each process takes its part as one batch
@@ -105,7 +105,7 @@ class LanguageModelConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class MeaningSourceConfig:
-    """Settings for one source of text pairs, labelled as having the same meaning or different meanings."""
+    """Settings for one source of labelled text pairs: same meaning or different meanings."""
 
     source: str  # file or glob pattern: plain lines for rule-made pairs, JSON lines of pairs or words
     share: float  # share of the pairs in an update that come from this source
@@ -136,7 +136,8 @@ class MeaningSourceConfig:
 class MeaningConfig:
     """Settings for training the meaning head together with the encoder.
 
-    The meaning head predicts the probability that two texts have the same meaning.
+    The meaning head is a small network on top of the encoder. It predicts the probability that two texts have
+    the same meaning.
     """
 
     head: HeadConfig

@@ -1,4 +1,4 @@
-"""The dev criterion: a number, computed on dev data, that chooses the best model of a run."""
+"""The dev criterion: a number that is computed on dev data, to choose the best model of a training run."""
 
 from __future__ import annotations
 
@@ -24,13 +24,15 @@ _WORDS = (4, 20)  # fewest and most words of a comment that is edited
 
 
 class DevCriterion:
-    """Evaluation of models on dev data.
+    """Evaluation of models on dev data, to choose the best model of a training run.
 
-    A call returns the dev criterion, a number. The model with the lowest number is the best model of a run.
+    Each model gets one number, the dev criterion; lower is better. It combines the correlation with human
+    ratings and the share of texts whose rewordings score higher than texts with a changed meaning.
 
     Args:
         dev: Paths of files of text pairs with human ratings.
-        dev_comments: A file of cleaned comments, one per line; None: the criterion uses no comments.
+        dev_comments: A file of cleaned code comments, one per line. Rules reword the comments and change
+            their meaning. None: the criterion uses no comments.
         seed: Seed for choosing comments and for editing them by rule.
         dev_items: A file or glob pattern of meaning items. An item has a text, rewordings of this text, and
             texts with other meanings. None: the criterion uses no items.
@@ -52,15 +54,18 @@ class DevCriterion:
     def __call__(self, metric: SimLLM) -> tuple[float, dict[str, float]]:
         """Evaluate a model that scores text pairs.
 
+        Some of the data are triples: a text, a rewording, and a text with another meaning. A model is right
+        on a triple if the rewording scores higher with the first text; a tie counts one half.
+
         The criterion is the negative mean of these figures:
 
         - for each file of rated pairs, the Spearman correlation between scores and ratings;
-        - the share of triples from comments in which the rewording scores higher than the text with a changed
-          meaning;
-        - the same share of triples from meaning items;
-        - if the model has a meaning head, these two shares again, with the head's probabilities as scores.
+        - the accuracy on triples that are made from comments by rule;
+        - the accuracy on triples from meaning items, which were written for this purpose;
+        - if the model has a meaning head, these two accuracies again, with the head's probabilities of the
+          same meaning as scores.
 
-        The accuracy on the contrast set (hand-written test triples) is also computed, but is not part of the
+        The accuracy on the contrast set (triples for tests) is also computed, but is not part of the
         criterion.
 
         Args:
@@ -88,7 +93,7 @@ class DevCriterion:
 
 
 def _score_by(metric: SimLLM, measure: str) -> Callable[[Sequence[str], Sequence[str]], NDArray[np.float64]]:
-    """Return a function that scores n candidate texts against n references, and returns (n,) scores.
+    """Return a scoring function: it takes n candidate texts and n references, and returns (n,) scores.
 
     Args:
         metric: The metric that computes the scores.
@@ -105,7 +110,9 @@ def _score_by(metric: SimLLM, measure: str) -> Callable[[Sequence[str], Sequence
 
 
 def make_edited_triples(comments: Path, seed: int, count: int = 500) -> contrast.Triples:
-    """Make triples of a comment, its rewording by rule, and a variant whose meaning is changed by rule.
+    """Make triples from comments: a comment, a rewording, and a variant with another meaning.
+
+    The rewording and the variant are made by rules.
 
     Args:
         comments: A file of cleaned comments, one per line.
@@ -113,11 +120,11 @@ def make_edited_triples(comments: Path, seed: int, count: int = 500) -> contrast
         count: The largest number of triples.
 
     Returns:
-        The triples, with the comments as references. Their attribute `forms`, which tells how each triple
-        was made, is "edited" for all triples.
+        The triples, with the comments as references. Their attribute `forms` tells how each triple was made;
+        here, it is always "edited".
 
     Raises:
-        InputError: The rules can edit no comment in both ways (reword it and change its meaning).
+        InputError: There is no comment that the rules can both reword and change in meaning.
     """
     words, random = lexicon.load(held_out=contrast.deciding_word_pairs()), np.random.default_rng(seed)
     texts = [text for _, text in files.lines(comments) if _WORDS[0] <= len(text.split()) <= _WORDS[1]]

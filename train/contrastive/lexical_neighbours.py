@@ -31,7 +31,11 @@ _SEED = 1
 
 
 def main() -> int:
-    """Parse the command line, write the pairs of texts that share many words, and return the exit status."""
+    """Run the command line: read a corpus, and write pairs of its texts that share many words.
+
+    Returns:
+        The exit status.
+    """
     parser = argparse.ArgumentParser(
         prog="python -m train.contrastive.lexical_neighbours",
         description=__doc__,
@@ -50,9 +54,9 @@ def _write(corpus: Path, out: Path, pairs: int, overwrite: bool) -> None:
 
     Args:
         corpus: A file with one text per line.
-        out: The JSON-lines file to write.
+        out: The JSON-lines file to write, with one pair per line.
         pairs: The largest number of pairs.
-        overwrite: Whether `out` may be replaced.
+        overwrite: Whether `out` may be replaced if it exists.
     """
     check_output(out, overwrite, [corpus])
     texts = list(dict.fromkeys(clean(line) for _, line in files.lines(corpus)))
@@ -62,9 +66,10 @@ def _write(corpus: Path, out: Path, pairs: int, overwrite: bool) -> None:
 
 
 def neighbour_pairs(texts: Sequence[str], count: int) -> Iterator[tuple[str, str]]:
-    """Choose texts at random, and pair each with one of the ten texts whose words are most similar.
+    """Choose texts at random, and pair each with a text that shares many words with it.
 
-    A chosen text that shares no word with another text gives no pair.
+    The second text is chosen at random from the ten most similar texts. A chosen text that shares no word
+    with another text gives no pair.
 
     Args:
         texts: Cleaned texts without repetitions.

@@ -29,7 +29,10 @@ class LexicalTeacher:
     def __init__(
         self, texts: Sequence[Sequence[int]], vocab_size: int, special_tokens: int = _SPECIAL
     ) -> None:
-        """Compute the weight sqrt(idf) of each token in the vocabulary from some texts.
+        """Compute the weight of each token in the vocabulary from the texts that contain it.
+
+        The weight is sqrt(idf). The idf is the inverse document frequency, which is high for tokens in few
+        texts.
 
         Args:
             texts: The token ids of each text.
@@ -77,9 +80,9 @@ class LexicalTeacher:
 def neighbour_distillation_loss(embeddings: Tensor, cosines: Tensor, temperature: float) -> Tensor:
     """Compute how much the similarities among N texts differ between a student and a teacher.
 
-    The student is the encoder in training. For each text, softmax(cosines with the other texts /
-    temperature) is a distribution over the other texts. The loss is the KL divergence KL(teacher || student)
-    between the distributions of teacher and student, averaged over the N texts.
+    The student is the encoder in training. For each text, the cosines with the other texts are divided by the
+    temperature, and a softmax makes a distribution over the other texts. The loss is the KL divergence
+    KL(teacher || student) between the distributions of teacher and student, averaged over the N texts.
 
     Args:
         embeddings: (N, D) embeddings from the student. They are normalized here.

@@ -55,9 +55,11 @@ def info_nce(
 def cosent(first: Tensor, second: Tensor, ratings: Tensor, sets: Tensor, temperature: float) -> Tensor:
     """Compute the CoSENT loss, which ranks text pairs by their ratings (Su, "CoSENT", 2022).
 
-    The loss is log(1 + sum exp((cos(low) - cos(high)) / temperature)). The sum has a term for every two text
-    pairs `low` and `high` of the same data set if `high` has the higher rating. The function `cos` is the
-    cosine between the two embeddings of a text pair.
+    A pair with a higher rating should have a higher cosine between the embeddings of its two texts. Only
+    ratings in the same data set are compared.
+
+    The loss is log(1 + sum exp((cos(low) - cos(high)) / temperature)). The sum has a term for every two pairs
+    `low` and `high` of the same data set, where `high` has the higher rating.
 
     Args:
         first: (B, D) embeddings of the pairs' first texts.

@@ -47,14 +47,14 @@ class MeaningItem:
     kinds: tuple[str, ...]
 
     def draw_same(self, random: np.random.Generator) -> tuple[str, str]:
-        """Choose two distinct texts with the same meaning (from `same`) at random."""
+        """Choose two different texts of this item at random that have the same meaning (both from `same`)."""
         first, second = random.choice(len(self.same), 2, replace=False)
         return self.same[first], self.same[second]
 
     def draw_different(self, random: np.random.Generator) -> tuple[str, str]:
         """Choose two texts with different meanings at random, and return them in random order.
 
-        One text is from `same` and the other is from `different`.
+        One is the main text or a rewording (from `same`). The other has another meaning (from `different`).
         """
         pair = (
             self.same[random.integers(len(self.same))],
@@ -68,14 +68,18 @@ def read_items(
 ) -> list[MeaningItem]:
     """Read the meaning items of one split. An item has a text, rewordings, and texts with other meanings.
 
+    Held-out word pairs, such as `open` and `close`, must not be trained on. Therefore, some texts are removed
+    from the items. Two texts differ in this word pair if one has `open`, and the other has `close` instead.
+
+    - A rewording is removed if it differs from the item's text in a held-out word pair.
+    - A text with another meaning is removed if it differs in a held-out word pair from the item's text, or
+      from a rewording that is kept.
+
     Args:
         pattern: Path or glob pattern of files with items.
         split: "train", "dev" or "test".
         excluded: Texts that must not be trained on. An item that has such a text is left out.
-        held_out: Word pairs that must not be trained on, such as `open` and `close`. A rewording is
-            removed if it differs from the item's text in such a pair (one has `open`, the other `close`). A
-            text with another meaning is removed if it differs in such a pair from the item's text or from a
-            rewording that is kept.
+        held_out: The held-out word pairs.
 
     Returns:
         The items that still have a rewording and a text with another meaning.
@@ -97,14 +101,15 @@ def read_items(
 def make_triples(items: list[MeaningItem]) -> Triples:
     """Make triples from meaning items: a reference, a rewording and a change (a text with another meaning).
 
-    The reference is always the main text of the item. An item with n texts of another meaning gives n + 1
-    triples:
+    An item is a main text with rewordings and texts with other meanings. The reference of a triple is always
+    the main text of the item. An item with n texts of another meaning gives n + 1 triples:
 
     - In n triples, the change is one of these n texts.
-    - In one more triple, the change is the main text of the next item, and its kind is "unrelated". For the
-      last item, the next item is the first item. If there is only one item, it has no such triple.
+    - In one more triple, the change is the main text of the next item, and its kind is "unrelated". The item
+      after the last one is the first one. A single item has no such triple.
 
-    The rewordings of an item are used in turn.
+    The rewordings of an item are used in turn: the first in the first triple, the second in the second, and
+    so on, and then again from the first.
 
     Args:
         items: The meaning items.
@@ -128,7 +133,9 @@ def _parse_item(row: dict[str, Any], where: str) -> MeaningItem:
     """Check the JSON object of one meaning item, and clean its texts.
 
     Args:
-        row: The JSON object. It has a text, texts with the same meaning, and texts with other meanings.
+        row: The JSON object: a main text, texts with the same meaning, and texts with other meanings, each
+            after a kind. For example, `{"text": "opens it", "same": ["it is opened"], "different":
+            [["opposite-verb", "closes it"]]}`.
         where: The location of the item for error messages.
 
     Returns:
@@ -160,10 +167,12 @@ def _without_held_out_words(item: MeaningItem, held_out: HeldOutWords) -> Iterat
     """Remove texts from an item, so that models cannot learn held-out word pairs from it.
 
     An item has a main text, rewordings, and texts with other meanings. A held-out word pair, such as `open`
-    and `close`, is only for tests. Two texts differ in this pair if one has `open` and the other has `close`
-    instead. First, rewordings are removed that differ from the main text in a held-out pair. Then texts with
-    another meaning are removed that differ in such a pair from the main text or from a rewording that is
-    kept.
+    and `close`, is only for tests. Two texts differ in this word pair if one has `open`, and the other has
+    `close` instead.
+
+    - A rewording is removed if it differs from the main text in a held-out word pair.
+    - A text with another meaning is removed if it differs in a held-out word pair from the main text, or from
+      a rewording that is kept.
 
     Yields:
         The item without the removed texts. Nothing, if no rewording or no text with another meaning is left.

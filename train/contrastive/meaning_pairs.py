@@ -1,6 +1,7 @@
-"""Labelled text pairs for training the meaning head, which predicts whether two texts mean the same.
+"""Labelled text pairs for training the meaning head.
 
-The label says whether the two texts of a pair have the same meaning.
+The meaning head is the part of a model that predicts whether two texts have the same meaning. The label of a
+pair says whether its two texts have the same meaning.
 """
 
 from __future__ import annotations
@@ -51,18 +52,22 @@ class MeaningSource(Protocol):
 
 
 def open_source(config: MeaningSourceConfig, excluded: ExcludedTexts, lexicon: Lexicon) -> MeaningSource:
-    """Open a source of labelled text pairs, which trains the meaning head.
+    """Open a source of labelled text pairs for training the meaning head.
+
+    The meaning head is the part of a model that predicts whether two texts have the same meaning. Some word
+    pairs, such as `open` and `close`, are held out for tests, and must not be trained on:
+
+    - Two texts are not used as a pair if one has `open` where the other has `close`.
+    - A word pair in the files is left out if one of its words occurs in a held-out pair.
 
     Args:
         config: The settings of the source: its files, their fields, and which pairs to use.
         excluded: Texts that must not be trained on.
-        lexicon: The word lists for editing texts by rule. They also have the held-out word pairs, such as
-            `open` and `close`, which must not be trained on. Two texts that differ in such a word pair are
-            not used as a text pair. A word pair in the files is left out if one of its words is held out.
+        lexicon: The word lists for editing texts by rule. They also contain the held-out word pairs.
 
     Returns:
-        The source. Its type depends on the content of the files: meaning items, single texts, text pairs or
-        word pairs.
+        The source. Its class depends on the content of the files: meaning items (a text, rewordings, and
+        texts with other meanings), single texts, text pairs or word pairs.
 
     Raises:
         InputError: No usable pair, text or item is left.
@@ -102,7 +107,7 @@ class LabelledPairs:
         return sum(map(len, self.groups))
 
     def draw(self, random: np.random.Generator) -> MeaningPair:
-        """Choose a label with a random generator, and then a pair with this label."""
+        """Choose a label at random (same or different meaning), and then a pair with this label."""
         group = self.groups[int(random.integers(len(self.groups)))]
         return group[int(random.integers(len(group)))]
 
@@ -110,11 +115,11 @@ class LabelledPairs:
 class ItemPairs:
     """Labelled text pairs from meaning items. An item has a text, rewordings, and texts with other meanings.
 
-    Most pairs are two texts of one item. The other pairs are texts of two different items, with different
-    meanings.
+    Most pairs are two texts of one item, with the same meaning or different meanings. The other pairs are
+    texts of two different items, with different meanings.
 
-    Without pairs from two items, the meaning head would take few shared words as a sign of the same meaning:
-    if two texts of one item share few words, one is always a rewording of the other.
+    Pairs from two items are needed because texts of one item that share few words always have the same
+    meaning. A model trained only on them would take few shared words as a sign of the same meaning.
     """
 
     def __init__(self, items: Sequence[MeaningItem]) -> None:
@@ -126,9 +131,13 @@ class ItemPairs:
     def draw(self, random: np.random.Generator) -> MeaningPair:
         """Choose a labelled pair with a random generator.
 
-        45% of the pairs have the same meaning; their texts are from one item. 35% are two texts of one item
-        with different meanings, and 20% are texts of two items. If there is only one item, 55% are two texts
-        of this item with different meanings.
+        The probabilities are:
+
+        - 45%: two texts of one item with the same meaning;
+        - 35%: two texts of one item with different meanings;
+        - 20%: texts of two items, which have different meanings.
+
+        If there is only one item, the second kind has 55%.
         """
         number, chance = int(random.integers(len(self.items))), random.random()
         item = self.items[number]
@@ -144,7 +153,10 @@ class ItemPairs:
 
 
 class RuleMadePairs:
-    """Labelled text pairs made by rule: a text with its rewording, or with a text of another meaning."""
+    """Labelled text pairs made by rule: a text with its rewording, or with a text of another meaning.
+
+    The label of a pair says whether its two texts have the same meaning.
+    """
 
     def __init__(self, texts: Sequence[str], lexicon: Lexicon) -> None:
         self.texts, self.lexicon = texts, lexicon
@@ -153,11 +165,15 @@ class RuleMadePairs:
         return len(self.texts)
 
     def draw(self, random: np.random.Generator) -> MeaningPair:
-        """Choose a text with a random generator, and make a labelled pair from it.
+        """Choose a text at random, and make a pair of this text and a second text.
 
-        In about 40% of the pairs, the second text is a rewording of the first. In 45%, it is the first text
-        with a changed meaning. In 15%, it is an unrelated text. If the rules cannot edit a text, another text
-        is chosen.
+        The approximate probabilities of the second text are:
+
+        - 40%: a rewording of the first text (label 1: same meaning);
+        - 45%: the first text with a changed meaning (label 0: different meanings);
+        - 15%: an unrelated text (label 0).
+
+        If the rules cannot edit the first text, another first text is chosen.
 
         Raises:
             InputError: No pair could be made from any of 100 chosen texts.
@@ -199,13 +215,10 @@ class WordPairs:
         return len(self.pairs)
 
     def draw(self, random: np.random.Generator) -> MeaningPair:
-        """Choose a labelled word pair, and make a labelled sentence pair from it.
+        """Choose a labelled word pair at random, and make a sentence pair with the same label.
 
-        The first sentence is chosen from the sentences that contain the first word of the word pair. The
-        second sentence is the same, but has the second word instead of the first word.
-
-        Args:
-            random: The random generator that makes the choices.
+        The first sentence is chosen at random from those with the first word of the word pair. The second
+        sentence is a copy with the second word instead of the first word.
         """
         pair = self.pairs.draw(random)
         options = self.sentences[pair.first]
@@ -233,10 +246,12 @@ def _clean_and_select(texts: Iterable[str], max_words: int, excluded: ExcludedTe
 def _read_labelled(config: MeaningSourceConfig) -> list[MeaningPair]:
     """Read the labelled text pairs (or word pairs) of a source.
 
-    The settings `same` and `different` list the labels in the file that stand for the same meaning and for
-    different meanings. If the settings name no field for the label, all pairs count as having the same
-    meaning. A pair is left out if its label is in neither list, if its texts are equal, or if one of its
-    texts is empty or too long.
+    The setting `same` lists the labels in the file that stand for the same meaning, such as "entailment". The
+    setting `different` lists those that stand for different meanings. If the settings name no field for the
+    label, all pairs count as having the same meaning.
+
+    A pair is left out if its label is in neither list, if its texts are equal, or if one of its texts is
+    empty or too long.
     """
     labels = dict.fromkeys(config.same, SAME) | dict.fromkeys(config.different, DIFFERENT)
     pairs = []

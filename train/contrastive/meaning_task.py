@@ -49,8 +49,9 @@ class MeaningTask:
 
     Args:
         config: The settings of the task.
-        start: The initial model. Its encoder is also trained, unless the settings freeze it. If it has a
-            meaning head of the configured shape, the new head starts from that head's weights.
+        start: The initial model. Its encoder is trained together with the head, unless the settings freeze
+            the encoder. If the initial model has a meaning head of the configured shape, training starts
+            from the weights of that head.
         excluded: Texts that must not be trained on.
         lexicon: The word lists for making text pairs by rule.
         seed: Seed for the head's initial weights and for the choice of pairs.
@@ -76,14 +77,16 @@ class MeaningTask:
         self._updates = Prefetcher(self._make)
 
     def losses(self, update: int) -> Sequence[LossPart]:
-        """Prepare this process's parts of the weighted loss for one update (optimizer step).
+        """Prepare the loss for one update (optimizer step): this process's share of the text pairs.
+
+        The loss is multiplied by its configured weight.
 
         Args:
             update: Number of the update, from 0.
 
         Returns:
-            Functions without arguments. Each computes one part of the loss (a scalar) and the number of text
-            tokens in that part. The parts from all processes add up to the loss of the update.
+            Functions without arguments. Each computes the loss of some pairs (a scalar) and the number of
+            their tokens. The values of all functions in all processes add up to the loss of the update.
         """
         pairs = self._updates[update]
         sizes = [max(map(len, both)) for both in zip(pairs.first, pairs.second, strict=True)]
@@ -94,7 +97,7 @@ class MeaningTask:
         return [partial(self._loss, pairs, order[rows]) for rows in own]
 
     def _loss(self, pairs: TokenizedPairs, chosen: list[int]) -> tuple[Tensor, int]:
-        """Compute the weighted loss of some of the text pairs of one update (optimizer step).
+        """Compute the loss of some text pairs of one update (optimizer step), times its configured weight.
 
         Args:
             pairs: All text pairs of the update.

@@ -127,7 +127,7 @@ def _is_content_word(word: str) -> bool:
 
 
 def _base_form(before: str, word: str, after: str, lexicon: Lexicon) -> str:
-    """Return the base form of a verb in the third person, and any other word unchanged.
+    """Return the base form of a verb in the third person ("returns" -> "return"), or another word unchanged.
 
     The neighbouring words show whether the word is a verb.
 

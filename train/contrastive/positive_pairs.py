@@ -79,11 +79,12 @@ class PositiveSource:
     def draw(self, random: np.random.Generator) -> PositivePair:
         """Choose a pair at random, and edit its texts at random.
 
-        The settings of the source choose the edits. The second text can be reworded by rule. Word dropout can
-        remove words: from the second text if it is reworded, otherwise from both texts.
+        The settings of the source decide which edits are made. The second text may be reworded by rule. Word
+        dropout may remove words: only from the second text if it is reworded, otherwise from both texts.
 
-        Hard negatives are texts with similar words and another meaning. If the pair has fewer than the
-        settings ask for, rules that change the meaning of the first text make further hard negatives.
+        Hard negatives are texts with similar words and another meaning. The settings say how many a pair
+        should have. If the pair has fewer, rules that change the meaning of the first text make more, if they
+        can be applied.
         """
         config, pair = self.config, self._draw_unchanged(random)
         first, second, negatives = pair.first, pair.second, dict.fromkeys(pair.negatives)
@@ -106,10 +107,9 @@ class PositiveSource:
 
         - A source of plain texts gives a text, paired with itself.
         - A source of pairs gives a pair. In half of the cases, its two texts are swapped. A pair with hard
-          negatives is never swapped, because these belong to its first text.
+          negatives is never swapped, because the hard negatives belong to its first text.
         - A source of meaning items gives two texts of one item with the same meaning. The hard negatives of
-          this pair are random texts of the item with another meaning. The setting `hard_negatives` is their
-          largest number.
+          this pair are at most `hard_negatives` (a setting) random texts of the item with another meaning.
         """
         if self.items:
             item = self.items[random.integers(len(self.items))]
@@ -150,8 +150,9 @@ def draw_pairs(sources: list[PositiveSource], count: int, seed: int, update: int
 def mark_same_meaning(pairs: Sequence[PositivePair]) -> tuple[np.ndarray, np.ndarray]:
     """Find the texts in a list of pairs that are known to have the same meaning.
 
-    If two pairs are in one group or have a text in common, their four texts have the same meaning. If a hard
-    negative equals a text of a pair, it has the same meaning as both texts of that pair.
+    Texts with the same meaning must not serve as negatives for each other. If two pairs are in one group or
+    have a text in common, their four texts have the same meaning. If a hard negative equals a text of a pair,
+    it has the same meaning as both texts of that pair.
 
     Args:
         pairs: B positive pairs, with H hard negatives in total.
@@ -179,7 +180,7 @@ def mark_same_meaning(pairs: Sequence[PositivePair]) -> tuple[np.ndarray, np.nda
 
 
 def _read_pairs(config: PositivesConfig) -> list[PositivePair]:
-    """Read the text pairs of a source from JSON lines.
+    """Read the positive pairs (two texts with the same meaning) of a source from JSON lines.
 
     A pair is left out if the word overlap of its two texts (the Jaccard similarity of their sets of words) is
     below the setting `min_overlap` or above the setting `max_overlap`.

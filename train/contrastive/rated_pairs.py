@@ -23,8 +23,7 @@ class RatedBatch:
         first: The first text of each pair.
         second: The second text of each pair.
         ratings: (B,) float32 ratings of the pairs.
-        sets: (B,) int64 index of the file from which each pair comes. Ratings are comparable only within a
-            file.
+        sets: (B,) int64 for each pair, the index of its file. Only ratings from the same file are comparable.
     """
 
     first: list[str]

@@ -40,9 +40,8 @@ class Synset:
         words: The synonyms.
         definition: The definition that the synonyms share.
         examples: Sentences that use a synonym.
-        antonyms: The antonyms of those synonyms that have one. A dict key is the index of a synonym in
-            `words`. The value tells where the antonym is: the key of another synset (see `read_synsets`), and
-            an index in the `words` of that other synset, such as ("v00001740", 2).
+        antonyms: The antonyms of those synonyms that have one. For example, `{0: ("v00001740", 2)}` means:
+            the antonym of `words[0]` is `words[2]` of the synset with the key "v00001740".
     """
 
     words: list[str]
@@ -131,8 +130,9 @@ def _parse_synset(line: str) -> dict[str, Synset]:
     """Parse one line of a WordNet data file, which describes one synset (set of synonyms).
 
     Returns:
-        A dictionary with the synset under its key (see `read_synsets`). The dictionary is empty if the synset
-        is about animals, food or another topic that does not occur in code summaries.
+        A dictionary with the synset under its key, such as "v00001740": part of speech and offset in the
+        file. The dictionary is empty if the synset is about animals, food or another topic that does not
+        occur in code summaries.
     """
     data, _, gloss = line.partition("|")
     offset, category, part, count, *rest = data.split()
@@ -201,7 +201,7 @@ def make_pairs(
 
 
 def _opposite(word: str, opposite: str | None, text: str, held_out: HeldOutWords) -> dict[str, str]:
-    """Make a text with the opposite meaning: replace a word in a text by its antonym.
+    """Make a text with the opposite meaning, by replacing a word in a text by its antonym.
 
     Args:
         word: The word to replace.

@@ -39,15 +39,16 @@ def build(
     - `report.html` and `report.json`: counts and examples.
     - `corpus.json`: the configuration, the SHA-256 of the texts, and counts.
 
-    A finished corpus with the same configuration is not changed. If the only source is a finished corpus with
-    the configured share of test texts and the configured excluded texts, that corpus is copied. Intermediate
-    files stay in a hidden folder next to `folder` until the corpus is complete.
+    If `folder` already has a finished corpus with the same configuration, nothing is changed. If the only
+    source is a finished corpus with the configured share of test texts, and without the configured excluded
+    texts, its files are copied. Intermediate files stay in a hidden folder next to `folder` until the corpus
+    is complete.
 
     Args:
         config: The configuration of the corpus.
         folder: The corpus folder: missing, empty, or written by simllm.
-        engine: Runs the parallel steps of the build; by default on this machine. The corpus does not
-            depend on the engine.
+        engine: The object that runs the parallel steps of the build. None: they run on this machine. The
+            corpus does not depend on the engine.
         allow_download: Whether data sets of the Hugging Face hub may be downloaded.
 
     Returns:
@@ -127,15 +128,16 @@ def _write(
 def _copyable_corpus(config: CorpusConfig, excluded: ExcludedTexts) -> dict[str, Any] | None:
     """Check whether the only source is a finished corpus that can be copied instead of built again.
 
-    It can be copied if it has the test share that `config` asks for, and if it excludes the same
-    evaluation texts. If `config` excludes no texts, the source may exclude any texts.
+    A finished corpus can be copied if it has the test share that `config` asks for, and excludes the same
+    evaluation texts as `config`. If `config` excludes no texts, the finished corpus may exclude any texts.
 
     Args:
         config: The configuration of the corpus to build.
         excluded: The evaluation texts that `config` excludes.
 
     Returns:
-        The content of the source's `corpus.json`; None if the source cannot be copied.
+        The content of `corpus.json` in the finished corpus. None if there are several sources, or the source
+        cannot be copied.
     """
     built = corpus_folder.read_facts(Path(config.sources[0])) if len(config.sources) == 1 else None
     if not built or built["config"].get("test_share") != config.test_share:

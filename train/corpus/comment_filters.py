@@ -1,4 +1,7 @@
-"""Filters that reject unusable comments; rejected comments are counted by the name of the filter."""
+"""Filters that reject unusable comments on functions, such as comments that are not English.
+
+Rejected comments are counted by the name of the filter.
+"""
 
 from __future__ import annotations
 
@@ -101,7 +104,7 @@ _WORD = re.compile(r"(?:\s|\A)\W*[A-Za-z]")
 
 
 def _begins(pattern: re.Pattern[str]) -> Callable[[DocumentedFunction], bool]:
-    """Make a filter that rejects a function if the beginning of its summary matches a pattern."""
+    """Make a filter that rejects a comment if the beginning of its summary matches a pattern."""
     return lambda documented: bool(pattern.match(documented.summary))
 
 
@@ -121,7 +124,10 @@ def _documents_other_thing(documented: DocumentedFunction) -> bool:
 
 
 def _is_inherited(documented: DocumentedFunction) -> bool:
-    """Return whether the comment only refers to the documentation of an overridden method."""
+    """Return whether the comment only refers to the documentation of an overridden method.
+
+    For example, the comment is only `{@inheritDoc}` or `Implements Runnable.run`.
+    """
     return bool(
         _IMPLEMENTS.match(documented.summary)
         if documented.summary

@@ -42,10 +42,10 @@ class PairFinder:
         self._next = 0
 
     def complete_pairs(self, row: int, text: str) -> Iterator[tuple[str, str, str]]:
-        """Add the summary of the next comment, and yield the pairs of summaries that it completes.
+        """Add the summary of the next comment, and yield the pairs that are now complete.
 
         The constructor has already found out which comments form a pair. A pair is complete when the
-        summaries of both its comments were added.
+        summaries of both comments have been added.
 
         Args:
             row: The number of the comment: 0 in the first call, 1 in the second, and so on.
@@ -68,16 +68,18 @@ class PairFinder:
 
 
 def _versions(keys: NDArray[np.void]) -> NDArray[np.int64]:
-    """Pair the comments of successive versions of each function.
+    """Pair the comments on successive versions of each function.
 
     Two functions count as versions of one function if they have the same repository, path and name. Each
     comment is paired with the next comment on the same function, in the order of `keys`.
 
     Args:
-        keys: (R,) hashes for each comment, as in `PairFinder`.
+        keys: (R,) structured array with hashes for each of R comments. `function` is a hash of the function's
+            repository, path and name. `summary` is a hash of the summary. Comments in which one of them is 0
+            (unknown or missing) are skipped.
 
     Returns:
-        (P, 2) for each pair, the indices of its two comments in `keys`.
+        (P, 2) for each of P pairs, the indices of its two comments in `keys`.
     """
     rows = np.flatnonzero((keys["function"] != 0) & (keys["summary"] != 0))
     rows = rows[np.argsort(keys["function"][rows], kind="stable")]
@@ -86,17 +88,20 @@ def _versions(keys: NDArray[np.void]) -> NDArray[np.int64]:
 
 
 def _overrides(keys: NDArray[np.void], overrides: NDArray[np.void]) -> NDArray[np.int64]:
-    """Pair the comment of each overriding method with the comment of the overridden method.
+    """Pair the comment on each overriding method with the comment on the overridden method.
 
     If there are several comments on the overridden method, the first in `keys` is used.
 
     Args:
-        keys: (R,) hashes for each comment, as in `PairFinder`.
-        overrides: Overriding methods and hashes of the methods that they may override, as in `PairFinder`.
+        keys: (R,) structured array with hashes for each of R comments. `name` is a hash of the method's
+            repository, class and name. `summary` is a hash of the summary. Comments in which one of them is 0
+            (unknown or missing) are skipped.
+        overrides: Structured array of possible overrides. `row` is the index in `keys` of the comment on the
+            overriding method. `name` is the hash of a method that it may override.
 
     Returns:
-        (P, 2) for each pair, the indices of its comments in `keys`; the comment on the overriding method is
-        first.
+        (P, 2) for each of P pairs, the index in `keys` of the comment on the overriding method, then the
+        index of the comment on the overridden method.
     """
     has_name = np.flatnonzero((keys["summary"] != 0) & (keys["name"] != 0))
     names, first = np.unique(keys["name"][has_name], return_index=True)

@@ -11,13 +11,15 @@ def choose_held_out(
 ) -> NDArray[np.bool_]:
     """Choose the held-out (test) texts by hashes, so that the choice is reproducible.
 
-    A text from a known repository is held out if its repository is held out. Repositories are held out in the
-    order of their hashes, until they have `share` of the texts from known repositories. A repository with too
-    many texts for the rest of this share is skipped.
+    There are two rules:
 
-    A text from an unknown repository is held out if the hash of its comment, divided by 2^64, is below
-    `share`. This rule applies to all texts if the held-out repositories have less than half of the wanted
-    texts.
+    - Texts from known repositories are held out by repository: all texts of a repository, or none. The
+      repositories are chosen in the order of their hashes, until they have `share` of these texts. A
+      repository that would exceed this share is skipped.
+    - A text from an unknown repository is held out if the hash of its comment, divided by 2^64, is below
+      `share`.
+
+    If the first rule gives less than half of the wanted texts, the second rule is used for all texts.
 
     Args:
         comments: (N,) for each text, a hash of its comment.

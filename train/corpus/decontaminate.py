@@ -18,7 +18,8 @@ class ExcludedTexts:
     """Evaluation texts that must not be in the corpus.
 
     `text in excluded` is true if the cleaned text equals an evaluation text, contains one, or is part of
-    one. Only the words are compared. A text of fewer than four words is only compared for equality.
+    one. The texts are compared as sequences of words, without punctuation. If one of the two texts has fewer
+    than four words, only equality counts.
 
     Args:
         texts: The cleaned evaluation texts.
@@ -48,8 +49,8 @@ class ExcludedTexts:
 def read_excluded(patterns: Iterable[str]) -> ExcludedTexts:
     """Read evaluation texts from files of text pairs that people have rated.
 
-    All texts under the keys `reference`, `candidate`, `candidate_clean`, `a` and `b` are read. Each line must
-    have at least two of these keys.
+    The texts are under the keys `reference`, `candidate`, `candidate_clean`, `a` and `b`. Each line must have
+    at least two of these keys.
 
     Args:
         patterns: Paths or glob patterns of JSON-lines files.

@@ -1,4 +1,7 @@
-"""Deduplication: the search for equal texts, and for near duplicates by MinHash."""
+"""Deduplication of texts: the search for equal texts, and for near duplicates by MinHash signatures.
+
+Near duplicates are texts whose signatures agree in at least 90% of their bytes.
+"""
 
 from __future__ import annotations
 
@@ -39,11 +42,12 @@ def signature(text: str) -> NDArray[np.uint8]:
 def find_originals(identities: NDArray[np.uint64], signatures: NDArray[np.uint8]) -> NDArray[np.int64]:
     """Find for each text the earlier text that it repeats exactly or nearly.
 
-    If text C repeats B, and B repeats A, the result for both B and C is A.
+    Exact repetitions have equal hashes. Near repetitions have similar MinHash signatures. If text C repeats
+    B, and B repeats A, both B and C count as repetitions of A.
 
     Args:
-        identities: (N,) hashes of the texts' words; equal texts have equal hashes.
-        signatures: (N, SIGNATURE) MinHash signatures of the texts, which may be memory-mapped.
+        identities: (N,) for each text, one hash of all its words.
+        signatures: (N, SIGNATURE) MinHash signatures of the texts. The array may be memory-mapped.
 
     Returns:
         (N,) for each text, the index of the text that it repeats; its own index if it repeats none.
@@ -58,10 +62,10 @@ def find_originals(identities: NDArray[np.uint64], signatures: NDArray[np.uint8]
 def resolve(original: NDArray[np.int64]) -> NDArray[np.int64]:
     """Follow chains of repeated texts to their first text.
 
-    If text C repeats B, and B repeats A, the result for both B and C is A.
+    If text C repeats B, and B repeats A, the entries of both B and C become the index of A.
 
     Args:
-        original: (N,) for each text, the index of the text that it repeats, or its own index.
+        original: (N,) for each text, the index of the text that it repeats; its own index if it repeats none.
 
     Returns:
         (N,) for each text, the index of the first text of its chain.
@@ -91,7 +95,7 @@ def band_keys(signatures: NDArray[np.uint8]) -> NDArray[np.uint64]:
 class NearDuplicates:
     """Search for near duplicates of a fixed set of texts.
 
-    Calling the object with the signatures of other texts tells which of them repeat a text of the set.
+    Call the object with the signatures of other texts, to find those that repeat a text of the set.
 
     Args:
         signatures: (M, SIGNATURE) MinHash signatures of the texts in the set.
@@ -125,8 +129,8 @@ class NearDuplicates:
     def _near(self, signatures: NDArray[np.uint8]) -> NDArray[np.bool_]:
         """Find the given texts that equal or nearly repeat a text of the fixed set.
 
-        The fixed set was given to the constructor. All given texts are handled at once;
-        `__call__` splits larger inputs into chunks.
+        The fixed set was given to the constructor. All given texts are handled at once. Therefore,
+        `__call__` splits large inputs into chunks, and calls this method for each chunk.
 
         Args:
             signatures: (N, SIGNATURE) MinHash signatures of the given texts, few enough to fit in memory.
@@ -151,12 +155,14 @@ class NearDuplicates:
 def similarity(first: NDArray[np.uint8], second: NDArray[np.uint8]) -> NDArray[np.float64]:
     """Estimate the Jaccard similarity of pairs of texts from their MinHash signatures.
 
+    Each text counts as the set of its pairs of adjacent words.
+
     Args:
         first: (N, SIGNATURE) signatures of the first texts.
         second: (N, SIGNATURE) signatures of the second texts.
 
     Returns:
-        (N,) estimates from 0 to 1, for the texts' sets of adjacent word pairs.
+        (N,) for each pair of texts, an estimate from 0 to 1.
     """
     return np.asarray((first == second).mean(1))
 
@@ -164,11 +170,12 @@ def similarity(first: NDArray[np.uint8], second: NDArray[np.uint8]) -> NDArray[n
 def _merge(original: NDArray[np.int64], signatures: NDArray[np.uint8], columns: slice) -> None:
     """Find near duplicates among the texts whose signatures are equal in one band (group of columns).
 
-    Texts that already repeat an earlier text are skipped.
+    Texts that are already known to repeat an earlier text are skipped.
 
     Args:
-        original: (N,) for each text, the index of the text that it repeats, or its own index. The array is
-            updated: if a text nearly repeats an earlier text, its entry becomes the earlier text's index.
+        original: (N,) for each text, the index of the text that it repeats; its own index if it repeats none
+            so far. The array is updated: if a near duplicate of an earlier text is found, its entry becomes
+            the index of the earlier text.
         signatures: (N, SIGNATURE) MinHash signatures of the texts.
         columns: The columns of the band in `signatures`.
     """
@@ -202,12 +209,19 @@ def _bands() -> list[slice]:
 
 
 def _pack(band: NDArray[np.uint8]) -> NDArray[np.uint64]:
-    """Pack each row of (N, ROWS) bytes into one integer; equal rows give equal integers."""
+    """Pack the bytes of each row into one integer, so that rows can be compared as integers.
+
+    Args:
+        band: (N, ROWS) bytes: the same few bytes of N signatures.
+
+    Returns:
+        (N,) integers; two integers are equal if and only if the rows are equal.
+    """
     wide = np.zeros((len(band), 8), np.uint8)
     wide[:, :ROWS] = band
     return wide.view(np.uint64)[:, 0]
 
 
 def _chunks(rows: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-    """Split an array of row numbers into chunks of at most `_CHUNK` numbers."""
+    """Split an array of row numbers into chunks of at most `_CHUNK` (2^18) numbers, to save memory."""
     return [rows[at : at + _CHUNK] for at in range(0, len(rows), _CHUNK)]

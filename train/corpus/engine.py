@@ -21,7 +21,10 @@ Job = tuple[bytes, Path]  # a pickled batch, and the file of its part
 
 
 class Signatures(Protocol):
-    """Interface to the MinHash signatures of all T texts of a corpus, which show which texts are similar."""
+    """Interface to the MinHash signatures of all T texts of a corpus.
+
+    The methods use the signatures to find equal and similar texts.
+    """
 
     def find_originals(self, identities: NDArray[np.uint64]) -> NDArray[np.int64]:
         """Find for each text the earlier text that it repeats exactly or nearly.
@@ -29,7 +32,8 @@ class Signatures(Protocol):
         Exact repetitions are found by the given hashes, near repetitions by the MinHash signatures.
 
         Args:
-            identities: (T,) for each text, one hash of all its words; equal texts have equal hashes.
+            identities: (T,) for each of the T texts of the corpus, one hash of all its words. Equal texts
+                have equal hashes.
 
         Returns:
             (T,) for each text, the index of the text that it repeats; its own index if it repeats none.
@@ -37,7 +41,14 @@ class Signatures(Protocol):
         ...
 
     def select(self, chosen: NDArray[np.bool_]) -> NDArray[np.uint8]:
-        """Return the MinHash signatures of the texts for which the (T,) array `chosen` is true."""
+        """Return the MinHash signatures of the chosen texts.
+
+        Args:
+            chosen: (T,) for each of the T texts of the corpus, true if it is chosen.
+
+        Returns:
+            (M, SIGNATURE) bytes: one row for each of the M chosen texts.
+        """
         ...
 
     def near(self, others: NearDuplicates) -> NDArray[np.bool_]:
@@ -47,7 +58,8 @@ class Signatures(Protocol):
             others: An object that finds near duplicates of the other set's texts.
 
         Returns:
-            (T,) bool, true for each text of the corpus that equals or nearly repeats a text of the other set.
+            (T,) bool: for each of the T texts of the corpus, true if it equals or nearly repeats a text of
+            the other set.
         """
         ...
 
@@ -60,9 +72,9 @@ class Engine(Protocol):
     """
 
     def make_parts(self, jobs: Iterable[Job], excluded: ExcludedTexts) -> None:
-        """Make parts of a corpus, with only a few batches of source files in memory at a time.
+        """Make parts of a corpus. A part is a file with the comments from one batch of source files.
 
-        A part is a file with the comments from one batch of source files.
+        Only a few batches are in memory at a time.
 
         Args:
             jobs: For each part, the pickled batch and the file to write.

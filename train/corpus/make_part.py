@@ -29,9 +29,11 @@ _TWO_WORDS = re.compile("[^a-z]*+[a-z][^ ]*+ .*[a-z]")
 def make_part(data: bytes, file: Path, excluded: ExcludedTexts) -> None:
     """Extract the comments from a batch, clean their texts, and write them as a part of the corpus.
 
+    A batch is a list of source files, docstrings (raw documentation without code) or comments (extracted
+    before). A part is the file with the comments of one batch.
+
     Args:
-        data: Pickled pair: the name of the source, and the batch. The batch is a list of source files,
-            docstrings or comments.
+        data: Pickled pair: the name of the source, and the batch.
         file: The file to write.
         excluded: Evaluation texts to leave out.
     """
@@ -48,14 +50,15 @@ def make_part(data: bytes, file: Path, excluded: ExcludedTexts) -> None:
 def _comments(item: Item, tallies: Tallies) -> Iterator[tuple[Comment, bool]]:
     """Yield the comments of one item of a batch, and whether the name of each comment's function is unique.
 
+    If the name is unique in its file, it identifies the function in other versions of the file.
+
     Args:
-        item: A source file, a docstring or a comment.
+        item: A source file, a docstring (raw documentation without code), or a comment (extracted before).
         tallies: Counters of files and comments that are read or left out; they are updated.
 
     Yields:
-        A comment, and a bool: true if no other comment in the source file is on a function with the same
-        name. Then the name is enough to find the function in another version of the file. The bool is false
-        if the item is not a source file, or the function has no name.
+        A comment, and a bool. The bool is true if the function has a name, and no other comment in the source
+        file is on a function with the same name. It is false if the item is no source file.
     """
     if isinstance(item, Comment):
         yield item, False
@@ -118,7 +121,7 @@ def _clean_texts(comment: Comment, excluded: ExcludedTexts, tally: Tally) -> Com
 
 
 def _clean_text(raw: str, excluded: ExcludedTexts, tally: Tally) -> str:
-    """Clean a text, or reject it.
+    """Clean one text of a comment, or reject it.
 
     A text is rejected if it is too long, has fewer than two words, or is among the excluded texts.
 

@@ -55,9 +55,12 @@ def _before(pattern: re.Pattern[str], text: str) -> str:
 def _blocks(text: str, code_indent: int) -> list[str]:
     """Split prose into paragraphs, and remove headings and code.
 
-    A new paragraph begins after an empty line or a heading, at a list item, and at a line that begins a new
-    sentence. Code is recognized by its indentation: at least `code_indent` spaces, after an empty line or a
-    colon.
+    A new paragraph begins after an empty line or a heading, at a list item, and at a line that clearly begins
+    a new sentence. A line is code if it follows an empty line or a colon, and is indented enough.
+
+    Args:
+        text: The prose.
+        code_indent: The number of spaces from which an indented line can be code.
     """
     blocks: list[list[str]] = [[]]
     for line in text.splitlines():
@@ -82,9 +85,8 @@ def _new_sentence(before: str, line: str) -> bool:
     A new sentence begins if all of these conditions hold:
 
     - `line` begins with a capitalized word.
-    - `before` had room for this word: with the word, `before` would still be shorter than `NARROW` (60)
-      characters. Authors do not break such a short line for lack of space. So the author began a new line on
-      purpose.
+    - `before` with this word would still be shorter than `NARROW` (60) characters. So there was room for the
+      word, and the author began a new line on purpose.
     - `before` ends with a letter or a digit, but not with a word such as `the`, which needs a continuation.
 
     Args:
@@ -97,7 +99,12 @@ def _new_sentence(before: str, line: str) -> bool:
 
 
 def _plain(block: str, rules: Rules) -> str:
-    """Remove the markup of a paragraph by rules (pattern, replacement), and put the paragraph on one line."""
+    """Remove the markup of a paragraph, and put the paragraph on one line.
+
+    Args:
+        block: The paragraph.
+        rules: Pairs of a pattern and its replacement, which are applied in this order.
+    """
     if _MARKED.search(block):  # most paragraphs have no markup
         for pattern, new in rules:
             block = pattern.sub(new, block)
@@ -108,8 +115,8 @@ def _plain(block: str, rules: Rules) -> str:
 def _without_remains(prose: list[str]) -> list[str]:
     """Remove paragraphs that make no sense after code and tables were removed, such as "For example:".
 
-    The removed paragraphs are function signatures at the beginning, trailing paragraphs that end with a
-    colon, and labels such as "Usage". At least one paragraph is left.
+    These are function signatures at the beginning, paragraphs with a final colon at the end, and labels such
+    as "Usage". At least one paragraph is left.
 
     Args:
         prose: The paragraphs of a comment.

@@ -36,7 +36,9 @@ def write_corpus(
     folder: Path,
     engine: Engine,
 ) -> dict[str, Any]:
-    """Remove repeated texts, split the others into training and test, find pairs, and write the corpus files.
+    """Merge the parts of a corpus: remove repeated texts, split the others, find pairs, and write the files.
+
+    The remaining texts are split into training and test texts. A pair has two texts that mean the same.
 
     Args:
         config: The configuration of the corpus.
@@ -124,16 +126,16 @@ def _write_pairs(
     """Write `pairs.jsonl`: pairs of texts from comments.
 
     A pair is the summary and the description of one comment, or the summaries of two comments that mean the
-    same, such as comments on two versions of a function (see `PairFinder`). Held-out texts and their near
-    duplicates are left out.
+    same. For example, two comments on two versions of a function mean the same (see `PairFinder`). Held-out
+    (test) texts and their near duplicates are left out.
 
     Args:
         parts: The parts of the corpus, with T texts in total.
         new: (T,) for each text, true if it repeats no earlier text. A summary that repeats an earlier text is
             not paired with its description.
         leaky: (T,) for each text, true if it is held out or a near duplicate of a held-out text.
-        near_held_out: The search for near duplicates of held-out texts. It is needed for descriptions, which
-            are joined from several texts: the joined text is not among the T texts of `leaky`.
+        near_held_out: An object that finds near duplicates of held-out texts. It checks the descriptions. A
+            description is joined from several texts, so it is not among the T texts of `leaky`.
         folder: The folder of the corpus.
         report: The report, which collects counts and examples of the pairs.
     """
@@ -153,11 +155,15 @@ def _write_pairs(
 
 
 def _join_safely(paragraphs: list[str], near_held_out: NearDuplicates) -> str:
-    """Join paragraphs into one text; return "" if the joined text nearly repeats a held-out text.
+    """Join paragraphs into one text, and reject the text if it nearly repeats a held-out (test) text.
 
     Args:
-        paragraphs: The paragraphs, none of which alone is a near duplicate of a held-out text.
-        near_held_out: The search for near duplicates of held-out texts.
+        paragraphs: The paragraphs. None of them alone nearly repeats a held-out text. Empty paragraphs are
+            ignored.
+        near_held_out: An object that finds near duplicates of held-out texts.
+
+    Returns:
+        The joined text; "" if it is rejected.
     """
     kept = [text for text in paragraphs if text]
     whole = " ".join(kept)
@@ -191,10 +197,11 @@ def _concatenate_tables(parts: list[Part], name: str, kind: np.dtype[np.void]) -
 def _overrides(parts: list[Part]) -> NDArray[np.void]:
     """Join the arrays `overrides` of all parts into one array.
 
-    An entry has the number of a comment on a method (`row`), and the hash of another method that this method
-    may override (`name`). A part is a file with the comments from one batch of source files. In each part,
-    the comments are numbered from 0. In the joined array, the comments of all parts are numbered through: if
-    the first part has 10 comments, the first comment of the second part has the number 10.
+    A part is a file with the comments from one batch of source files. An entry of `overrides` has the number
+    of a comment on a method (`row`), and the hash of another method that this method may override (`name`).
+
+    In each part, the comments are numbered from 0. In the joined array, the numbering continues from part to
+    part: if the first part has 10 comments, the first comment of the second part gets the number 10.
     """
     tables, rows = [np.empty(0, OVERRIDES)], 0
     for part in parts:

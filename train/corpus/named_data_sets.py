@@ -1,7 +1,8 @@
 """Readers for data sets named `hf:NAME[:CONFIG][:SPLIT][#FIELD]`; they use Hugging Face `datasets`.
 
-NAME is a local folder with parquet, arrow, csv or JSON files, or a data set of the hub. Rows are streamed, so
-that memory does not grow with the data set.
+NAME is a local folder with parquet, arrow, csv or JSON files, or a data set of the hub. FIELD is the column
+with the texts. For example, `hf:csn:java:train#docstring` names the column `docstring` in the split `train`
+of the configuration `java`. Rows are streamed, so that memory does not grow with the data set.
 """
 
 from __future__ import annotations
@@ -49,10 +50,10 @@ class DataSetSource:
     Attributes:
         text: The source as the user wrote it.
         name: The folder, or the name on the hub.
-        parts: What the user wrote for CONFIG and SPLIT: two strings, one, or none. If there is only one, it
-            can be either of them; `_config_and_split` finds out which.
-        field: FIELD: the name of the column with the texts. None if the user named no column. Then the column
-            is found by its name, such as `content` for source code.
+        parts: What the user wrote for CONFIG and SPLIT: two strings, one, or none. A single string can be
+            CONFIG or SPLIT; `_config_and_split` decides this.
+        field: The name of the column with the texts (FIELD). None if the user named no column. Then the
+            column is found by usual names, such as `content` for source code.
     """
 
     text: str
@@ -67,10 +68,10 @@ class DataSetSource:
 
 
 def parse_source(text: str) -> DataSetSource:
-    """Parse the name of a data set, in the form `hf:NAME[:CONFIG][:SPLIT][#FIELD]`.
+    """Parse the name of a data set, such as `hf:csn:java:train#docstring`.
 
     Raises:
-        InputError: The text does not have this form.
+        InputError: The text does not have the form `hf:NAME[:CONFIG][:SPLIT][#FIELD]`.
     """
     match = _SOURCE.fullmatch(text)
     if not match:
@@ -80,10 +81,10 @@ def parse_source(text: str) -> DataSetSource:
 
 
 def data_files(source: DataSetSource) -> list[Path]:
-    """Return the files of a local data set, sorted.
+    """Return all files in the folder of a data set and in its subfolders, sorted by path.
 
     Raises:
-        InputError: The data set is not a local folder.
+        InputError: There is no such local folder. For example, the data set is on the Hugging Face hub.
     """
     if source.folder is None:
         raise InputError(f"source {source.text!r}: {source.name} is not a folder")
@@ -131,13 +132,16 @@ def read_code_or_texts(
 ) -> Iterator[Code | Comment | Row]:
     """Stream source files, comments or rows from a data set.
 
-    If the source names a column (`source.field`), the text in this column is yielded as a comment. Otherwise,
-    a row with code in the column `content`, as in The Stack, is yielded as a source file. Other rows are
-    yielded as they are.
+    What is yielded for a row depends on its columns:
+
+    - If the source names a column (`source.field`), the text in this column is yielded as a comment.
+    - Otherwise, if the row has code in the column `content`, as in the data set The Stack, a source file is
+      yielded.
+    - Any other row is yielded unchanged, as a dict.
 
     Args:
         source: The data set.
-        tally: Counter of rows that are left out; it is updated.
+        tally: Counter of rows that are left out, such as rows without a text; it is updated.
         allow_download: Whether a data set of the hub may be downloaded.
 
     Raises:
@@ -183,7 +187,15 @@ def _code(row: Row, where: str, tally: Tally) -> Iterator[Code]:
 
 
 def _first(row: Mapping[str, Any], names: tuple[str, ...]) -> str:
-    """Return the first value that is not empty in the columns `names`, as text; "" if all are empty."""
+    """Return the first non-empty value among some columns of a row, as text.
+
+    Args:
+        row: The row.
+        names: The names of the columns, in the order of preference. Columns may be missing.
+
+    Returns:
+        The value. The items of a list are joined by commas. "" if all columns are empty or missing.
+    """
     value = next((row[name] for name in names if row.get(name)), "")
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
@@ -195,7 +207,16 @@ def _column(row: Row, name: str, source: DataSetSource) -> Any:
 
 
 def _open(source: DataSetSource, allow_download: bool) -> Dataset | IterableDataset:
-    """Open a data set for streaming, and return the split that the source names (or a default split)."""
+    """Open a data set for streaming, and return one of its splits.
+
+    Args:
+        source: The data set, with the split that the user named. If the user named none, the split `train`
+            is returned, or the only split.
+        allow_download: Whether a data set of the Hugging Face hub may be downloaded.
+
+    Raises:
+        InputError: The data set cannot be opened, needs a download that is not allowed, or lacks the split.
+    """
     if source.folder is None and not allow_download:
         raise InputError(
             f"source {source.text!r}: no such folder; --allow-download reads {source.name} from the hub"
@@ -253,7 +274,16 @@ def _split(
     wanted: str | None,
     source: DataSetSource,
 ) -> Dataset | IterableDataset:
-    """Return a split of an opened data set: the wanted one, else `train`, else the only one."""
+    """Return one split of an opened data set.
+
+    Args:
+        found: The data set: a dict of splits, or a data set that is not divided into splits.
+        wanted: The name of the split; None for `train` or, if there is no `train`, for the only split.
+        source: The source that names the data set, for error messages.
+
+    Raises:
+        InputError: There is no such split, or `wanted` is None and it is unclear which split to use.
+    """
     if not isinstance(found, dict):
         if wanted is not None:
             raise InputError(f"source {source.text!r}: has no splits")

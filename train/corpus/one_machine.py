@@ -1,4 +1,4 @@
-"""The engine that builds a corpus on one machine."""
+"""The engine that runs the parallel steps of a corpus build on one machine, not on a cluster."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ from train.corpus.part_file import Part
 
 @dataclass(frozen=True)
 class SignaturesOnDisk:
-    """The MinHash signatures of all texts, in a file that is mapped into memory; see `engine.Signatures`.
+    """The MinHash signatures of all T texts of a corpus, in a file that is mapped into memory.
+
+    The class implements the interface `engine.Signatures`.
 
     Attributes:
         rows: (T, SIGNATURE) bytes, one signature in each row.
@@ -33,7 +35,8 @@ class SignaturesOnDisk:
         """Find for each text the earlier text that it repeats exactly or nearly.
 
         Args:
-            identities: (T,) for each text, one hash of all its words; equal texts have equal hashes.
+            identities: (T,) for each of the T texts of the corpus, one hash of all its words. Equal texts
+                have equal hashes.
 
         Returns:
             (T,) for each text, the index of the text that it repeats; its own index if it repeats none.
@@ -41,7 +44,14 @@ class SignaturesOnDisk:
         return find_originals(identities, self.rows)
 
     def select(self, chosen: NDArray[np.bool_]) -> NDArray[np.uint8]:
-        """Return the MinHash signatures of the texts for which the (T,) array `chosen` is true."""
+        """Return the MinHash signatures of the chosen texts.
+
+        Args:
+            chosen: (T,) for each of the T texts of the corpus, true if it is chosen.
+
+        Returns:
+            (M, SIGNATURE) bytes: one row for each of the M chosen texts.
+        """
         return self.rows[chosen]
 
     def near(self, others: NearDuplicates) -> NDArray[np.bool_]:
@@ -51,7 +61,8 @@ class SignaturesOnDisk:
             others: An object that finds near duplicates of the other set's texts.
 
         Returns:
-            (T,) bool, true for each text of the corpus that equals or nearly repeats a text of the other set.
+            (T,) bool: for each of the T texts of the corpus, true if it equals or nearly repeats a text of
+            the other set.
         """
         return others(self.rows)
 
@@ -72,8 +83,8 @@ class OneMachine:
     def make_parts(self, jobs: Iterable[Job], excluded: ExcludedTexts) -> None:
         """Make parts of a corpus: files with the comments from one batch of source files each.
 
-        Several worker processes make the parts. If `workers` is 1 or there is only one part, this process
-        makes them.
+        Several worker processes make the parts. If `workers` is 1 or there is only one part, no worker
+        process is started: the calling process does the work.
 
         Args:
             jobs: For each part, the pickled batch and the file to write.

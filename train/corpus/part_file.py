@@ -37,8 +37,9 @@ class CommentTexts:
     """A comment with its cleaned texts.
 
     Attributes:
-        comment: The values of a `Comment` by attribute name.
-        summary: The cleaned summary; "" if the summary was unusable, such as too long.
+        comment: The comment before cleaning, as a dict: the attributes of a `Comment` by name, such as
+            "summary" and "language".
+        summary: The cleaned summary (first sentence); "" if the summary was unusable, such as too long.
         rest: The other cleaned paragraphs that are usable.
     """
 
@@ -48,7 +49,7 @@ class CommentTexts:
 
     @property
     def texts(self) -> list[str]:
-        """All cleaned texts, the summary first."""
+        """All cleaned texts of the comment: first the summary, if it is usable, then the other paragraphs."""
         return [self.summary, *self.rest] if self.summary else self.rest
 
 
@@ -65,9 +66,9 @@ class Part:
         self.file = file
 
     def __getitem__(self, table: str) -> NDArray[Any]:
-        """Return an array of the part by its name.
+        """Return one of the arrays in the file, by its name.
 
-        A part with T texts and R comments has these arrays:
+        A part with R comments, which have T texts in total, has these arrays:
 
         - `texts`: (T,) structured array of type `TEXT`, with hashes of each text, its comment and its
           repository.
@@ -76,7 +77,7 @@ class Part:
           `PairFinder` uses them to find pairs of comments that mean the same.
         - `overrides`: structured array of type `OVERRIDES`. Each entry has the number of a comment on a
           method, and the hash of another method that this method may override.
-        - `rows` and `facts`: bytes of JSON; see the methods `rows` and `facts`.
+        - `rows` and `facts`: bytes of JSON, which the methods `rows` and `facts` parse.
 
         Raises:
             InputError: The file is missing, damaged or unreadable.
@@ -106,7 +107,11 @@ class Part:
             yield CommentTexts(*json.loads(line))
 
     def _read(self) -> bytes | None:
-        """Return the content of the file without its checksum; None if the file is missing or damaged."""
+        """Return the content of the file without its checksum; None if the file is missing or damaged.
+
+        Raises:
+            InputError: The file exists, but cannot be read.
+        """
         try:
             whole = self.file.read_bytes()
         except FileNotFoundError:
@@ -136,7 +141,8 @@ class PartWriter:
         Args:
             comment: The comment.
             cleaned: The same comment with its cleaned texts (at least one).
-            unique_name: Whether no other function in its source file has the same name.
+            unique_name: True if no other comment in the source file is on a function with the same name.
+                Only then, the comment can be paired with comments on other versions of the function.
         """
         repository = comment.repository
         identities = [_number(identity(text)) for text in cleaned.texts]
@@ -156,8 +162,8 @@ class PartWriter:
 
         Args:
             file: The file to write.
-            facts: A dict of JSON values to store in the file, too. Its keys are `source`, the name of the
-                source, and `found`, counts and examples of what was read or left out (see `Part.facts`).
+            facts: A dict of JSON values, which is also stored in the file. `source` is the name of the
+                source. `found` has counts and examples of what was read or left out (see `Part.facts`).
 
         Raises:
             InputError: The file cannot be written.

@@ -57,16 +57,18 @@ def make_parts(
 ) -> list[Part]:
     """Make the missing parts of a corpus (files with the comments from one batch of source files each).
 
+    Parts that already exist are kept, so that a killed build can be resumed.
+
     Args:
         config: The configuration of the corpus.
         folder: The folder of the parts.
-        engine: The engine that makes the missing parts.
+        engine: The object that makes the missing parts, in several processes or on a cluster.
         excluded: Evaluation texts to leave out.
         tally: Counter of files that are left out; it is updated.
         allow_download: Whether data sets of the Hugging Face hub may be downloaded.
 
     Returns:
-        All parts, in the order of the sources.
+        All parts, old and new, in the order of the sources.
 
     Raises:
         InputError: A part cannot be written or read, or a worker is killed.
@@ -138,7 +140,7 @@ def _version() -> bytes:
 
 
 def _batches(config: CorpusConfig, tally: Tally, allow_download: bool) -> Iterator[tuple[str, list[Item]]]:
-    """Read all sources in batches of about `BATCH` characters, and show a progress bar.
+    """Read all sources in batches of about `BATCH` (4 million) characters, and show a progress bar.
 
     Args:
         config: The configuration of the corpus.
@@ -173,6 +175,8 @@ def _size(item: Item) -> int:
 def run(jobs: Iterable[Job], excluded: ExcludedTexts, workers: int) -> None:
     """Make parts of a corpus in several processes, with only a few batches in memory at a time.
 
+    A part is a file with the comments from one batch of source files.
+
     Args:
         jobs: For each part, the pickled batch and the file to write.
         excluded: Evaluation texts to leave out.
@@ -200,7 +204,7 @@ def _await(running: set[Future[None]], until: str = "ALL_COMPLETED") -> set[Futu
 
     Args:
         running: The jobs.
-        until: The condition for the end of waiting: a constant of `concurrent.futures.wait`.
+        until: When to stop waiting: "ALL_COMPLETED" or "FIRST_COMPLETED", as in `concurrent.futures.wait`.
     """
     done, others = wait(running, return_when=until)
     for future in done:
@@ -233,7 +237,7 @@ def _end_with_parent(parent: int) -> None:
 
 
 def _exit_after_parent() -> None:
-    """Wait for the end of the parent process, then exit."""
+    """Wait until the parent process has ended, then end this process, a worker."""
     parent = multiprocessing.parent_process()
     assert parent
     parent.join()

@@ -34,7 +34,9 @@ _PLACE = np.dtype([("key", "u8"), ("text", "i8")])
 
 
 class Group(NamedTuple):
-    """Consecutive parts of a corpus that one task reads.
+    """Consecutive parts of a corpus that one Ray task reads.
+
+    A part is a file with the comments from one batch of source files. A comment has one or several texts.
 
     Attributes:
         parts: The parts.
@@ -49,10 +51,11 @@ class Group(NamedTuple):
 
 @contextmanager
 def cluster(address: str | None) -> Iterator[RayEngine]:
-    """Connect to a Ray cluster, and give the engine that uses it.
+    """Connect to a Ray cluster for a `with` block, and give the engine that builds a corpus there.
 
     Args:
-        address: The address of the cluster; see `simllm.io.ray_cluster.connected`.
+        address: The address of the cluster, or "auto" for the cluster that runs on this machine. None starts
+            a new cluster on this machine.
     """
     with ray_cluster.connected(address) as ray:
         yield RayEngine(ray)
@@ -93,9 +96,9 @@ class RayEngine:
     def signatures(
         self, parts: Sequence[Part], sizes: Sequence[int], folder: Path
     ) -> nullcontext[SignaturesOnCluster]:
-        """Return a context manager that gives the MinHash signatures of all texts of a corpus.
+        """Return a context manager that gives access to the MinHash signatures of all texts of a corpus.
 
-        No signature is read yet: Ray tasks read them later from the parts.
+        This method reads no signature. Ray tasks read the signatures from the parts when they are needed.
 
         Args:
             parts: The parts of the corpus: files with the comments from one batch of source files each.
@@ -113,7 +116,10 @@ class RayEngine:
         return nullcontext(SignaturesOnCluster(self, groups))
 
     def processors(self) -> int:
-        """Return the current number of processors of the cluster; it changes when nodes come and go."""
+        """Return the current number of processors of the cluster, at least 1.
+
+        The number changes when nodes join or leave the cluster.
+        """
         return max(1, int(self.ray.cluster_resources().get("CPU", 1)))
 
     def remote(self, function: Callable[..., Any], results: int = 1) -> Callable[..., Any]:
@@ -126,8 +132,9 @@ class RayEngine:
             results: The number of values that `function` returns.
 
         Returns:
-            A function with the arguments of `function`. It starts a task and returns at once, with a Ray
-            reference for each value.
+            A function with the same arguments as `function`. It starts a task, and returns at once. Its
+            result is a Ray reference to the value of `function`, or a list of references if there are
+            several values.
         """
         options = {"max_retries": _RETRIES, "num_returns": results}
         return self.ray.remote(**options)(function).remote
@@ -135,7 +142,10 @@ class RayEngine:
 
 @dataclass(frozen=True)
 class SignaturesOnCluster:
-    """The MinHash signatures of all texts, which Ray tasks read from the parts; see `engine.Signatures`.
+    """The MinHash signatures of all T texts of a corpus, which Ray tasks read from the parts of the corpus.
+
+    A part is a file with the comments from one batch of source files. The class implements the interface
+    `engine.Signatures`.
 
     Attributes:
         engine: The engine that starts tasks.
@@ -148,12 +158,16 @@ class SignaturesOnCluster:
     def find_originals(self, identities: NDArray[np.uint64]) -> NDArray[np.int64]:
         """Find for each text the earlier text that it repeats exactly or nearly.
 
-        First, the cluster finds equal texts by their hashes. Then it finds texts whose signatures are equal
-        in a band (a group of bytes). Only such texts can be near duplicates. The process that calls this
-        method compares them itself, without the cluster.
+        The search has three steps:
+
+        1. The cluster finds equal texts by their hashes.
+        2. The cluster finds texts whose MinHash signatures are equal in a band (a group of bytes). Only such
+           texts can be near duplicates.
+        3. The process that calls this method compares the texts from step 2, without the cluster.
 
         Args:
-            identities: (T,) for each text, one hash of all its words; equal texts have equal hashes.
+            identities: (T,) for each of the T texts of the corpus, one hash of all its words. Equal texts
+                have equal hashes.
 
         Returns:
             (T,) for each text, the index of the text that it repeats; its own index if it repeats none.
@@ -170,7 +184,14 @@ class SignaturesOnCluster:
         return resolve(original)
 
     def select(self, chosen: NDArray[np.bool_]) -> NDArray[np.uint8]:
-        """Return the MinHash signatures of the texts for which the (T,) array `chosen` is true."""
+        """Return the MinHash signatures of the chosen texts.
+
+        Args:
+            chosen: (T,) for each of the T texts of the corpus, true if it is chosen.
+
+        Returns:
+            (M, SIGNATURE) bytes: one row for each of the M chosen texts.
+        """
         task = self.engine.remote(_select)
         some = [task(g.parts, chosen[g.start : g.start + g.size]) for g in self.groups]
         return np.concatenate([*self.engine.ray.get(some), np.empty((0, SIGNATURE), np.uint8)])
@@ -182,7 +203,8 @@ class SignaturesOnCluster:
             others: An object that finds near duplicates of the other set's texts.
 
         Returns:
-            (T,) bool, true for each text of the corpus that equals or nearly repeats a text of the other set.
+            (T,) bool: for each of the T texts of the corpus, true if it equals or nearly repeats a text of
+            the other set.
         """
         shared, task = self.engine.ray.put(others), self.engine.remote(_near)
         found = self.engine.ray.get([task(group.parts, shared) for group in self.groups])
@@ -193,20 +215,22 @@ class SignaturesOnCluster:
     ) -> NDArray[np.void]:
         """Find the texts that share a key with another text, by a shuffle between the tasks of the cluster.
 
-        A key is an integer, such as a hash of the text. A text may have several keys. For each group of
-        parts, one task splits the keys of its texts into buckets; equal keys get into the same bucket. Then,
-        for each bucket, one task collects the keys from all groups and finds equal ones.
+        A key is an integer, such as a hash of the text. A text may have several keys. The shuffle has two
+        steps:
+
+        1. For each group of parts, one task computes the keys of the group's texts, and splits them into
+           buckets. Equal keys of different groups get into the same bucket.
+        2. For each bucket, one task collects the keys from all groups, and finds equal keys.
 
         Args:
-            keys: The function of the first tasks, such as `_bands`. It takes a group and the number of
-                buckets, then the group's entry of `arguments`. It returns an array of type `_PLACE` for each
-                bucket.
+            keys: The function that the tasks of step 1 run, such as `_bands`. Its arguments are a group, the
+                number of buckets, and the group's tuple in `arguments`, unpacked. It returns a list with an
+                array for each bucket: keys (`key`) with the indices of their texts (`text`).
             arguments: For each group, a tuple of additional arguments for `keys`.
 
         Returns:
-            Structured array with an entry for each shared key of each text: the index of the text (`text`),
-            and the index of the first text with the same key (`first`). For the first text itself, both
-            are equal.
+            Structured array with an entry for each shared key of each text. `text` is the index of the text.
+            `first` is the index of the first text with the same key; both are equal for the first text.
         """
         buckets = max(2, len(self.groups))
         split, join = self.engine.remote(keys, buckets), self.engine.remote(_repeats)
@@ -226,7 +250,7 @@ def _identities(group: Group, buckets: int) -> list[NDArray[np.void]]:
         buckets: The number of buckets.
 
     Returns:
-        For each bucket, an array of type `_PLACE` with identities and the indices of their texts.
+        For each bucket, a structured array of identities (`key`) and the indices of their texts (`text`).
     """
     hashes = np.concatenate([part["texts"]["identity"] for part in group.parts])
     return _split(hashes, group.start + np.arange(group.size), buckets)
@@ -241,10 +265,10 @@ def _bands(group: Group, buckets: int, new: NDArray[np.bool_]) -> list[NDArray[n
     Args:
         group: A group of consecutive parts of the corpus, with N texts.
         buckets: The number of buckets.
-        new: (N,) true for new texts. Repetitions of an earlier text (false) are left out.
+        new: (N,) for each text, false if it repeats an earlier text. Such texts are left out.
 
     Returns:
-        For each bucket, an array of type `_PLACE` with band keys and the indices of their texts.
+        For each bucket, a structured array of band keys (`key`) and the indices of their texts (`text`).
     """
     keys = band_keys(_select(group.parts, new))
     return _split(keys.ravel(), np.tile(group.start + np.flatnonzero(new), len(keys)), buckets)
@@ -253,7 +277,7 @@ def _bands(group: Group, buckets: int, new: NDArray[np.bool_]) -> list[NDArray[n
 def _split(keys: NDArray[np.uint64], texts: NDArray[np.int64], buckets: int) -> list[NDArray[np.void]]:
     """Split integer keys into buckets, together with the indices of their texts.
 
-    Equal keys get into the same bucket.
+    Equal keys get into the same bucket. Therefore, each bucket can be searched for equal keys separately.
 
     Args:
         keys: The keys, such as hashes of texts.
@@ -261,7 +285,7 @@ def _split(keys: NDArray[np.uint64], texts: NDArray[np.int64], buckets: int) -> 
         buckets: The number of buckets.
 
     Returns:
-        For each bucket, an array of type `_PLACE` with keys and the indices of their texts.
+        For each bucket, a structured array of keys (`key`) and the indices of their texts (`text`).
     """
     places = np.empty(len(keys), _PLACE)
     places["key"], places["text"] = keys, texts
@@ -273,14 +297,15 @@ def _split(keys: NDArray[np.uint64], texts: NDArray[np.int64], buckets: int) -> 
 def _repeats(*pieces: NDArray[np.void]) -> NDArray[np.void]:
     """Find the texts that share a key with another text.
 
+    A key is an integer, such as a hash of the text. A text may have several keys.
+
     Args:
-        pieces: Arrays of keys and the indices of their texts (type `_PLACE`). For equal keys, the indices
-            ascend.
+        pieces: Structured arrays of keys (`key`) and the indices of their texts (`text`). For equal keys, the
+            indices must be in ascending order.
 
     Returns:
-        Structured array with an entry for each key that a text shares with another text: the index of the
-        text (`text`), and the index of the first text with the same key (`first`). For the first text
-        itself, both are equal.
+        Structured array with an entry for each shared key of each text. `text` is the index of the text.
+        `first` is the index of the first text with the same key; both are equal for the first text.
     """
     places = np.concatenate(pieces)
     _, first, inverse, count = np.unique(
@@ -297,14 +322,15 @@ def _no_repeats() -> NDArray[np.void]:
 
 
 def _select(parts: list[Part], chosen: NDArray[np.bool_]) -> NDArray[np.uint8]:
-    """Return the signatures of the chosen texts in consecutive parts.
+    """Return the MinHash signatures of the chosen texts in consecutive parts of a corpus.
 
     Args:
-        parts: The parts, with N texts in total.
-        chosen: (N,) true for chosen texts.
+        parts: The parts, with N texts in total. A part is a file with the comments from one batch of source
+            files.
+        chosen: (N,) for each text, true if it is chosen.
 
     Returns:
-        (M, SIGNATURE) bytes, for the M chosen texts.
+        (M, SIGNATURE) bytes: one row for each of the M chosen texts.
     """
     kept, at = [], 0
     for part in parts:

@@ -41,11 +41,13 @@ class Report:
         self._samples, self._pairs = Tally(SAMPLES), Tally(SAMPLES)
 
     def note_texts(self, first_index: int, texts: list[str]) -> None:
-        """Store the given texts that the report needs as examples of near duplicates; ignore the others.
+        """Store those of the given texts that the report shows as examples of near duplicates.
+
+        The constructor has already chosen the examples, by their indices. All other texts are ignored.
 
         Args:
-            first_index: The index of the first given text, among all texts.
-            texts: Consecutive texts, including repeated ones.
+            first_index: The index of the first given text, among all texts of the corpus.
+            texts: Consecutive texts of the corpus, including texts that repeat earlier ones.
         """
         for index, text in enumerate(texts, first_index):
             if index in self._texts:
@@ -80,8 +82,8 @@ class Report:
         Args:
             a: The first text.
             b: The second text.
-            kind: "description" for a summary with its description, "version" for versions of a comment, or
-                "override" for the comments of a method and its override.
+            kind: "description" for a summary and the description of the same comment, "version" for comments
+                on two versions of a function, or "override" for comments on a method and its override.
         """
         self._pairs.add(kind, a, b)
 
@@ -133,5 +135,9 @@ class Report:
 
 
 def _sorted(tally: Tally) -> dict[str, list[tuple[str, ...]]]:
-    """Return the examples that a tally stores for each kind (such as a language), with the kinds sorted."""
+    """Return the examples that a tally (a counter with examples) stores, as a dict sorted by key.
+
+    A key is a kind of counted things, such as a programming language. Its value is a list of examples. An
+    example is a tuple of texts.
+    """
     return dict(sorted(tally.examples.items()))

@@ -14,7 +14,7 @@ def draw_lengths(counts: Mapping[str, Mapping[int, int]], most_words: int) -> st
 
     Args:
         counts: For each kind of text, a mapping from a number of words to the number of such texts.
-        most_words: Number of words of the last bin. Longer texts are counted in this bin, too.
+        most_words: Number of words of the last bin. This bin also counts all longer texts.
 
     Returns:
         An SVG element.

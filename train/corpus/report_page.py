@@ -17,8 +17,8 @@ def render_page(facts: dict[str, Any], most_words: int) -> str:
 
     Args:
         facts: The content of `report.json`.
-        most_words: The largest number of words in the counts of text lengths, `facts["lengths"]`. Longer
-            texts are counted under this number, too.
+        most_words: The number of words of the last bin in the histogram of text lengths,
+            `facts["lengths"]`. This bin also counts all longer texts.
 
     Returns:
         The HTML page.
@@ -37,8 +37,9 @@ def _left_out(stage: str, tally: dict[str, Any]) -> list[tuple[str, int, list[st
     """List the reasons why files, comments or texts were left out, the most frequent reason first.
 
     Args:
-        stage: "files", "comments" or "texts": what the tally counts.
-        tally: The counts and examples by reason: the value of `Tallies.facts()` for the key `stage`.
+        stage: "files", "comments" or "texts": what `tally` counts.
+        tally: A dict with the counts by reason (`counts`), and with examples by reason (`examples`). Some
+            other counts, such as "read", are ignored.
 
     Returns:
         For each reason, its name, its count and its examples.

@@ -1,4 +1,7 @@
-"""Counters of files, comments and texts by kind (such as "file too large"), with some examples."""
+"""Counters of what was read or left out while a corpus was built, with some examples.
+
+Files, comments and texts are counted by kind, such as "file too large".
+"""
 
 from __future__ import annotations
 
@@ -14,8 +17,8 @@ LONGEST = 400  # characters of an example; the rest is cut
 class Tally:
     """A counter of files, comments or texts by kind (such as "file too large"), with examples of each kind.
 
-    An example is one or several texts. Which examples are stored does not depend on the order in which they
-    are added.
+    An example is one or several texts. A hash decides which examples are stored. Therefore, the order in
+    which they are added does not matter.
 
     Args:
         keep: Largest number of examples that are stored for each kind.
@@ -27,21 +30,21 @@ class Tally:
         self._examples: dict[str, list[tuple[int, tuple[str, ...]]]] = {}
 
     def add(self, kind: str, *example: str) -> None:
-        """Count one file, comment or text of a kind, and add an example.
+        """Count one file, comment or text of a kind, and add it as an example of the kind.
 
         Args:
             kind: The kind, such as "file too large".
-            example: One or several texts, such as the path of the file.
+            example: The example: one or several texts, such as the path of the file.
         """
         self.counts[kind] += 1
         self.add_example(kind, *example)
 
     def add_example(self, kind: str, *example: str) -> None:
-        """Add an example of a kind without counting it.
+        """Add an example of a kind without increasing the count of the kind.
 
         Args:
             kind: The kind, such as "file too large".
-            example: One or several texts, such as the path of the file.
+            example: The example: one or several texts, such as the path of the file.
         """
         texts = [text[:LONGEST].encode("utf-8", "replace") for text in example]
         entry = (crc32(b"\t".join(texts)), tuple(text.decode() for text in texts))
@@ -74,7 +77,11 @@ class Tallies:
     texts: Tally = field(default_factory=Tally)
 
     def merge(self, facts: dict[str, Any]) -> None:
-        """Add counts and examples that `Tallies.facts` returned, for example in another process."""
+        """Add the counts and examples of another object of this class.
+
+        Args:
+            facts: The result of the other object's method `facts`. It may come from another process.
+        """
         for name, other in facts.items():
             own: Tally = getattr(self, name)
             own.counts.update(other["counts"])
@@ -100,7 +107,10 @@ class Tallies:
         }
 
     def problems(self) -> list[str]:
-        """Return a warning for each kind of unreadable files, with the number of files and one example."""
+        """Return a warning for each kind of files that could not be read, such as "unreadable file".
+
+        A warning has the kind, the number of files and one example.
+        """
         return [
             f"{kind} ({count:,}): {self.files.examples[kind][0][0]}"
             for kind, count in self.files.counts.items()

@@ -44,7 +44,8 @@ def read_folder(root: Path, tags: int, tally: Tally) -> Iterator[Code]:
     """Yield the source files in a folder and its subfolders.
 
     Args:
-        root: The folder. If it is no git repository itself, each of its subfolders counts as a repository.
+        root: The folder. If it is not a git repository itself, each of its direct subfolders counts as one
+            repository. A git repository further below is read as a repository of its own.
         tags: Number of tagged revisions to read from each git repository, besides the current commit.
         tally: Counter of files and folders that are left out; it is updated.
     """
@@ -83,11 +84,11 @@ def installed_folders() -> tuple[Path, Path]:
 
 
 def _name(folder: Path, parts: int = 1) -> str:
-    """Return the name of a repository, taken from its folder, such as "name" or "owner/name".
+    """Return the name of a repository, taken from the path of its folder, such as "name" or "owner/name".
 
     Args:
         folder: The folder of the repository.
-        parts: Number of components at the end of the path that form the name.
+        parts: How many components at the end of the path form the name: 2 for "owner/name".
     """
     return printable("/".join(folder.resolve().parts[-parts:]))
 
@@ -97,7 +98,7 @@ def _tree(top: Path, root: Path, tags: int, tally: Tally) -> Iterator[Code]:
 
     Args:
         top: The folder, which is inside `root`.
-        root: The folder that the user named. Git repositories outside of `root` are not read.
+        root: The folder that the user named. Git repositories with data outside of `root` are not read.
         tags: Number of tagged revisions to read from each git repository, besides the current commit.
         tally: Counter of files and folders that are left out; it is updated.
     """
@@ -110,7 +111,7 @@ def _tree(top: Path, root: Path, tags: int, tally: Tally) -> Iterator[Code]:
 
 
 def _names(folder: Path) -> list[str]:
-    """Return the names of the files and folders in a folder; none if the folder cannot be read."""
+    """Return the names of the files and folders in a folder; an empty list if it cannot be read."""
     try:
         return [printable(name) for name in os.listdir(folder)]  # noqa: PTH208
     except OSError:  # counted when its files are read
@@ -128,9 +129,10 @@ def _walk(
     Args:
         top: The folder.
         tally: Counter of files and folders that are left out; it is updated.
-        repositories: List to which the git repositories in the folder are added; their files are not yielded.
-            None: the files in git repositories are yielded, too.
-        root: The folder that the user named. Git repositories outside of `root` are not added.
+        repositories: List to which the git repositories in the folder are added. The files in these
+            repositories are not yielded. None: the files in git repositories are yielded, too.
+        root: The folder that the user named. Git repositories with data outside of `root` are not added. None
+            if `repositories` is None.
     """
     folders = [top]
     while folders:
@@ -150,8 +152,8 @@ def _walk(
 def _repository(folder: Path, root: Path, tally: Tally) -> RepositoryPaths | None:
     """Return the paths of a git repository, if a folder is a repository with all its data in `root`.
 
-    If the folder is a repository with data outside of `root`, it is counted in `tally`. Linked work trees can
-    be such folders.
+    A repository with data outside of `root` is counted in `tally`. For example, the data of a linked work
+    tree can be in another folder.
 
     Args:
         folder: The folder, which may be a work tree or a bare repository. Its parents are not searched.
@@ -171,7 +173,12 @@ def _repository(folder: Path, root: Path, tally: Tally) -> RepositoryPaths | Non
 def _entries(here: Path, tally: Tally) -> list[tuple[Path, bool]]:
     """List the files and folders in a folder, sorted by name.
 
-    Links, hidden folders and folders of dependencies are left out, and links are counted in `tally`.
+    Hidden folders and folders of dependencies, such as `node_modules`, are left out.
+
+    Args:
+        here: The folder.
+        tally: Counter of links and other special files, which are left out; it is updated. If the folder
+            cannot be read, the folder is counted.
 
     Returns:
         Pairs: a path, and a bool that is true for a folder.
@@ -260,8 +267,8 @@ def _revision(
         repository: The open repository.
         revision: The hash of a commit or tag.
         name: The name of the repository.
-        seen: Hashes of files that were already read from other revisions. These files are skipped. The
-            hashes of all new files are added to the set.
+        seen: Hashes of files that were already read from other revisions. Files with these hashes are
+            skipped. The hashes of all other source files are added to the set.
         tally: Counter of files that are left out; it is updated.
     """
     code_files = []
@@ -289,7 +296,10 @@ def _revision(
 
 
 def _is_skipped(folder: str) -> bool:
-    """Return whether a folder name belongs to a hidden folder or to dependencies, such as `node_modules`."""
+    """Return whether a folder is skipped because of its name.
+
+    Hidden folders, such as `.git`, and folders of dependencies, such as `node_modules`, are skipped.
+    """
     return folder.startswith(".") or folder in _DEPENDENCIES
 
 

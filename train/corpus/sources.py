@@ -98,10 +98,11 @@ def match_files(pattern: str) -> list[Path]:
 
 
 def source_paths(source: str) -> list[Path]:
-    """Return the local files and folders that a source of the corpus names.
+    """Return the local files and folders that a source of a corpus names.
 
     Args:
-        source: A path or glob pattern, `hf:NAME` or `installed-python`.
+        source: A path or glob pattern, `hf:NAME` for a data set, or `installed-python` for the folders of
+            Python's standard library and of the installed packages.
 
     Returns:
         The files and folders. The list is empty for a data set that is on the Hugging Face hub.
@@ -135,13 +136,13 @@ def rows(source: str) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def input_files(source: str) -> list[Path]:
-    """Return the files that the function `rows` reads for a source, sorted.
+    """Return the files of a source of rows (JSON objects), sorted.
 
     Args:
         source: A path or glob pattern of JSON-lines files, or `hf:FOLDER` for a data set in `FOLDER`.
 
     Raises:
-        InputError: Nothing matches.
+        InputError: No file matches, or there is no such folder.
     """
     if source.startswith(named_data_sets.PREFIX):
         return named_data_sets.data_files(named_data_sets.parse_source(source))
@@ -149,10 +150,10 @@ def input_files(source: str) -> list[Path]:
 
 
 def _data_set(source: str, tally: Tally, allow_download: bool) -> Iterator[Item]:
-    """Yield the source files, docstrings or comments in a data set.
+    """Yield the source files, docstrings or comments in a data set of Hugging Face `datasets`.
 
     Args:
-        source: The data set, as `hf:NAME`.
+        source: The data set, as `hf:NAME`. NAME is a local folder, or a data set of the hub.
         tally: Counter of rows that are left out; it is updated.
         allow_download: Whether a data set may be downloaded.
     """
@@ -174,7 +175,7 @@ def _data_set(source: str, tally: Tally, allow_download: bool) -> Iterator[Item]
 def _texts(file: Path, tally: Tally) -> Iterator[Docstring | Comment]:
     """Yield the docstrings or comments in a file of JSON lines (`*.jsonl`) or plain lines.
 
-    Lines that are not valid are skipped, and counted in `tally`.
+    A plain line is one comment. Invalid lines are skipped, and counted in `tally`.
     """
     for number, line in lines(file):
         if ".jsonl" not in file.suffixes:
@@ -190,12 +191,16 @@ def _texts(file: Path, tally: Tally) -> Iterator[Docstring | Comment]:
 def _comment(row: dict[str, Any], where: str) -> Docstring | Comment:
     """Convert a JSON object into a docstring or a comment.
 
-    An object with the key `docstring` (as in the data set CodeSearchNet) becomes a docstring. An object with
-    the key `summary` (as in a corpus) or `text` becomes a comment.
+    An object with the key `docstring` (as in the data set CodeSearchNet) becomes a docstring: raw
+    documentation, whose markup must still be removed. An object with the key `summary` (as in a corpus) or
+    `text` becomes a comment: plain text.
 
     Args:
         row: The object.
-        where: The file and line, for error messages.
+        where: The place of the object, such as file and line, for error messages.
+
+    Raises:
+        InputError: The object has no text under such a key.
     """
     if "docstring" in row:
         text, language = text_under(row, "docstring", where), text_under(row, "language", where)

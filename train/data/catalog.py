@@ -1,4 +1,7 @@
-"""The catalog of data sets, `sets.yaml`: their repositories, files, readers and checksums."""
+"""The catalog of data sets, `sets.yaml`: their repositories, files, readers and checksums.
+
+A reader is a function that converts fetched files into rows (JSON objects).
+"""
 
 from __future__ import annotations
 
@@ -65,7 +68,7 @@ class OutputFile:
 
     @property
     def repositories(self) -> set[str]:
-        """The git repositories of all inputs, each as "owner/name"."""
+        """The git repositories whose files are converted into this file, each as "owner/name"."""
         return {part.repository for part in self.inputs}
 
 

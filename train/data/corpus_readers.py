@@ -26,7 +26,7 @@ def lines(files: Iterable[SourceFile]) -> Iterator[Row]:
 def lines_with_id(files: Iterable[SourceFile]) -> Iterator[Row]:
     """Yield a row `{"text": text}` for each line of the data set TL-CodeSum.
 
-    A line has an id, a tab and the text.
+    A line has an id, a tab and the text. The id is left out.
     """
     for file in files:
         for line in file.lines():
@@ -66,10 +66,10 @@ def docstrings(files: Iterable[SourceFile]) -> Iterator[Row]:
 
 
 def conala(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield the questions about code in the data set CoNaLa, and their rewritten versions.
+    """Yield the questions about code in the data set CoNaLa, and versions rewritten by people.
 
-    A row is `{"source": ..., "text": question}`. The source is "conala/intent" for an original question, and
-    "conala/rewritten_intent" for a version that people have rewritten.
+    Each question is one row, such as `{"source": "conala/intent", "text": "..."}`. The source is
+    "conala/intent" for an original question, and "conala/rewritten_intent" for a rewritten question.
     """
     for file in files:
         for item in file.json():
@@ -79,9 +79,10 @@ def conala(files: Iterable[SourceFile]) -> Iterator[Row]:
 
 
 def cosqa(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield rows with the search queries and the docstrings of the data set CoSQA.
+    """Yield the search queries and the docstrings of the data set CoSQA.
 
-    A row has the query or the docstring under `text`. Its `source` is "cosqa/query" or "cosqa/docstring".
+    Each query or docstring is one row, under the key `text`. The `source` of the row is "cosqa/query" or
+    "cosqa/docstring".
     """
     for file in files:
         for item in file.json():
@@ -90,7 +91,10 @@ def cosqa(files: Iterable[SourceFile]) -> Iterator[Row]:
 
 
 def numbered_lists(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield a row `{"text": text}` for each text in JSON files such as `{"1": ["text", ...], ...}`."""
+    """Yield a row `{"text": text}` for each text in some JSON files.
+
+    A file has one JSON object of numbered lists of texts, such as `{"1": ["text", ...], "2": [...]}`.
+    """
     for file in files:
         for texts in file.json().values():
             for text in texts:

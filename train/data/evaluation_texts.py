@@ -53,6 +53,8 @@ class EvaluationTexts:
 def _start(key: str) -> str:
     """Return the first six words of a text; "" if the text has fewer words.
 
+    The result serves to find quickly the texts that begin alike.
+
     Args:
         key: The result of the function `key` for the text: its words in lower case, without punctuation.
     """
@@ -66,7 +68,7 @@ def clean_corpus(rows: Iterable[Row], evaluation: EvaluationTexts) -> Iterator[R
     A row is left out if its text repeats an earlier text, is an evaluation text, or has fewer than two words.
 
     Args:
-        rows: Rows with a `text`.
+        rows: Rows (JSON objects) with a text under the key `text`.
         evaluation: The texts of the evaluation data.
     """
     seen = set()

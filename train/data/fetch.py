@@ -1,4 +1,4 @@
-"""Fetching of data sets: read their git repositories, convert, verify and write each file atomically."""
+"""Fetching of data sets from git repositories: their files are converted, verified and written atomically."""
 
 from __future__ import annotations
 
@@ -53,7 +53,12 @@ def fetch(catalog: Catalog, sets: Iterable[DataSet], root: Path, host: str, cach
 
 
 def _is_intact(path: Path, file: OutputFile) -> bool:
-    """Return whether a file exists and has the checksum that the catalog states for it (`file`)."""
+    """Return whether a file exists and is intact, so that it need not be fetched again.
+
+    Args:
+        path: The path of the file. A file whose name ends in `.gz` is decompressed before the check.
+        file: The description of the file in the catalog, with the expected checksum.
+    """
     try:
         content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
     except (OSError, EOFError, zlib.error):
@@ -67,7 +72,9 @@ def _compress(name: str, content: bytes) -> bytes:
 
 
 class Converter:
-    """Converter of files from remote git repositories into JSON lines; a repository is opened on first use.
+    """Converter of files from remote git repositories into JSON lines.
+
+    A repository is opened when its files are needed for the first time.
 
     Args:
         catalog: The catalog of all data sets.
@@ -82,7 +89,9 @@ class Converter:
         self._open: dict[str, RemoteRepository] = {}
 
     def content(self, file: OutputFile) -> bytes:
-        """Fetch the inputs of an output file, convert them, and return the content to write, not compressed.
+        """Fetch the inputs of an output file, convert them, and return the content of the output file.
+
+        The content is JSON lines, not yet compressed.
 
         Args:
             file: The output file, as the catalog describes it.
@@ -121,14 +130,14 @@ class Converter:
     def evaluation_texts(self) -> EvaluationTexts:
         """All texts from the evaluation files that the catalog lists, to keep them out of the training data.
 
-        They are fetched on first use.
+        The files are fetched on first use.
         """
         names = ("text", "reference", "candidate", "candidate_clean")
         rows = self.rows(self._catalog.evaluation_texts)
         return EvaluationTexts(row[name] for row in rows for name in names if name in row)
 
     def _repository(self, repository: str) -> RemoteRepository:
-        """Return a remote repository, at the commit that the catalog states for it.
+        """Return a remote repository at the commit that the catalog states; open it on first use.
 
         Args:
             repository: Owner and name, as in "owner/name".

@@ -45,8 +45,9 @@ def write_held_out(patterns: Iterable[str], share: float, output: Path, overwrit
 
     Args:
         patterns: Paths or glob patterns of JSON lines with the texts `a` and `b`, and a `label`.
-        share: Share of the distinct first texts (`a`) whose pairs are chosen, between 0 and 1.
-        output: The file to write. A line has a pair, and the name of its original file under `set`.
+        share: Approximate share of the distinct first texts (`a`) whose pairs are chosen, between 0 and 1.
+        output: The file to write. Each line has a pair with its label, and the name of the pair's original
+            file under `set`.
         overwrite: Whether an existing file may be replaced.
 
     Raises:
@@ -64,14 +65,16 @@ def write_held_out(patterns: Iterable[str], share: float, output: Path, overwrit
 
 
 def held_out_pairs(file: Path, share: float) -> Iterator[dict[str, str]]:
-    """Yield the pairs of a file that are held out for testing.
+    """Yield the labelled text pairs of a file that are held out for testing.
+
+    A hash of a pair's first text decides whether the pair is held out.
 
     Args:
         file: JSON lines with the texts `a` and `b`, and a `label`.
-        share: Share of the distinct first texts (`a`) whose pairs are held out, between 0 and 1.
+        share: Approximate share of the distinct first texts (`a`) whose pairs are held out, between 0 and 1.
 
     Yields:
-        A dict with `a`, `b` and `label`, and with the name of the file before its first dot as `set`.
+        A dict with `a`, `b` and `label`. `set` is the name of the file before its first dot.
     """
     for where, row in files.objects(file):
         first, second, label = (files.text_under(row, name, where) for name in ("a", "b", "label"))

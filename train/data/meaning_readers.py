@@ -27,9 +27,10 @@ def labelled_pairs(files: Iterable[SourceFile]) -> Iterator[Row]:
 
 
 def paws(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield the pairs of the data set PAWS as rows with the label "different" or "same".
+    """Yield the sentence pairs of the data set PAWS.
 
-    Quotes written as two backticks or two apostrophes become `"`.
+    A row has the sentences `a` and `b`, and the label "same" or "different" for their meanings. Quotation
+    marks written as two backticks or two apostrophes become `"`.
     """
     labels = {"0": "different", "1": "same"}
     for file in files:
@@ -42,8 +43,8 @@ def paws(files: Iterable[SourceFile]) -> Iterator[Row]:
 def breaking_nli(files: Iterable[SourceFile]) -> Iterator[Row]:
     """Yield about three quarters of the pairs in the data set Breaking NLI, and skip the other pairs.
 
-    A hash of its first text decides whether a pair is yielded. A row has the texts `a` and `b`, their
-    `label`, and the category of the pair under `kind`.
+    A hash of the pair's first text decides whether the pair is yielded. Therefore, the choice is always the
+    same. A row has the texts `a` and `b`, their `label`, and the category of the pair as `kind`.
     """
     for file in files:
         with zipfile.ZipFile(io.BytesIO(file.data)) as archive:
@@ -56,9 +57,9 @@ def breaking_nli(files: Iterable[SourceFile]) -> Iterator[Row]:
 
 
 def parallel_files(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield pairs from three files: the first texts, the second texts, and the labels.
+    """Yield labelled text pairs from three files: the first texts, the second texts, and the labels.
 
-    Line i of each file belongs to pair i.
+    Line i of each file belongs to pair i, which becomes a row with `a`, `b` and `label`.
     """
     for a, b, label in zip(*(file.lines() for file in files), strict=True):
         yield {"a": a, "b": b, "label": label}
@@ -91,7 +92,7 @@ def synonyms(files: Iterable[SourceFile]) -> Iterator[Row]:
 
 
 def _word_pairs(files: Iterable[SourceFile], label: str) -> Iterator[Row]:
-    """Yield pairs of words, as rows with the words `a` and `b` and the given label.
+    """Yield pairs of words, as rows with the words `a` and `b`, and the same `label` for all pairs.
 
     A line with two words is a pair; other lines are skipped.
     """
@@ -105,7 +106,7 @@ def _word_pairs(files: Iterable[SourceFile], label: str) -> Iterator[Row]:
 def abbreviations(files: Iterable[SourceFile]) -> Iterator[Row]:
     """Yield abbreviations of words, as rows such as `{"word": "message", "abbr": "msg", "degree": ...}`.
 
-    The value of `degree` says how much the abbreviation is recommended.
+    The data set's value of `degree` says how much the abbreviation is recommended.
     """
     for file in files:
         for item in file.json():

@@ -16,9 +16,10 @@ _LONGEST = 120  # characters of a command in the name of its group
 
 
 def descriptions_by_id(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield all pairs of texts that have the same id in the data set CodeNN.
+    """Yield all pairs of texts that describe the same code in the data set CodeNN.
 
-    A line of the files has an id, a tab and a text. Texts with the same id describe the same code.
+    A line of the files has an id, a tab and a text. Texts with the same id describe the same code. A row has
+    two such texts, `a` and `b`, and a name for the code as `group`.
     """
     for file in files:
         groups: dict[str, list[str]] = {}
@@ -34,7 +35,8 @@ def descriptions_by_command(files: Iterable[SourceFile]) -> Iterator[Row]:
     """Yield pairs of descriptions of the same shell command, from the data set nl2bash.
 
     Line i of the first file describes the command in line i of the second file. If a command has more than
-    five distinct descriptions, only the first five are paired.
+    five distinct descriptions, only the first five are paired. A row has two descriptions, `a` and `b`, and
+    the beginning of the command as `group`.
     """
     descriptions, commands = (file.lines() for file in files)
     groups: dict[str, dict[str, None]] = {}
@@ -46,7 +48,11 @@ def descriptions_by_command(files: Iterable[SourceFile]) -> Iterator[Row]:
 
 
 def rewritten_intents(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield pairs of a question about code and a version rewritten by people, from the data set CoNaLa."""
+    """Yield pairs of a question about code and a version rewritten by people, from the data set CoNaLa.
+
+    A row has the question `a`, the rewritten version `b`, and a name for the question as `group`. Questions
+    that were not rewritten are left out.
+    """
     for file in files:
         for item in file.json():
             a, b = item["intent"].strip(), (item["rewritten_intent"] or "").strip()
@@ -58,8 +64,8 @@ def generated_summaries(files: Iterable[SourceFile]) -> Iterator[Row]:
     """Yield pairs of a reference summary and a summary that a model generated, from CodeSumEvaluation.
 
     CodeSumEvaluation is the repository of a study. The generated summaries are in files `test.pred`, and the
-    references in files `test.gold`. Line i of a `test.pred` is paired with line i of a `test.gold`: the file
-    in the same folder, or else in the closest parent folder that has one.
+    references in files `test.gold`. Line i of a file `test.pred` is paired with line i of its `test.gold`.
+    This is the `test.gold` in the same folder, or else in the closest parent folder that has one.
     """
     files = list(files)
     golds = {file.path.parent: file.lines() for file in files if file.path.name == "test.gold"}

@@ -64,9 +64,10 @@ def haque(files: Iterable[SourceFile]) -> Iterator[Row]:
 
 
 def shen(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield the pairs of Shen et al. (2021) from an Excel sheet: a reference and a candidate.
+    """Yield the pairs of Shen et al. (2021) from an Excel sheet: a reference and a generated summary of code.
 
-    A row has the two texts, the code, one human rating of the pair, and the scores of some automatic metrics.
+    A row has the reference, the generated summary as `candidate`, the summarized code, one human rating of
+    the pair, and the scores of some automatic metrics.
 
     Raises:
         InputError: The package `xlrd` is not installed.
@@ -95,9 +96,10 @@ def shen(files: Iterable[SourceFile]) -> Iterator[Row]:
 
 
 def conala_grades(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield Python snippets that systems generated, each with its reference and the grades that people gave.
+    """Yield the generated Python snippets of Evtikhiev et al. (2023), with grades that people gave.
 
-    The snippets and grades are from Evtikhiev et al. (2023).
+    A row has the snippet that a system generated as `candidate`, the correct snippet as `reference`, the name
+    of the system, and the grades of the generated snippet as `ratings`.
     """
     for file in files:
         for number, item in enumerate(file.json()):

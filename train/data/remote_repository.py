@@ -83,7 +83,10 @@ class RemoteRepository:
         return files
 
     def _list_files(self) -> None:
-        """Fetch and store the list of the commit's ordinary files (paths and hashes), without contents."""
+        """Fetch the list of the commit's ordinary files (no links), and store their paths and hashes.
+
+        The contents of the files are not fetched.
+        """
         self._run(*_FETCH, _NO_CONTENTS, "--depth=1", self._url, self._commit)
         for line in self._run("ls-tree", "-r", "-z", "--full-tree", self._commit).split(b"\0")[:-1]:
             facts, _, path = line.partition(b"\t")
@@ -92,7 +95,11 @@ class RemoteRepository:
                 self._blobs[path.decode("utf-8", "surrogateescape")] = blob
 
     def _match(self, pattern: str) -> list[str]:
-        """Return the paths of files that match a path or pattern; raise InputError if there are none."""
+        """Return the paths of the commit's files that match a path, or a pattern with `*`.
+
+        Raises:
+            InputError: No file matches.
+        """
         if pattern in self._blobs:
             return [pattern]
         paths = [path for path in self._blobs if fnmatchcase(path, pattern)] if "*" in pattern else []

@@ -1,6 +1,7 @@
 """Readers of sentence pairs with human ratings of their similarity.
 
-A reader converts fetched files into rows (JSON objects) with the sentences `a` and `b`, and a `score`.
+A reader is a function that converts fetched files into rows (JSON objects). A row has the sentences `a` and
+`b`, and the rating as `score`.
 """
 
 from __future__ import annotations
@@ -11,16 +12,20 @@ from train.data.source_file import Row, SourceFile
 
 
 def stsb(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield the pairs of the data set STS-B, from comma-separated values."""
+    """Yield the sentence pairs of the data set STS-B, from comma-separated values.
+
+    A row has the sentences `a` and `b`, and the rating of their similarity as `score`.
+    """
     for file in files:
         for a, b, score in file.csv():
             yield {"a": a, "b": b, "score": float(score)}
 
 
 def sick(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield the pairs of the data set SICK.
+    """Yield the sentence pairs of the data set SICK.
 
-    The value of `nli` in a row is the label that says whether `a` implies `b`.
+    A row has the sentences `a` and `b`, and the rating of their similarity as `score`. The label `nli` says
+    whether `a` implies `b`, contradicts `b`, or neither.
     """
     for file in files:
         rows = file.columns()
@@ -30,9 +35,10 @@ def sick(files: Iterable[SourceFile]) -> Iterator[Row]:
 
 
 def semeval(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield the sentence pairs of the shared tasks SemEval, without pairs that have no score.
+    """Yield the sentence pairs of the SemEval shared tasks on similarity, without pairs that have no score.
 
-    A row also has the name of its file, without suffix, under `set`.
+    A row has the sentences `a` and `b`, the rating of their similarity as `score`, and the name of the file
+    (without suffix) as `set`.
     """
     for file in files:
         for columns in file.columns():

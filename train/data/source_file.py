@@ -38,7 +38,7 @@ class SourceFile:
         return [line.removesuffix("\r") for line in lines]
 
     def columns(self) -> Iterator[list[str]]:
-        """Split each line at its tabs; quotes have no special meaning."""
+        """Yield the columns of each line: the texts between its tabs. Quotes have no special meaning."""
         return (line.split("\t") for line in self.lines())
 
     def json(self) -> Any:

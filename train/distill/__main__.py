@@ -35,7 +35,7 @@ from train.tokens import vocabulary
 
 
 def distil(config: DistillConfig, world: World, stop: StopRequest) -> Path:
-    """Train a student on its teachers' embeddings, or resume the run.
+    """Train a student (a small model) on the embeddings of its teachers (larger models), or resume the run.
 
     Args:
         config: The configuration of the run.
@@ -69,9 +69,10 @@ def distil(config: DistillConfig, world: World, stop: StopRequest) -> Path:
 
 
 def prepare(config: DistillConfig, world: World) -> tuple[DistillationTask, dict[str, object]]:
-    """Prepare the texts, the vocabulary, the teachers' embeddings and the student for training.
+    """Prepare the texts, the vocabulary, the teachers' embeddings and the student for distillation.
 
-    Results that are already in the run folder are loaded, not computed again.
+    The student is a small model that learns the embeddings of its teachers, which are larger models. Results
+    that are already in the run folder are loaded, not computed again.
 
     Args:
         config: The configuration of the run.
@@ -125,7 +126,7 @@ def prepare(config: DistillConfig, world: World) -> tuple[DistillationTask, dict
 
 
 def load_or_make_student(config: DistillConfig, tokenizer: Tokenizer, world: World) -> SimLLM:
-    """Load the untrained student from the run folder; if there is none, make and save a student.
+    """Load the untrained student (a small model) from the run folder; if there is none, make and save it.
 
     Args:
         config: The configuration of the run.

@@ -13,7 +13,10 @@ from train.runtime.config import TrainingConfig
 
 @dataclass(frozen=True, kw_only=True)
 class DistillConfig(TrainingConfig):
-    """Settings for distillation, in which a student model learns the embeddings of its teachers."""
+    """Settings for distillation: a small model (the student) learns the embeddings of its teachers.
+
+    The teachers are larger sentence encoders.
+    """
 
     texts: tuple[TextsConfig, ...]
     max_texts: int | None = None  # largest number of texts; none: all texts

@@ -70,8 +70,8 @@ class Targets:
     def teacher_embeddings(self, numbers: np.ndarray) -> Tensor:
         """Return the concatenated embeddings of all teachers for n texts.
 
-        Each teacher has its own cosine between two texts. The inner product of the two concatenated
-        embeddings is the mean of these cosines over all teachers.
+        The concatenated embeddings are scaled to length 1. The inner product of two of them is the cosine
+        between the two texts, averaged over all teachers.
 
         Args:
             numbers: (n,) indices of the texts among all training texts.
@@ -83,7 +83,7 @@ class Targets:
         return torch.cat(parts, dim=1) / len(parts) ** 0.5
 
     def reduce(self, teacher_embeddings: Tensor) -> Tensor:
-        """Reduce the teachers' embeddings of n texts to targets.
+        """Reduce the teachers' embeddings of n texts to targets: embeddings that the student should learn.
 
         Args:
             teacher_embeddings: (n, sum of the teachers' widths), from the method `teacher_embeddings`.

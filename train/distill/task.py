@@ -35,7 +35,8 @@ class DistillBatch:
     Attributes:
         ids: The token ids of each text.
         targets: (N, D) embeddings that the student should learn.
-        cosines: (N, N) cosine between a teacher's embeddings of each two texts, averaged over all teachers.
+        cosines: (N, N) cosine between every two texts, computed from a teacher's embeddings and averaged over
+            all teachers.
     """
 
     ids: list[list[int]]
@@ -51,8 +52,8 @@ class DistillationTask:
         groups: The training texts. Texts in one group, such as a text and its rewording, are used in
             the same update (optimizer step).
         metric: A metric whose encoder is the untrained student. Training changes this encoder.
-        targets: The embeddings that the student should learn. They are rotated towards the untrained
-            student's embeddings.
+        targets: The embeddings that the student should learn. The constructor rotates them towards the
+            untrained student's embeddings, so that they are easier to learn.
         world: The processes of the run.
     """
 

@@ -209,18 +209,18 @@ def _mpnet_name(name: str) -> str:
 
 
 def embed_all(teacher: Path, texts: Sequence[str], folder: Path, world: World) -> list[np.ndarray]:
-    """Return a teacher's embeddings of all texts, in shards (of `SHARD` texts each).
+    """Return a teacher's embeddings of all texts, in shards of `SHARD` (8192) texts each.
 
     Missing shards are computed and stored. Each process computes some of the missing shards.
 
     Args:
         teacher: The teacher's folder.
-        texts: n texts.
+        texts: The texts.
         folder: The folder of the stored shards. Existing shards must be from these texts and this teacher.
         world: The processes of the run.
 
     Returns:
-        For each shard, a memory-mapped array with (up to `SHARD`, D) float16 embeddings.
+        For each shard, a memory-mapped float16 array with one row per text: its embedding, of width D.
 
     Raises:
         InputError: The teacher cannot be loaded, or a shard cannot be read or written.
@@ -291,10 +291,10 @@ def identity(folder: Path) -> str:
 
 
 def gather_embeddings(shards: Sequence[np.ndarray], numbers: np.ndarray) -> Tensor:
-    """Collect a teacher's embeddings of some texts from the shards (arrays) with its embeddings of all texts.
+    """Collect a teacher's embeddings of some texts.
 
     Args:
-        shards: The arrays from `embed_all`.
+        shards: The arrays from `embed_all`, which have the teacher's embeddings of all texts.
         numbers: (n,) indices of the wanted texts, among all texts.
 
     Returns:

@@ -70,8 +70,9 @@ def gather(
             one word of a pair by the other.
         seed: Seed for the order of the groups, for choosing groups if a source has a limit, and for the
             variants.
-        folder: The folder that stores the result for these arguments, in two files: `groups.jsonl` with a
-            group on each line, as a JSON list, and `texts.txt` with one text on each line.
+        folder: The folder of the result. It has two files: `groups.jsonl` with a group on each line, as a
+            JSON list, and `texts.txt` with one text on each line. If `groups.jsonl` exists, it is loaded, and
+            must be from the same arguments.
 
     Returns:
         The groups, in random order.
@@ -127,7 +128,12 @@ def _read(source: TextsConfig) -> Iterator[Group]:
 
 
 def _all_seen(group: Group, seen: set[bytes]) -> bool:
-    """Return whether the hashes of all texts of a group are in `seen`, and add these hashes to `seen`."""
+    """Return whether all texts of a group occurred in earlier groups, and remember the texts of this group.
+
+    Args:
+        group: The texts of the group.
+        seen: The hashes of the texts in earlier groups. The hashes of this group's texts are added.
+    """
     keys = {identity(text) for text in group}
     seen_before = keys <= seen
     seen |= keys
@@ -151,7 +157,9 @@ def _with_variants(group: Group, words: lexicon.Lexicon, random: np.random.Gener
 
 
 def flatten(groups: Sequence[Group], limit: int | None) -> tuple[list[Group], list[str]]:
-    """Take the first groups, up to `limit` texts in total, and list their texts.
+    """Take whole groups from the start of the list, up to `limit` texts in total, and list their texts.
+
+    The first group that would exceed the limit is left out, and so are all groups after it.
 
     Args:
         groups: Groups of texts.

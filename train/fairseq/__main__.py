@@ -43,7 +43,11 @@ def _export(options: argparse.Namespace) -> None:
 
 
 def _import(options: argparse.Namespace) -> None:
-    """Run the command `import-checkpoint`, with a stored tokenizer or one converted from SentencePiece."""
+    """Run the command `import-checkpoint`: get the tokenizer, and write the model folder.
+
+    The tokenizer is loaded from the file after `--tokenizer`, or converted from the SentencePiece model after
+    `--sentencepiece`. One of these options must be given.
+    """
     if options.tokenizer is not None:
         tokenizer = Tokenizer.load(options.tokenizer)
     elif options.sentencepiece is not None:

@@ -120,7 +120,10 @@ def read_checkpoint(file: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
 
 
 def _as_dict(settings: object) -> dict[str, Any]:
-    """Return fairseq's settings as a dictionary; versions of fairseq store them in different types."""
+    """Return fairseq's settings as a dictionary; versions of fairseq store them in different types.
+
+    The dictionary is empty if the settings have an unknown type.
+    """
     if isinstance(settings, argparse.Namespace):
         return vars(settings)
     return dict(settings) if isinstance(settings, Mapping) else {}
@@ -170,8 +173,8 @@ def _rows(ids: Mapping[str, int], tokenizer: Tokenizer, mismatch_as_unk: bool, w
     Args:
         ids: A dict from fairseq's symbols (tokens) to their rows in the token embeddings.
         tokenizer: The tokenizer.
-        mismatch_as_unk: Whether tokens without a row get the row of `<unk>`, and symbols that are no tokens
-            are ignored.
+        mismatch_as_unk: Whether symbols and tokens may differ. Then a token without a row gets the row of
+            `<unk>`, and a symbol that is not a token is ignored.
         where: The file of the symbols, for error messages.
 
     Returns:

@@ -95,7 +95,7 @@ def _write_index(file: Path, lengths: np.ndarray, dtype: np.dtype) -> None:
     """Write the index file of a fairseq dataset.
 
     The index file has a header, the length of each text, and the byte offset of each text in the `.bin` file.
-    The length is one less than in `lengths`, because the `.bin` file lacks the `<s>` of each text.
+    A length in the index file does not count the `<s>` of the text, because the `.bin` file lacks it.
 
     Args:
         file: The index file to write.

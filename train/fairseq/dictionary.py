@@ -21,6 +21,8 @@ _IMPLIED, _MASK = SPECIAL_TOKENS[:4], SPECIAL_TOKENS[4]
 def write_dictionary(file: Path, tokenizer: Tokenizer, counts: np.ndarray) -> None:
     """Write the vocabulary of a tokenizer as a `dict.txt` for fairseq.
 
+    The first four special tokens are left out, because fairseq adds them itself.
+
     Args:
         file: The file to write.
         tokenizer: The tokenizer; its tokens are written in the order of their ids.

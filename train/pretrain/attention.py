@@ -34,6 +34,9 @@ def grouped_attention(batch: PermutedBatch, relative_bias: RelativeBias, dropout
         batch: The batch.
         relative_bias: The relative position bias of the encoder.
         dropout: Dropout probability of attention weights.
+
+    Returns:
+        A function that computes the attention of this batch from queries, keys and values.
     """
     groups = [(sum(1 for _ in texts), *shape) for shape, texts in groupby(map(tuple, batch.shape.tolist()))]
 
@@ -46,7 +49,7 @@ def grouped_attention(batch: PermutedBatch, relative_bias: RelativeBias, dropout
 
         Args:
             x: The tensor. Along dimension `dim`, it has the content streams of all texts, and then the query
-                streams of all texts. A tensor of content streams alone is split, too.
+                streams of all texts. The query streams may be absent.
             dim: The dimension to split.
 
         Returns:
@@ -123,10 +126,10 @@ def flex_attention_over_texts(
 def _block_mask(texts: Tensor, columns: int, may_attend: Callable[..., Tensor]) -> BlockMask:
     """Make FlexAttention's mask for the attention matrix of a batch.
 
-    The mask skips a block of the matrix if none of its rows belongs to the same text as one of its columns.
-    The matrix has a row for each of the T rows of a `PermutedBatch`. The first rows are the content stream
-    (tokens and placeholders). The other rows are the query stream, which makes the predictions. The columns
-    are the rows of the content stream again, because only these are attended to.
+    FlexAttention computes the matrix in square blocks. The mask skips a block if none of its rows belongs to
+    the same text as one of its columns. The matrix has a row for each of the T rows of a `PermutedBatch`. The
+    first rows are the content stream (tokens and placeholders). The other rows are the query stream, which
+    makes the predictions. The columns are the rows of the content stream, because only these are attended to.
 
     Args:
         texts: (T,) index of the text to which each row belongs. The indices ascend within the content stream,

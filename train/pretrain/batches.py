@@ -29,11 +29,14 @@ from train.tokens.shards import Shards
 class PretrainingBatches:
     """The texts of each update (optimizer step), cut into batches.
 
-    The texts of all epochs, shuffled anew in each epoch, form one endless sequence of tokens. With
-    U = `update_tokens`, update u has the texts whose first token is one of the tokens u·U to (u + 1)·U - 1 of
-    the sequence. To make n batches, this range of tokens is cut into n equal parts. A batch has the texts
-    whose first token is in its part. Therefore each text occurs once in an epoch, for any n. Any update can
-    be computed without the earlier updates.
+    The texts of all epochs form one endless sequence of tokens. Each epoch has all texts in a new random
+    order. With U = `update_tokens`, update u has the texts whose first token is one of the tokens u·U to
+    (u + 1)·U - 1 of the sequence. To make n batches, this range of tokens is cut into n equal parts. A batch
+    has the texts whose first token is in its part.
+
+    For example, U is 1000. Update 0 has the texts that begin at the tokens 0 to 999. If it has two batches,
+    the first batch has the texts that begin at the tokens 0 to 499. Each text occurs once in an epoch, for
+    any number of batches. Any update can be computed without the earlier updates.
 
     A text's permutation depends on the text, the epoch and the seed. Texts that are too short to predict a
     token are left out.
@@ -73,10 +76,13 @@ class PretrainingBatches:
         self._epoch = lru_cache(maxsize=2)(self._shuffle)
 
     def text_shapes(self) -> Ints:
-        """Return the numbers of tokens and of predicted tokens of all N texts in an epoch.
+        """Return the number of tokens and of predicted tokens of each of the N texts in an epoch.
+
+        Texts that are too short to predict a token are left out.
 
         Returns:
-            (N, 2) the number of tokens n and the number of predicted tokens m of each text.
+            (N, 2) array. Each row has a text's number of tokens n, and the number m of these tokens that the
+            model must predict.
         """
         return np.stack([self.shards.lengths[self.texts], self.predicted[self.texts]], 1)
 
@@ -88,7 +94,8 @@ class PretrainingBatches:
             batches: Number of batches.
 
         Returns:
-            For each batch of B texts: (B,) the epoch of each text, and (B,) the index of each text.
+            For each batch of B texts, two (B,) arrays: the epoch of each text, and the index of each text in
+            the shards.
         """
         first, parts = number * self.update_tokens, []
         edges = [first + part * self.update_tokens // batches for part in range(batches + 1)]
@@ -149,7 +156,8 @@ class PretrainingBatches:
         The tokens are numbered from 0 at the start of training, through all epochs.
 
         Yields:
-            For each epoch with such texts: (B,) the epoch of each text, and (B,) the index of each text.
+            For each epoch in this range, two (B,) arrays for the B texts found: the epoch of each text (the
+            same for all), and the index of each text in the shards.
         """
         for epoch in range(begin // self.epoch_tokens, (end - 1) // self.epoch_tokens + 1):
             texts, starts = self._epoch(epoch)
@@ -158,11 +166,14 @@ class PretrainingBatches:
             yield np.full(high - low, epoch), texts[low:high]
 
     def _shuffle(self, epoch: int) -> tuple[Ints, Ints]:
-        """Shuffle the N texts for an epoch.
+        """Shuffle the N texts for an epoch, and number their tokens in the new order.
+
+        The tokens are numbered from 0 at the start of the epoch. For example, if the first three texts have
+        3, 5 and 4 tokens, their first tokens have the numbers 0, 3 and 8.
 
         Returns:
-            (N,) indices of the texts in their new order, and (N,) number of each text's first token. The
-            tokens are numbered from 0 at the start of the epoch.
+            Two (N,) arrays: the indices of the texts in their new order, and the number of each text's first
+            token.
         """
         texts = np.random.default_rng([self.seed, epoch]).permutation(self.texts)
         lengths = self.shards.lengths[texts]
@@ -170,5 +181,8 @@ class PretrainingBatches:
 
 
 def combined_seed(*numbers: int) -> int:
-    """Combine numbers into one 63-bit seed; different numbers give different seeds in practice."""
+    """Combine numbers, such as a run's seed and the number of an update, into one 63-bit seed.
+
+    Different numbers, equally many, give different seeds in practice.
+    """
     return int(np.random.SeedSequence(numbers).generate_state(1, np.uint64)[0] >> 1)

@@ -19,8 +19,8 @@ def linear_cross_entropy(
 ) -> Tensor:
     """Compute the cross-entropy of a linear layer: sum_i -log softmax(hidden_i · weightᵀ + bias)[target_i].
 
-    Matrix products use the type of autocast, everything else float32. float16 is avoided because small
-    probabilities underflow.
+    Matrix products use the type of autocast, but float32 instead of float16, in which small probabilities
+    underflow. Everything else is computed in float32.
 
     Args:
         hidden: (M, D) hidden states.
@@ -47,10 +47,20 @@ class _LinearCrossEntropy(torch.autograd.Function):
     def forward(
         ctx: Any, hidden: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, ignore: int, gradients: bool
     ) -> Tensor:
-        """Compute the loss chunk by chunk.
+        """Compute the cross-entropy of a linear layer for a chunk of rows at a time, to save memory.
 
-        If `gradients` is true, also compute the gradients of the loss with respect to `hidden`, `weight` and
-        `bias`, and store them for `backward`.
+        Args:
+            ctx: Autograd's context, in which gradients are stored for `backward`.
+            hidden: (M, D) hidden states.
+            weight: (V, D) token embeddings.
+            bias: (V,) bias of the logits.
+            targets: (M,) token ids to predict.
+            ignore: A token id. Rows with this target have loss 0.
+            gradients: Whether to compute and store the gradients with respect to `hidden`, `weight` and
+                `bias`.
+
+        Returns:
+            The sum of the losses of all rows, in nats.
         """
         vectors, loss = weight.to(hidden.dtype), hidden.new_zeros((), dtype=torch.float32)
         rows = max(1, _LOGITS[hidden.device.type] // len(weight))

@@ -81,9 +81,11 @@ def draw(logs: list[Path], output: Path) -> None:
 
 
 def _read(log: Path) -> tuple[list[float], list[float], list[float]]:
-    """Read a log; return its update numbers, training perplexities and test perplexities.
+    """Read the log of a pretraining run.
 
-    The lists have one entry per line of the log; NaN stands for a missing value.
+    Returns:
+        Three lists, with one entry for each line of the log: the number of updates (optimizer steps) done,
+        the training perplexity and the test perplexity. NaN stands for a missing value.
     """
     rows: list[dict[str, Any]] = [row for _, row in files.objects(log)]
     if not rows or any(not {"update", "train_loss", "test_perplexity"} <= row.keys() for row in rows):

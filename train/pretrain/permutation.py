@@ -1,21 +1,24 @@
 """Input of permuted language modelling as in MPNet: shuffled tokens, and placeholders for predicted tokens.
 
-The n tokens of a text are permuted, and the last m tokens are predicted. "Originals" are these m
-tokens. "Slots" are placeholders at the positions of the originals (dummy tokens in the paper). A text
-has these rows:
+The n tokens of a text are permuted. The model predicts the last m tokens, one after the other. These m
+tokens are called "originals", and the other tokens "context". Each original also has a placeholder at its
+position, called "slot" (dummy token in the paper). A text becomes these rows:
 
     content stream: n - m context tokens | m originals | m slots
     query stream:   m slots
 
-The i-th row of the query stream predicts the i-th original. Every row sees each position of its text exactly
-once. Every row sees all context tokens. At the m predicted positions, a row sees originals or slots:
+The i-th row of the query stream predicts the i-th original. For example, the text "a b c d" is permuted to
+"c a d b", and m is 2. The first row of the query stream predicts d. It sees c, a, and the slots of d and b.
+The second row predicts b. It sees c, a, d, and the slot of b.
+
+Every row sees all context tokens. For each original, a row sees either the original or its slot:
 
 - The i-th row of the query stream sees the originals 1 to i - 1, and the slots of the other originals.
 - The row of the i-th original sees the originals 1 to i, and the slots of the other originals.
 - The rows of context tokens and slots see no original, but all slots.
 
-Each row keeps the position of its token in the text. A batch concatenates the content streams of all texts,
-and then their query streams, without padding.
+Each row keeps the position that its token had before the permutation. A batch concatenates the content
+streams of all texts, and then their query streams, without padding.
 """
 
 from __future__ import annotations
@@ -35,18 +38,23 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class PermutedBatch:
-    """A batch of B permuted texts, as T rows of the two-stream model.
+    """A batch of B permuted texts, as T rows: the input of MPNet's two-stream model.
 
-    The first C rows are the content stream, which all rows attend to. The last M rows are the query stream,
-    which predicts tokens. The content stream has three kinds of rows: context tokens, which are not
-    predicted; originals, which are the predicted tokens; and slots, which are placeholders at the positions
-    of the originals. See the module for the layout of the rows.
+    The model predicts the last tokens of each permuted text. The first C rows are the content stream, which
+    all rows attend to. The content stream has three kinds of rows:
+
+    - context tokens: the tokens that are not predicted;
+    - originals: the predicted tokens;
+    - slots: placeholders at the positions of the originals. A row sees either an original or its slot.
+
+    The last M rows are the query stream. It has one row for each predicted token.
 
     Attributes:
         tokens: (T,) token id of each row.
         positions: (T,) position of each row in its text before the permutation.
         texts: (T,) index of each row's text, from 0.
-        visible_originals: (T,) number v of originals that each row sees: the first v of its text.
+        visible_originals: (T,) number v for each row: the row sees the first v originals of its text, and
+            the slots of the other originals.
         prediction_turns: (C,) kind of each row of the content stream: 0 for a context token, i for the i-th
             original of its text (from 1), and -i for the slot of the i-th original.
         targets: (M,) token ids to predict in the rows of the query stream.
@@ -74,7 +82,8 @@ class PermutedBatch:
     def masked(self) -> PermutedBatch:
         """Return the batch for masked instead of permuted language modelling (Devlin et al., "BERT", 2019).
 
-        In the returned batch, no row sees an original (a predicted token). All rows see its slot instead.
+        In permuted language modelling, a prediction may use the tokens that were predicted before it. In the
+        returned batch, no prediction sees any predicted token. It sees a placeholder for each of them.
         """
         return replace(self, visible_originals=torch.zeros_like(self.visible_originals))
 
@@ -124,13 +133,14 @@ def is_visible(visible_originals: Tensor, turns: Tensor) -> Tensor:
 
 
 def keyed_uniform(seed: int, keys: Ints) -> NDArray[np.float64]:
-    """Compute a random number from [0, 1) for each key; it depends only on the key and the seed.
+    """Compute a random number from [0, 1) for each key.
 
-    The generator is SplitMix64 (Steele, Lea and Flood, 2014) in counter mode.
+    The same key and seed always give the same number. Therefore, the randomness of any text can be computed
+    without the texts before it. The generator is SplitMix64 (Steele, Lea and Flood, 2014).
 
     Args:
         seed: The seed.
-        keys: (N,) keys.
+        keys: (N,) whole numbers, such as the number of each token in the training data.
 
     Returns:
         (N,) random numbers.
@@ -154,7 +164,8 @@ def permute_positions(tokens: Ints, lengths: Ints, noise: NDArray[np.float64]) -
         noise: (N,) random numbers from [0, 1), by which the positions of a text are sorted.
 
     Returns:
-        (N,) permuted positions in each text, one text after the other.
+        (N,) permuted positions in each text, from 0, one text after the other. For example, the text
+        `<s> a b </s>` may get the positions 0, 3, 2, 1.
     """
     noise = np.where(tokens < len(SPECIAL_TOKENS), -1.0, noise)
     text, _, starts = ragged_indices(lengths)
@@ -164,9 +175,10 @@ def permute_positions(tokens: Ints, lengths: Ints, noise: NDArray[np.float64]) -
 def noisy_slot_tokens(
     originals: Ints, vocab_size: int, draw: NDArray[np.float64], token: NDArray[np.float64]
 ) -> Ints:
-    """Choose the tokens in the slots (placeholders for predicted tokens).
+    """Choose the token in each slot (placeholder for a predicted token).
 
-    80% are <mask>, 10% are random ordinary tokens, and 10% are the predicted tokens themselves.
+    About 80% of the slots get <mask>, 10% get the predicted token itself, and 10% get a random token that is
+    not a special token.
 
     Args:
         originals: (M,) predicted tokens.
@@ -190,22 +202,26 @@ def predicted_indices(lengths: Ints, predicted: Ints, order: Ints) -> Ints:
         order: (N,) permuted positions of each text, from `permute_positions`.
 
     Returns:
-        (M,) indices of the predicted tokens among all N tokens in their original order. The predicted tokens
-        of a text are in the order of prediction.
+        (M,) indices of the predicted tokens in the array of all N tokens before the permutation. They follow
+        the order of the texts and, within a text, the order of prediction.
     """
     text, place, starts = ragged_indices(lengths)
     return (starts[text] + order)[place >= (lengths - predicted)[text]]
 
 
 def lay_out_batch(tokens: Ints, lengths: Ints, predicted: Ints, order: Ints, slots: Ints) -> PermutedBatch:
-    """Arrange B permuted texts as the rows of a batch (see the module for the layout).
+    """Arrange B permuted texts as the rows of a batch.
+
+    Each text first gets rows for its tokens in permuted order, and then rows for its slots (placeholders for
+    the predicted tokens). After all texts, the slots of all texts follow again. These last rows make the
+    predictions.
 
     Args:
         tokens: (N,) token ids of all texts, one text after the other, not permuted.
         lengths: (B,) number of tokens n of each text.
         predicted: (B,) number of predicted tokens m of each text.
         order: (N,) permuted positions of each text, from `permute_positions`.
-        slots: (M,) tokens in the slots (placeholders for predicted tokens), in the order of prediction.
+        slots: (M,) token ids in the slots, in the order of prediction.
 
     Returns:
         The batch for permuted language modelling.
@@ -240,6 +256,9 @@ def lay_out_batch(tokens: Ints, lengths: Ints, predicted: Ints, order: Ints, slo
 def ragged_indices(lengths: Ints) -> tuple[Ints, Ints, Ints]:
     """Compute indices for B texts of different lengths that lie one after the other, N rows in total.
 
+    For example, the lengths 2, 3 give the texts 0, 0, 1, 1, 1, the places 0, 1, 0, 1, 2 and the first rows
+    0, 2.
+
     Args:
         lengths: (B,) number of rows of each text.
 
@@ -252,10 +271,11 @@ def ragged_indices(lengths: Ints) -> tuple[Ints, Ints, Ints]:
 
 
 def pad_streams(batch: PermutedBatch, step: int) -> PermutedBatch:
-    """Pad the content stream and the query stream of a batch to multiples of `step` rows.
+    """Pad the two streams of a batch, so that the number of rows of each stream is a multiple of `step`.
 
-    Padded batches have few distinct shapes. This saves time, because a model is compiled once for each shape.
-    All padding rows belong to one additional text.
+    The content stream has the rows of tokens and placeholders. The query stream has the rows that make the
+    predictions. Padded batches have few distinct shapes. This saves time, because a model is compiled once
+    for each shape. All padding rows belong to one additional text.
     """
     content, queries = len(batch.prediction_turns), len(batch.targets)
     more_content, more_queries = -content % step, -queries % step

@@ -97,7 +97,8 @@ class PretrainingTask:
     def update_batches(self) -> int:
         """The number of batches in an update (optimizer step), over all processes.
 
-        It is `config.accumulation`, rounded up so that each process has equally many batches.
+        It is the configured number (`config.accumulation`), rounded up so that each process has equally many
+        batches.
         """
         return -(-self.config.accumulation // self.world.size) * self.world.size
 
@@ -111,13 +112,21 @@ class PretrainingTask:
             update: The number of the update, from 0.
 
         Returns:
-            For each batch, a function that computes its loss and its number of tokens.
+            For each batch, a function that computes the batch's loss and its number of text tokens.
         """
         batches, predicted = self._prefetcher[update]
         return [partial(self._loss_part, batch, predicted) for batch in batches]
 
     def _loss_part(self, batch: PermutedBatch, predicted: int) -> tuple[Tensor, int]:
-        """Compute a batch's loss, divided by `predicted`, and the number of its text tokens."""
+        """Compute a batch's part of the mean loss per predicted token in an update (optimizer step).
+
+        Args:
+            batch: The batch.
+            predicted: Number of predicted tokens in all batches of the update.
+
+        Returns:
+            The sum of the batch's losses divided by `predicted`, and the batch's number of text tokens.
+        """
         return self._loss(batch) / predicted, batch.text_tokens
 
     def evaluate(self) -> tuple[float, dict[str, float]]:

@@ -1,4 +1,4 @@
-"""Make the released model folder: half-precision weights, score scale, logs, and a model card with figures.
+r"""Make the released model folder: half-precision weights, score scale, logs, and a model card with figures.
 
     python -m train.release runs/mini runs/contrastive --out checkpoints/default \
         --notes checkpoints/notes.md --centre runs/mini/corpus/test.txt
@@ -8,8 +8,9 @@ released. The file after `--notes` is appended to the model card. The file after
 embeddings are shifted so that their mean on these comments is 0.
 
 After `--seeds`, list runs that repeat the last run with other random seeds. The last run and these runs are
-then compared by the dev criterion (a figure from dev data), and the best model is released. The file after
-`--config` names the data sets on which the model is measured; the default is configs/measure.yaml.
+then compared by the dev criterion (the mean of their figures on dev data). The model with the highest dev
+criterion is released. The file after `--config` names the data sets on which the model is measured; the
+default is configs/measure.yaml.
 """
 
 from __future__ import annotations

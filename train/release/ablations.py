@@ -180,14 +180,16 @@ def _finished_rows(output: Path, overwrite: bool) -> dict[str, dict[str, Any]]:
 
     Args:
         output: The JSON file, a list with one result (row) for each finished variant.
-        overwrite: Whether a file with other content is treated as empty.
+        overwrite: Whether a file with anything else than such results is treated as empty. False: it is an
+            error.
 
     Returns:
         The result of each finished variant, by the variant's name; an empty dict if the file is missing or
         empty.
 
     Raises:
-        InputError: The file cannot be read, or it has other content and `overwrite` is false.
+        InputError: The file cannot be read, or it has anything else than such results and `overwrite` is
+            false.
     """
     try:
         text = output.read_text(encoding="utf-8")

@@ -92,9 +92,9 @@ def calibrate(folder: Path, comments: Path, rated: Path) -> None:
 def calibrate_meaning(folder: Path, comments: Path, labelled: Path, items: str | None = None) -> None:
     """Calibrate the probabilities of the meaning head, and write the result into the model folder.
 
-    The meaning head predicts the probability that two texts have the same meaning. One half of the held-out
-    pairs (see `meaning_test_pairs`) is used here. `train.release.measure` uses the other half to measure how
-    reliable the calibrated probabilities are.
+    The meaning head predicts the probability that two texts have the same meaning. `meaning_test_pairs`
+    collects held-out text pairs from the files. One half of these pairs is used here. `train.release.measure`
+    uses the other half to measure how reliable the calibrated probabilities are.
 
     Args:
         folder: The model folder, with a meaning head.
@@ -166,7 +166,18 @@ def meaning_test_pairs(comments: Path, labelled: Path, items: str | None) -> lis
 
 
 def _random_scores(metric: SimLLM, texts: list[str]) -> Values:
-    """Score 10,000 random pairs of different texts from the list `texts`, which has no repetitions."""
+    """Score 10,000 random text pairs, from which the percentiles of the score scale are computed.
+
+    Args:
+        metric: The model.
+        texts: The texts to pair, without repetitions.
+
+    Returns:
+        The scores. No text is paired with itself.
+
+    Raises:
+        InputError: There are fewer than two texts.
+    """
     if len(texts) < 2:
         raise InputError("expected two or more different comments")
     random = np.random.default_rng(_SEED)

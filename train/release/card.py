@@ -75,10 +75,10 @@ def _contrast(figures: dict[str, Any]) -> list[str]:
     right if the rewording scores higher than the text with another meaning. The table has one row for each
     kind of meaning change, such as "negation".
 
-    Many triples differ in meaning by two words, such as "attaches" and "detaches". If `figures` has the key
-    "held_out", this key has the figures of a control model, trained without these words. The table then
-    has columns for the control model, and a paragraph before the table introduces this model. Otherwise the
-    table is the only paragraph.
+    In many triples, two words make the difference in meaning, such as "attaches" and "detaches". `figures`
+    may have the key "held_out": the figures of a control model, which was trained without these words. Then
+    the table has columns for the control model, too, and a paragraph before the table introduces this model.
+    Without the key, the table is the only paragraph.
     """
     metrics, intro = figures["contrast"], []
     if "held_out" in figures:
@@ -149,8 +149,9 @@ def _main_figures(figures: dict[str, Any]) -> dict[str, float]:
 
     The main figures are Spearman's rho on each data set with human ratings, and two accuracies on the
     contrast set. This test set has triples of a reference, a rewording and a text with another meaning. One
-    accuracy is on the "balanced" triples, the other on the "adversarial" triples (see
-    `simllm.evaluation.contrast`).
+    accuracy is on the "balanced" triples, in which the rewording and the other text share equally many words
+    with the reference. The other accuracy is on the "adversarial" triples, in which the text with another
+    meaning shares more words.
 
     Args:
         figures: The figures from `train.release.measure`.

@@ -252,9 +252,10 @@ def measure_reliability(learned: SimLLM, config: MeasureConfig) -> dict[str, Any
 def measure_comments(metric: SimLLM, config: MeasureConfig) -> dict[str, Any]:
     """Measure a model on held-out code comments: retrieval of descriptions, and scores of random pairs.
 
-    A comment's first sentence is its summary, and the rest is its description. For each programming language,
-    `config.comments_per_language` comments are chosen at random, or all if there are fewer. Each summary is
-    compared with the descriptions of all chosen comments in the same language.
+    A comment's first sentence is its summary, and the rest is its description. Comments with a description of
+    fewer than four words are left out. For each programming language, `config.comments_per_language` comments
+    are chosen at random, or all if there are fewer. Each summary is compared with the descriptions of all
+    chosen comments in the same language.
 
     Args:
         metric: The model.

@@ -82,7 +82,8 @@ def interpolate_weights(end: SavedModel, start: SavedModel, share: float) -> Sav
         share: The weight of `start` in the mixture, from 0 to 1.
 
     Returns:
-        The model `end` with the mixed weights. Its provenance has `share` under the key "start_share".
+        The model `end` with the mixed weights. The facts about its training also have `share`, under the key
+        "start_share".
 
     Raises:
         InputError: The two models differ in shape or vocabulary.

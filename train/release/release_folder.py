@@ -1,4 +1,7 @@
-"""The released model folder: model, score scale, golden (expected) scores, figures, model card and logs."""
+"""The released model folder: model, score scale, golden (expected) scores, figures, model card and logs.
+
+The score scale converts a score to a percentile and to an expected human rating.
+"""
 
 from __future__ import annotations
 
@@ -145,7 +148,11 @@ def _provenance(run: Path) -> dict[str, Any]:
 def _dev_criterion(run: Path) -> float:
     """Return the dev criterion of a run's model: the mean of its figures on dev data (higher is better).
 
-    The dev criterion is read from the provenance in the model folder.
+    Args:
+        run: The folder of the training run. The run has stored the dev criterion with its model.
+
+    Raises:
+        InputError: The run has not stored a dev criterion.
     """
     try:
         return float(_provenance(run)["dev_criterion"])
@@ -154,7 +161,12 @@ def _dev_criterion(run: Path) -> float:
 
 
 def _seed_name(run: Path, released: Path) -> str:
-    """Return a run's name for the model card: "seed 1", or "seed 1 (released)" for the released run."""
+    """Return a run's name for the model card, such as "seed 1" or, for the released run, "seed 1 (released)".
+
+    Args:
+        run: The folder of the run.
+        released: The folder of the released run.
+    """
     return f"seed {_provenance(run)['config']['seed']}" + (" (released)" if run == released else "")
 
 
@@ -193,7 +205,7 @@ def describe_training(runs: Sequence[Path]) -> list[str]:
         The paragraphs of the section, in Markdown.
 
     Raises:
-        InputError: The provenance of a run's model lacks its objective or configuration.
+        InputError: The facts that a run stored with its model lack the objective or the configuration.
     """
     parts = ["## Training"]
     for number, folder in enumerate(runs, 1):

@@ -39,7 +39,10 @@ def run_tool(work: Callable[[], object]) -> int:
 
 
 def add_overwrite_option(parser: argparse.ArgumentParser) -> None:
-    """Add the flag `--overwrite` to a parser. The tool passes the flag's value to `check_output`."""
+    """Add the flag `--overwrite` to a parser: whether an existing output file may be replaced.
+
+    The flag's value is for the argument `overwrite` of `check_output`.
+    """
     parser.add_argument("--overwrite", action="store_true", help="replace the output if it exists")
 
 

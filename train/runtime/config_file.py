@@ -19,8 +19,8 @@ C = TypeVar("C")
 def load(cls: type[C], file: Path, overrides: list[str]) -> C:
     """Load a configuration from a YAML file and apply overrides.
 
-    In all values, `${data}` is replaced by the folder of the data sets. The key `data` names that
-    folder. Without the key, `data_root()` names it.
+    In all values, `${data}` is replaced by the folder of the data sets. The key `data` of the file names this
+    folder. Without the key, it is the folder that `data_root()` returns.
 
     Args:
         cls: The configuration class, such as `ContrastiveConfig`.
@@ -39,9 +39,17 @@ def load(cls: type[C], file: Path, overrides: list[str]) -> C:
 
 
 def _read(file: Path, overrides: list[str]) -> Any:
-    """Read the nested values of a YAML file, and apply overrides; no key or value is checked.
+    """Read the nested values of a YAML file, and apply overrides; keys and values are not checked.
 
-    The argument `overrides` is explained in `load`.
+    Args:
+        file: The YAML file.
+        overrides: `key=value` items that replace values of the file, such as `model.hidden_size=128`.
+
+    Returns:
+        The values, with the folder of the data sets in place of `${data}`.
+
+    Raises:
+        InputError: The file cannot be read or is not YAML, or an override is wrong.
     """
     try:
         values = yaml.safe_load(file.read_text(encoding="utf-8"))
@@ -59,7 +67,7 @@ def _read(file: Path, overrides: list[str]) -> Any:
 
 
 def data_root() -> str:
-    """Return the folder of the data sets: the environment variable `SIMLLM_DATA`, by default `data`."""
+    """Return the folder of the data sets: the value of the environment variable `SIMLLM_DATA`, or "data"."""
     return os.environ.get("SIMLLM_DATA") or "data"
 
 
@@ -122,8 +130,8 @@ def _apply_override(values: Any, override: str) -> None:
             `positives.1.share=0.5`. The value is YAML.
 
     Raises:
-        InputError: The override has no `=`, its value is not YAML, or its key does not fit `values`: it names
-            a list item that does not exist, or an entry of a plain value such as a number.
+        InputError: The override has no `=`, its value is not YAML, or its key does not fit `values`. For
+            example, the key names a list item that does not exist, or `seed.x` although `seed` is a number.
     """
     name, equals, text = override.partition("=")
     if not equals:
@@ -151,7 +159,8 @@ def _apply_override(values: Any, override: str) -> None:
 def _without_nulls(values: Any) -> Any:
     """Return a copy of nested dictionaries and lists, without the list items that are None.
 
-    Dictionary values that are None are kept.
+    In this way, the override `positives.1=null` removes item 1 of a list. Dictionary values that are None are
+    kept.
     """
     if isinstance(values, dict):
         return {key: _without_nulls(value) for key, value in values.items()}

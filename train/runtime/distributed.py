@@ -97,10 +97,10 @@ class World:
 
 
 def _whole_number(name: str) -> int:
-    """Read an environment variable that the launcher (such as torchrun) has set to a whole number.
+    """Return the whole number in an environment variable that a launcher such as torchrun has set.
 
     Args:
-        name: The name of the variable, such as "RANK".
+        name: The name of the variable, such as "RANK". The variable must be set.
 
     Raises:
         InputError: The value is not a whole number of at least 0.
@@ -122,8 +122,8 @@ def join_processes() -> Iterator[World]:
         The rank of this process, the number of processes, and the device.
 
     Raises:
-        InputError: The environment has no address of the first process, or asks accelerate for something
-            that is not supported, such as DeepSpeed.
+        InputError: The environment variables are wrong, lack the address of the first process, or ask
+            accelerate for something that is not supported, such as DeepSpeed.
     """
     for engine in ("FSDP", "DEEPSPEED", "MEGATRON_LM"):
         if _accelerate_flag(f"USE_{engine}"):
@@ -165,5 +165,9 @@ def join_processes() -> Iterator[World]:
 
 
 def _accelerate_flag(name: str) -> bool:
-    """Return whether `accelerate launch` has set one of its environment variables to true."""
+    """Return whether `accelerate launch` has set the environment variable "ACCELERATE_" + `name` to true.
+
+    Args:
+        name: The end of the variable's name, such as "USE_CPU" for the variable `ACCELERATE_USE_CPU`.
+    """
     return os.environ.get(f"ACCELERATE_{name}", "").lower() == "true"

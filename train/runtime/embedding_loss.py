@@ -25,20 +25,17 @@ def embedding_loss_parts(
     cache_gradients: bool,
     world: World,
 ) -> list[LossPart]:
-    """Compute a loss over all embeddings of a batch, and split it into parts for backpropagation.
+    """Compute a loss over all embeddings of a batch, and return it in parts, one for each chunk of texts.
 
-    The texts of the batch are divided into chunks. Each process embeds some of the chunks, and the processes
-    then share their embeddings. Every process computes the whole loss and its gradient with respect to the
-    embeddings.
+    The loss compares all texts of the batch with each other, but each process embeds only some of them:
 
-    For each of its chunks, a process returns a function that computes a part of the loss. The caller
-    backpropagates each part, and adds up the weight gradients. The sum over all processes is the gradient of
-    the whole loss.
+    1. The texts are divided into chunks. Each process embeds some of the chunks.
+    2. The processes share their embeddings. Every process computes the whole loss, and the gradient of the
+       loss with respect to the embeddings.
+    3. For each of its chunks, a process returns a function that computes a part of the loss.
 
-    Without `cache_gradients`, the activations of all chunks of a process stay in memory. With
-    `cache_gradients`, only one chunk has activations at a time, because each chunk is embedded again for
-    backpropagation (Gao et al., "Scaling deep contrastive learning batch size under memory limited setup",
-    2021).
+    The caller backpropagates each part, and adds up the weight gradients. The sum over all processes is the
+    gradient of the whole loss.
 
     Args:
         ids: The token ids of each of N texts.
@@ -47,7 +44,10 @@ def embedding_loss_parts(
         width: Width of the embeddings, D.
         chunk_tokens: The largest number of tokens in a chunk, padding included.
         seed: Numbers that seed the dropout, such as the run's seed and the number of the batch.
-        cache_gradients: Whether to embed each chunk twice, to save memory.
+        cache_gradients: Whether to save memory by embedding each chunk twice, the second time when its part
+            is backpropagated (Gao et al., "Scaling deep contrastive learning batch size under memory limited
+            setup", 2021). Then only one chunk has activations at a time. False: the activations of all chunks
+            of this process stay in memory.
         world: The processes that share the texts.
 
     Returns:

@@ -57,12 +57,12 @@ class GradientExchange:
             self.ddp.register_comm_hook(None, _sum_bucket)
 
     def backward(self, loss: Tensor, is_last: bool) -> None:
-        """Backpropagate a part of the loss.
+        """Backpropagate a part of the loss of an update (optimizer step).
 
         Args:
             loss: The part of the loss.
-            is_last: Whether this is the last part of this process in the update (optimizer step). The
-                gradients of all parts are then summed over all processes.
+            is_last: Whether this is the last part of this process in the update. After the last part, the
+                gradients are summed over all processes.
         """
         if self.uses_ddp and is_last:
             # The forward pass of DDP would prepare the exchange, too. But after the first update it also
@@ -73,10 +73,9 @@ class GradientExchange:
             loss.backward()
 
     def no_loss(self) -> tuple[Tensor, int]:
-        """Return a loss of 0 and a token count of 0, for a process without texts in an update.
+        """Return a loss of 0 and a token count of 0, for a process without texts in an optimizer step.
 
-        An update is one optimizer step. Such a process still has to backpropagate a loss, because the other
-        processes wait for its gradients.
+        The process must backpropagate this loss, because the other processes wait for its gradients.
         """
         return torch.zeros((), device=self.world.device, requires_grad=True), 0
 

@@ -12,6 +12,8 @@ T = TypeVar("T")
 class Prefetcher(Generic[T]):
     """A sequence whose next items are computed in a background thread.
 
+    `prefetcher[n]` returns item n, and starts computing the next `depth` items.
+
     Args:
         make: Function that computes item n from the number n.
         depth: Number of items to compute in advance.

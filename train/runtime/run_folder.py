@@ -94,7 +94,7 @@ def _check_run(out: Path, config: TrainingConfig, values: dict[str, Any]) -> Non
 
 
 def _file_names(folder: Path) -> list[str]:
-    """List the names of the files and subfolders in a folder; none if the folder is missing.
+    """List the names of the files and subfolders in a folder; the list is empty if the folder is missing.
 
     Raises:
         InputError: The folder cannot be read.
@@ -111,7 +111,7 @@ def identity(config: TrainingConfig, *inputs: str) -> str:
     The hash is stored in the saved states of the run. A run resumes only from states with its own hash.
 
     Args:
-        config: The configuration. The settings in `_MAY_CHANGE`, which do not affect the results, do not
+        config: The configuration. Settings that do not affect the results, such as the folder `out`, do not
             change the hash.
         inputs: Texts that identify the inputs, such as hashes of files.
 

@@ -16,7 +16,7 @@ def select_rows(source: str, only: Values, leave_out: Values) -> Iterator[tuple[
     Args:
         source: A path or glob pattern of JSON-lines files, or `hf:FOLDER` for a data set.
         only: The allowed values of some fields, such as `{"label": ("same",)}`. A row is left out if one of
-            these fields has another value.
+            these fields is missing or has another value.
         leave_out: Values of some fields that are not allowed. A row is left out if one of these fields has
             such a value.
 

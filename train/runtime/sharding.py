@@ -39,7 +39,7 @@ def shard(model: nn.Module, layers: Iterable[nn.Module], world: World) -> None:
 
 
 def is_sharded(model: nn.Module) -> bool:
-    """Return whether `shard` has sharded a model."""
+    """Return whether a model is sharded, so that each process stores only a part of its weights."""
     return any(_is_part(parameter) for parameter in model.parameters())
 
 
@@ -52,15 +52,17 @@ def collect(tensor: Any) -> Tensor:
 
 
 def distribute_like(tensor: Tensor, example: Any) -> Tensor:
-    """Shard a whole tensor in the same way as another tensor, such as saved weights for a sharded model.
+    """Shard a tensor over all processes in the same way as another tensor.
+
+    For example, whole weights from a saved state are sharded like the weights of the model that loads them.
 
     Args:
         tensor: The whole tensor, with equal values in all processes.
-        example: The other tensor. If it is not sharded, or its shape is not that of `tensor`, `tensor` is
-            returned unchanged.
+        example: The other tensor, which shows how to shard.
 
     Returns:
-        The sharded tensor. This process stores only a part of it.
+        The sharded tensor, of which this process stores only a part. If `example` is not sharded, or has
+        another shape than `tensor`, `tensor` is returned unchanged.
     """
     if not _is_part(example) or tensor.shape != example.shape:
         return tensor

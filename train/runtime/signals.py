@@ -62,7 +62,10 @@ class StopRequest:
             signal.signal(number, handler)
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
-        """Handle a signal: set `requested`, and raise Interrupted unless `after_update` is true."""
+        """Handle the first signal: set `requested` and, if `after_update` is false, raise Interrupted.
+
+        The same signal again is not handled, and kills the process.
+        """
         signal.signal(number, signal.SIG_DFL)
         self.requested = True
         self.status = STOPPED_BY_KEYBOARD if number == signal.SIGINT else STOPPED_BY_SIGNAL

@@ -38,8 +38,8 @@ def run_training(
             command has no such option.
 
     Returns:
-        The exit status: 0 done, 1 diverged, 2 bad input, 75 or 130 stopped by a signal (rerun the
-        same command to resume).
+        The exit status: 0 done, 1 diverged, 2 bad input, 130 stopped by Ctrl-C, 75 stopped by another signal.
+        After 75 and 130, rerun the same command to resume.
     """
     parser = argparse.ArgumentParser(
         prog=f"python -m {name}",
@@ -88,11 +88,12 @@ def _print_error(error: BaseException, is_first: bool) -> int:
 
     Args:
         error: The error that ended the run.
-        is_first: Whether this is the first process. Only the first process prints a DivergedError or an
-            Interrupted, so that a run prints the line once.
+        is_first: Whether this is the first process. If the training diverged or a signal stopped the run,
+            only the first process prints, so that the line appears once.
 
     Returns:
-        The exit status of the run.
+        The exit status of the run: 1 diverged, 2 bad input, 130 stopped by Ctrl-C, 75 stopped by another
+        signal.
     """
     if isinstance(error, ReportedError):  # the first process has printed it
         return 2

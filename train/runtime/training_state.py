@@ -52,7 +52,10 @@ class Progress:
     losses: list[float] = field(default_factory=list)
 
     def mean_loss(self) -> float | None:
-        """Compute the mean loss since the last evaluation; None if all updates were skipped."""
+        """Compute the mean loss of the updates (optimizer steps) since the last evaluation.
+
+        Skipped updates do not count. The result is None if no other updates were done.
+        """
         return round(sum(self.losses) / len(self.losses), 4) if self.losses else None
 
 
@@ -112,8 +115,8 @@ class TrainingState:
 
         Raises:
             InputError: A state cannot be read or belongs to another run, or all states are damaged. The error
-                is also raised if a damaged state lacks the file `.simllm`. This file marks folders that
-                simllm wrote, and simllm writes over no other folders.
+                is also raised if a damaged state lacks the file `.simllm`, which marks folders that simllm
+                wrote. The resumed run could not write over such a state.
         """
         saved = _saved_states(folder)
         for state in saved:
@@ -129,7 +132,15 @@ class TrainingState:
             raise InputError(f"{folder}: every saved state is damaged; choose another `out`")
 
     def _load(self, state: Path) -> None:
-        """Load one saved state from its folder; raise InputError if it does not fit this run."""
+        """Load one saved state from its folder.
+
+        Args:
+            state: The folder of the state.
+
+        Raises:
+            InputError: The state cannot be read, belongs to another run, or was saved by another version of
+                simllm.
+        """
         try:
             facts = json.loads((state / _FACTS).read_text(encoding="utf-8"))
             tensors = load_file(state / _TENSORS)

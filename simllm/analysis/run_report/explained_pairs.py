@@ -21,9 +21,9 @@ def find_changing_words(metrics: Mapping[str, SimLLM], run: ScoredRun) -> dict[s
     """Find the words that make a candidate differ in meaning from its reference, for a few pairs of a report.
 
     The words are found in the same way as by `simllm explain`. Only pairs that `run.changed` marks are
-    searched: pairs of similar texts that probably differ in meaning. Pairs with high scores come first. Pairs
-    with a text of more than 30 words or 64 tokens are skipped. Because the search is slow, it covers at most
-    `number_of_explained(n)` pairs (10 to 25). A pair that is searched for two columns of scores counts twice.
+    searched: their texts are similar, but probably differ in meaning. Pairs with a text of more than 30 words
+    or 64 tokens are skipped. Because the search is slow, it covers at most `number_of_explained(n)` pairs
+    (10 to 25), those with the highest scores. A pair that is marked for two columns of scores counts twice.
 
     Args:
         metrics: A dict from the name of a column of scores to the metric that computed the scores. A column

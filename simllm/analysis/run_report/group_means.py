@@ -112,9 +112,7 @@ def number_ranges(numbers: Sequence[int]) -> list[str]:
 
 
 def first_numbers(values: Sequence[str]) -> list[int] | None:
-    """Return the first number of each of n texts such as "4 to 6" (a range) or "4".
-
-    Both of these texts give 4.
+    """Return the first number of each of n texts; both "4 to 6" (a range) and "4" give 4.
 
     Returns:
         The n numbers; None if a text is neither a whole number nor a range.
@@ -135,7 +133,10 @@ def _quartile(ordered: Sequence[int], part: int) -> int:
 
 
 def _order(name: str) -> tuple[float, str]:
-    """Return a sorting key for a name. Names that begin with a number sort by it, before all other names."""
+    """Return the sorting key for the name of a group.
+
+    Names that begin with a number, such as "4 to 6", come first, sorted by this number.
+    """
     first = name.partition(" ")[0]
     return (float(first), name) if re.fullmatch(_NUMBER, first) else (float("inf"), name)
 

@@ -1,4 +1,4 @@
-"""Pairs of a report with a text that is longer than the model reads."""
+"""Search for the text pairs of a report in which a text is longer than the model's longest input."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Rendering of a report as an HTML page.
+"""Rendering of the report about scored text pairs as an HTML page.
 
-The template of the page shows the main results as sentences, tables and figures. Its script shows the pairs.
+The template of the page shows the main results as sentences, tables and figures. The script of the page shows
+the pairs.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The sentences of a report: its main results, and the explanations of scores, orders and notes."""
+"""Sentences of the report about scored text pairs.
+
+Some sentences state the main results. Others explain what the page shows, such as which scores are high.
+"""
 
 from __future__ import annotations
 
@@ -59,9 +62,10 @@ def describe_scores(run: ScoredRun) -> str:
 
 
 def describe_high_scores(run: ScoredRun) -> str:
-    """Explain the orders "common words, but a low score" and "other words, but a high score".
+    """Write sentences that explain two of the orders in which the report can list its pairs.
 
-    The sentences say which scores are high, and which pairs these two orders leave out.
+    The orders are "common words, but a low score" and "other words, but a high score". The sentences say
+    which scores count as high, and that pairs in which a text has no words are left out.
     """
     good = "low up to" if run.lower_is_better else "high from"
     bar = run.worst_good_score
@@ -146,7 +150,14 @@ def _on_the_scale_of_systems(run: ScoredRun) -> list[str]:
 
 
 def _percentile_of_mean(scale: ScoreScale, values: Floats) -> str:
-    """Describe the share of unrelated texts that score below the mean of (n,) scores, such as "98.2%"."""
+    """Return the percentage of unrelated texts that score below the mean of n scores, such as "98.2%".
+
+    The largest percentage is "99.9%", even if all unrelated texts score lower.
+
+    Args:
+        scale: The calibration of the model, which holds the scores of unrelated texts.
+        values: (n,) scores.
+    """
     return f"{min(float(scale.percentile(np.array([values.mean()]))[0]), 99.9):.1f}%"
 
 
@@ -162,7 +173,11 @@ def _count_below(values: Floats, bar: float) -> str:
 
 
 def _rating_range(scale: ScoreScale) -> str:
-    """Name the lowest and the highest rating of the model's scale."""
+    """Describe the range of the human ratings that scores can predict, such as "from 1.0 to 5.0".
+
+    Args:
+        scale: The calibration of the model, which maps scores to human ratings.
+    """
     return f"from {scale.ratings[0]:.1f} to {scale.ratings[-1]:.1f}"
 
 

@@ -1,4 +1,4 @@
-"""Figures of a report: the distribution of scores, and scatter plots of two metrics."""
+"""Figures of the report about scored text pairs: distributions of scores, scatter plots of two metrics."""
 
 from __future__ import annotations
 
@@ -22,9 +22,12 @@ _SEED = 12345
 def draw_distribution(run: ScoredRun) -> str:
     """Draw a histogram of the scores, and behind it a histogram of the scores of unrelated texts.
 
-    The second histogram is left out if `run` has no calibration, which holds the scores of unrelated texts.
     With several systems, each system has its own histogram, drawn as an outline. With a single system, only
     the scores by the first metric are drawn.
+
+    Args:
+        run: The scored pairs. The scores of unrelated texts are in `run.calibration`. If it is None, the
+            second histogram is left out.
 
     Returns:
         The figure as an SVG element for an HTML page.

@@ -1,4 +1,4 @@
-"""Trends of a report: whether pairs with larger numbers in a field have higher or lower scores."""
+"""Trends in the scores of text pairs: for example, whether pairs with longer references score lower."""
 
 from __future__ import annotations
 
@@ -37,10 +37,13 @@ def describe_trend(which: str, numbers: Sequence[int] | None, scores: Floats) ->
 
 
 def spearman_with_p(a: Floats, b: Floats) -> tuple[float, float]:
-    """Return Spearman's correlation of two columns of numbers and its p-value; both NaN if undefined.
+    """Return Spearman's correlation of two columns of numbers, and its p-value.
+
+    Rows with NaN in either column do not count. Both results are NaN if fewer than three rows are left, or if
+    all numbers of a column are equal.
 
     Args:
-        a: (n,) numbers, such as the scores by one metric. Pairs with NaN in either column do not count.
+        a: (n,) numbers, such as the scores by one metric.
         b: (n,) numbers, such as the scores by another metric.
     """
     from scipy.stats import spearmanr

@@ -41,7 +41,8 @@ class ScoredRun:
         changed_by: `changed_by[column][i]` holds the words that make the candidate of pair i differ in
             meaning from its reference. `column` is the name of a column of scores. Only the few pairs that
             were searched for such words have an entry.
-        long_texts: Indices of the pairs with a text that is longer than the model's longest input, if known.
+        long_texts: Indices of the pairs with a text that is longer than the model's longest input; empty if
+            there are none, or if they were not searched for.
     """
 
     references: Sequence[str]
@@ -62,47 +63,64 @@ class ScoredRun:
 
     @property
     def has_systems(self) -> bool:
-        """True if there are several systems. The columns of `scores` are then systems, otherwise metrics."""
+        """True if there are several systems (sources of candidates), false if there is one.
+
+        The columns of `scores` are systems if this is true, and metrics if it is false.
+        """
         return len(self.candidates) > 1
 
     @cached_property
     def main(self) -> Floats:
-        """(n,) main score of each item: by the first metric, or the mean over several systems."""
+        """(n,) main scores: one for each reference.
+
+        With a single system (source of candidates), these are the candidates' scores by the first metric.
+        With several systems, each is the mean of the scores of the systems' candidates for the reference.
+        """
         columns = list(self.scores.values())
         return np.mean(columns, axis=0) if self.has_systems else columns[0]
 
     @property
     def lower_is_better(self) -> bool:
-        """True if lower scores of the main metric are better, as for the size of an edit.
+        """True if lower scores by the main (first) metric are better, as for a metric of the size of an edit.
 
-        Always false for several systems.
+        Always false for several systems: simllm's learned metric scores them, and higher scores are better.
         """
         return not self.has_systems and registry.lower_is_better(next(iter(self.scores)))
 
     @property
     def ranking(self) -> Floats:
-        """(n,) main scores, by which pairs are sorted. A missing score (NaN) is replaced by the median."""
+        """(n,) scores for ranking the n text pairs of the report.
+
+        These are the main scores (`main`), with each missing score (NaN) replaced by the median.
+        """
         known = self.main[~np.isnan(self.main)]
         return np.nan_to_num(self.main, nan=float(np.median(known)) if len(known) else 0.0)
 
     @cached_property
     def overlap(self) -> Floats:
-        """(n,) word overlap of candidate and reference (Jaccard index), or its mean over several systems."""
+        """(n,) word overlaps (Jaccard indices) of candidate and reference, one for each reference.
+
+        With several systems, each value is the mean over their candidates.
+        """
         return np.mean([word_overlap(own, self.references) for own in self.candidates.values()], axis=0)
 
     @cached_property
     def surprise(self) -> Floats:
-        """(n,) differences: rank by word overlap minus rank by score, both divided by n.
+        """(n,) disagreements between word overlap and score, one for each text pair; from -1 to 1.
 
-        The rank is higher for a larger word overlap, and for a better score. A value near 1 means that the
-        candidate and the reference share many words, but the score is bad. A value near -1 means that they
-        share few words, but the score is good.
+        A value near 1 means that the candidate and the reference share many words, but the score is bad. A
+        value near -1 means that they share few words, but the score is good. The value is the pair's rank by
+        word overlap minus its rank by score, divided by n. The highest rank is that of the largest word
+        overlap, and that of the best score.
         """
         return _rank(self.overlap) - _rank(-self.ranking if self.lower_is_better else self.ranking)
 
     @cached_property
     def empty(self) -> NDArray[np.bool_]:
-        """(n,) bool, true if the reference or a candidate has no words after cleaning."""
+        """(n,) bool, true for a pair if the reference or a candidate is empty after text cleaning.
+
+        Cleaning removes comment marks, for example.
+        """
         columns = [self.references, *self.candidates.values()]
         return _any([[not clean(text) for text in column] for column in columns])
 
@@ -113,10 +131,11 @@ class ScoredRun:
 
     @cached_property
     def worst_good_score(self) -> float:
-        """The lowest good score (or the highest, if lower scores are better), for the orders of the page.
+        """The threshold between good and bad scores.
 
-        The learned metric has a fixed bar for similar texts. Among other metrics, scores better than the
-        median are good.
+        The report can list the pairs that share many words but have a bad score, or those that share few
+        words but have a good score. For these two lists, a score equal to the threshold is good. For simllm's
+        learned metric, the threshold is a constant. For other metrics, it is the median score.
         """
         is_learned = self.calibration is not None or next(iter(self.scores)) in self.same
         return SIMILAR if is_learned else float(np.median(self.ranking))
@@ -125,7 +144,7 @@ class ScoredRun:
     def unrelated_below(self) -> float | None:
         """The score below which two texts may be unrelated: 95% of random pairs of texts score lower.
 
-        None if there is no calibration, which holds the scores of random pairs.
+        The scores of random pairs come from `calibration`. Without calibration, the value is None.
         """
         if self.calibration is None:
             return None
@@ -134,10 +153,10 @@ class ScoredRun:
 
     @cached_property
     def any_unrelated(self) -> NDArray[np.bool_]:
-        """(n,) bool, true if a candidate scores below `unrelated_below`, so that it may be unrelated.
+        """(n,) bool, true for a pair if a candidate may be unrelated to its reference.
 
-        95% of random pairs of texts score below this limit. With several systems, one such candidate is
-        enough. All values are false if there is no limit.
+        Such a candidate scores below the limit `unrelated_below`, as 95% of random pairs of texts do. With
+        several systems, one such candidate is enough. All values are false if the limit is None.
         """
         bar = -np.inf if self.unrelated_below is None else self.unrelated_below
         return _any([values < bar for values in (self.scores.values() if self.has_systems else [self.main])])

@@ -1,4 +1,4 @@
-"""The data of a report as JSON: the pairs and the names that the script of the page reads."""
+"""The data of the report about scored text pairs, as JSON for the script of the HTML page."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def script_data(run: ScoredRun, fields: Mapping[str, Sequence[str]]) -> str:
 
 
 def is_cut(run: ScoredRun, i: int) -> bool:
-    """Return whether the page shows only the beginning of a text of pair `i`."""
+    """Return whether a text of pair `i` is too long for the page, which shows only 2,000 characters of it."""
     return any(len(texts[i]) > LONGEST_SHOWN for texts in (run.references, *run.candidates.values()))
 
 
@@ -81,7 +81,11 @@ def _changed_by(run: ScoredRun, i: int) -> dict[str, Any]:
 
 
 def _cut_id(value: Any) -> Any:
-    """Return a pair's id for the page, as a cut text if it is as long as a text that is cut."""
+    """Return a pair's id as the page shows it; a longer id is cut after 2,000 characters.
+
+    Large whole numbers are replaced by text, because JavaScript would round them. An id that is too long and
+    not a text (such as a list) is converted to a JSON text before it is cut.
+    """
     exact = _exact(value)
     text = exact if isinstance(exact, str) else json.dumps(exact)
     return _cut(text) if len(text) > LONGEST_SHOWN else exact

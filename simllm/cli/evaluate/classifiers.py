@@ -79,8 +79,8 @@ def add_options(command: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     """Run `simllm evaluate classifiers` with the parsed options: write a report folder and a summary table.
 
-    The table has a row for each classifier, with its accuracy and the measure that selects the best one.
-    With two classes, it also has the AUC.
+    The table has a row for each classifier. Its columns include the accuracy and the measure of the option
+    `--select-by`, by which the best classifier is selected. With two classes, there is also the AUC.
     """
     with metrics_option.require_eval_extra():
         from simllm.evaluation import classifiers, ratings

@@ -61,9 +61,10 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _pair_table(rows: Sequence[MetricCorrelation]) -> Table:
-    """Make the table of correlations between scores and ratings of pairs, with a row for each metric.
+    """Make the table of correlations between metrics' scores and human ratings of text pairs.
 
-    The table has a column for the AUC if it was computed, which requires that all ratings are 0 or 1.
+    The table has a row for each metric. It has a column for the AUC (area under the ROC curve) if the AUC was
+    computed. This is possible only if all ratings are 0 or 1.
     """
     has_auc = any(row.auc is not None for row in rows)
     return Table(
@@ -83,9 +84,10 @@ def _pair_table(rows: Sequence[MetricCorrelation]) -> Table:
 
 
 def _system_table(rows: Sequence[SystemCorrelation]) -> Table:
-    """Make the table of correlations between systems' mean scores and mean ratings.
+    """Make the table of correlations between the mean scores and the mean human ratings of systems.
 
-    It has a row for each metric. A system is a source of candidates.
+    A system is a source of candidates, such as a summarizer. The table has a row for each metric, and a
+    column for each of three correlations (Pearson, Spearman, Kendall).
     """
     return Table(
         columns=("metric", "pearson", "spearman", "kendall"),

@@ -68,8 +68,9 @@ def add_options(command: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     """Run `simllm evaluate metamorphic` with the parsed options: write a report folder and a summary table.
 
-    The command tests tools that read code. The table has, for each tool, the share of its answers that
-    are successes on original code and on rewritten code, and the difference of these two shares.
+    The command tests tools that read code, such as language models. The rewritten code does the same as the
+    original code. The table has, for each tool, its success rate (share of successful answers) on original
+    code and on rewritten code, and the difference of these two rates.
     """
     _check(options)
     with metrics_option.require_eval_extra():
@@ -136,7 +137,7 @@ def _read_items(options: argparse.Namespace) -> dict[str, dict[str, Any]]:
     """Read the items (pieces of original code) from the file that the option `--items` names.
 
     With the option `--nll-model`, a language model computes the mean negative log-likelihood of the tokens
-    of each piece of code. It is stored in the item.
+    of each piece of code. This number is stored in the item under the key `nll`.
 
     Returns:
         A dict from the id of each item to the item; empty without `--items`.

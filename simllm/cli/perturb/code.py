@@ -1,4 +1,4 @@
-"""`simllm perturb code`: rewrite Java and Python code so that it behaves the same."""
+"""`simllm perturb code`: rewrite Java and Python code without changing its behaviour."""
 
 from __future__ import annotations
 

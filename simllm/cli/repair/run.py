@@ -63,12 +63,13 @@ def add_rpsr_option(command: argparse.ArgumentParser) -> None:
     """Add the option `--rpsr` to a command's parser.
 
     The metric RPSR is the size of a model's patch, divided by the size of the known fix. The size of a patch
-    is the number of edits of the syntax tree. The value of the option selects one of two ways to average over
-    the attempts to repair programs:
+    or fix is the number of edits of the syntax tree. A model makes several attempts to repair each program.
+    The value of the option selects one of two ways to combine the attempts:
 
     - `mean`: the mean of the quotients, over the attempts whose program passes all tests.
-    - `published`: the sum of the patch sizes, divided by the sum of the fix sizes, over all attempts. These
-      sizes are relative to the size of the syntax trees.
+    - `published`: a quotient of two sums over all programs. The first sum adds the mean patch size of all
+      attempts at each program, the second adds the sizes of the fixes. Each size is divided by the number of
+      nodes of the larger syntax tree (before or after the patch or fix).
     """
     command.add_argument(
         "--rpsr", choices=("mean", "published"), default="mean",

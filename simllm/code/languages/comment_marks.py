@@ -51,9 +51,9 @@ def line_comments(code: bytes, pattern: re.Pattern[bytes]) -> Iterator[CommentPl
 def strip_block_marks(raw: str) -> str:
     """Remove the comment marks `/**`, `*/` and `*` from a block comment.
 
-    If every line after the first line begins with a star or is empty, the stars at the beginning of these
-    lines are removed. Otherwise, such a star may mark a list item. It is removed only if it stands alone on
-    its line, or before a tag such as `@param`.
+    Usually, each line after the first line begins with a star or is empty. Then the stars at the beginning of
+    these lines are removed. If some other line has text but no star, a star may mark a list item. Then a star
+    is removed only if it stands alone on its line, or before a tag such as `@param`.
 
     Args:
         raw: The comment as it stands in the source.

@@ -1,4 +1,4 @@
-"""Rules for C++: the documentation of a function is the Doxygen comment before it.
+"""Rules that find documented C++ functions: a Doxygen comment documents the function after it.
 
 The function may be defined or only declared.
 """
@@ -45,7 +45,7 @@ def _declarator(node: Node) -> Node | None:
 
 
 def _name(node: Node) -> str:
-    """Return the name of a function, destructor or operator, such as "Stack::push"."""
+    """Return the name of a C++ function, destructor or operator (syntax node), such as "Stack::push"."""
     declarator = _declarator(node)
     name = declarator.child_by_field_name("declarator") if declarator else None
     return text(name) if name else ""

@@ -1,4 +1,4 @@
-"""Rules for Go: the documentation of a function is the comment directly before it.
+"""Rules that find documented Go functions: a comment documents the function directly after it.
 
 Methods of interfaces count as functions.
 """

@@ -1,4 +1,4 @@
-"""Rules for Java: the documentation of a method or constructor is the Javadoc comment before it."""
+"""Rules that find documented Java methods: a Javadoc comment documents the method or constructor after it."""
 
 from simllm.code.languages.comment_marks import block_comments, strip_block_marks
 from simllm.code.languages.language import Language, field, path_to_type

@@ -1,4 +1,4 @@
-"""Rules for JavaScript: the documentation of a function or method is the JSDoc comment before it.
+"""Rules that find documented JavaScript functions: a JSDoc comment documents the function or method after it.
 
 A function that is assigned to a name, as in `const f = () => 1`, is also found.
 """
@@ -43,7 +43,7 @@ _OPENS = frozenset({*_NAMED, *_AROUND}) - {"assignment_expression", "variable_de
 
 
 def _function(path: NodePath) -> NodePath | None:
-    """Find the declaration of a function that begins at the same byte as a given node.
+    """Find the declaration of a JavaScript function that begins at the same byte as a given node.
 
     Decorators before the declaration are skipped.
 
@@ -63,7 +63,9 @@ def _function(path: NodePath) -> NodePath | None:
 
 
 def _function_inside(node: Node) -> Node | None:
-    """Return the syntax node of the function in a declaration, such as `() => 1` in `const f = () => 1`.
+    """Return the syntax node of the JavaScript function in a declaration.
+
+    For example, this is the node of `() => 1` in `const f = () => 1`.
 
     None is returned if the declaration has no function.
     """
@@ -78,7 +80,7 @@ def _function_inside(node: Node) -> Node | None:
 
 
 def _name(node: Node) -> str:
-    """Return the name of the function in a declaration, an assignment or a property.
+    """Return the name of the JavaScript function in a declaration, an assignment or a property.
 
     Prefixes such as `exports.` and `this.` are removed. For example, `exports.f = () => 1` gives "f".
     """
@@ -98,7 +100,9 @@ _CLASSES = frozenset(
 
 
 def language(*grammars: tuple[str, str]) -> Language:
-    """Build the rules for JavaScript or TypeScript, which differ only in their grammars.
+    """Build the rules that find documented functions in JavaScript or TypeScript code.
+
+    The rules of the two languages differ only in the grammars.
 
     Args:
         grammars: Tree-sitter grammars, each as (Python module, name of the function in this module that

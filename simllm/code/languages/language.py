@@ -91,7 +91,8 @@ class Language:
     def parse(self, code: bytes) -> Node:
         """Parse source code and return the root of the syntax tree.
 
-        If the code has syntax errors in all grammars, the tree comes from the first grammar.
+        A language may have several grammars, which are tried in order. The tree comes from the first grammar
+        in which the code has no syntax errors. If there is none, it comes from the first grammar of all.
 
         Args:
             code: The content of a source file.
@@ -110,7 +111,7 @@ class Language:
         return roots[0]
 
     def functions(self, code: bytes) -> Iterator[Function]:
-        """Yield each function that has a doc comment, in the order of the comments.
+        """Yield each function that has a documentation comment, in the order of the comments.
 
         Args:
             code: The content of a source file.

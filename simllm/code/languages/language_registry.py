@@ -1,7 +1,7 @@
 """The registry of programming languages: the language of each file suffix, and the rules of each language.
 
-Each language has a module of its own in this package. A new language needs such a module, and its file
-suffixes in `LANGUAGE_OF_SUFFIX`.
+The rules find documented functions in code. Each language has a module of its own in this package. A new
+language needs such a module, and its file suffixes in `LANGUAGE_OF_SUFFIX`.
 """
 
 from __future__ import annotations

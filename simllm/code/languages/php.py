@@ -1,4 +1,4 @@
-"""Rules for PHP: the documentation of a function or method is the PHPDoc comment before it."""
+"""Rules that find documented PHP functions: a PHPDoc comment documents the function or method after it."""
 
 from simllm.code.languages.comment_marks import block_comments, strip_block_marks
 from simllm.code.languages.language import Language, field, path_to_type

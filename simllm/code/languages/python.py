@@ -1,4 +1,4 @@
-"""Rules for Python: the documentation of a function is its docstring, a string as first statement."""
+"""Rules that find documented Python functions: those with a docstring, a string as first statement."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _function(path: NodePath) -> NodePath | None:
 
 
 def _strip_marks(raw: str) -> str:
-    """Return the text of a docstring, from its source code: without quotes and common indentation.
+    """Return the text of a Python docstring, from its source code: without quotes and common indentation.
 
     Unless the string is raw, an escaped quote or backslash is replaced by the plain character. A line break
     after a backslash is removed, together with the backslash.

@@ -1,4 +1,4 @@
-"""Rules for Ruby: the documentation of a method (`def`) is the comment directly before it."""
+"""Rules that find documented Ruby methods: a comment documents the method (`def`) directly after it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules for TypeScript: the rules for JavaScript, with other grammars.
+"""Rules that find documented TypeScript functions: the rules for JavaScript, with other grammars.
 
 If code has syntax errors in the grammar without JSX, the grammar with JSX is tried.
 """

@@ -118,9 +118,10 @@ class ParsedFile:
         return b"".join(b"".join([*parts, self.code[here : function.body]]).split())
 
     def text(self, start: int, end: int) -> str:
-        """Return the text of the file from byte `start` up to byte `end`, which is not included.
+        """Return the part of the file from byte `start` up to byte `end`, which is not included, as text.
 
-        If there is only white space before `start` on its line, the text begins with this white space.
+        The indentation is kept: if there is only white space before `start` on its line, the text begins with
+        this white space.
         """
         line = self.code.rfind(b"\n", 0, start) + 1
         indented = not self.code[line:start].strip()
@@ -220,10 +221,10 @@ def _body(function: Node) -> Node | None:
 
 
 def _first_decorator(path: NodePath) -> Node:
-    """Return the syntax node with which a function begins, including the decorators before the function.
+    """Return the syntax node at which a function begins, including the decorators before the function.
 
-    Without decorators, this is the node of the function. With decorators, it is the node of the first
-    decorator. Only in Python, it is the node that contains both the decorators and the function.
+    Without decorators, this is the node of the function. With decorators, it is the first decorator. Python
+    is an exception: there, it is the node that contains the decorators and the function.
 
     Args:
         path: The syntax nodes from the root to the function.

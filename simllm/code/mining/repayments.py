@@ -196,11 +196,11 @@ def _same_function(function: FileFunction, before: ParsedFile, after: ParsedFile
 
 
 def _start_of_reference(function: FileFunction, before: ParsedFile, after: ParsedFile) -> int:
-    """Find where a function begins in the file after a commit; a new comment above the function is included.
+    """Find where a function begins in the file after a commit, including a new comment above the function.
 
-    The text from this position to the end of the function is `Repayment.reference`, if the commit deleted a
-    comment above the function. A new comment there may replace the deleted comment. A comment is new if no
-    comment in the file before the commit has the same words.
+    The text from this position to the end of the function becomes `Repayment.reference`, if the commit
+    deleted a comment above the function. A comment is new if no comment in the file before the commit has the
+    same words.
 
     Args:
         function: The function after the commit.
@@ -208,8 +208,8 @@ def _start_of_reference(function: FileFunction, before: ParsedFile, after: Parse
         after: The file after the commit.
 
     Returns:
-        The position of the first byte of the new comment or of the function, counted from 0 at the beginning
-        of the file after the commit.
+        The position of the first byte of the new comment, or of the function if there is no new comment. It
+        is counted from 0 at the beginning of the file after the commit.
     """
     above = after.comment_above(function)
     is_new = above and _words(above) not in map(_words, before.comments)

@@ -61,10 +61,10 @@ class Funnel:
     splits: dict[str, int] = field(default_factory=lambda: dict.fromkeys(SPLITS, 0))
 
     def count(self, remaining: dict[str, int]) -> None:
-        """Add numbers of comments to the counts of comments that fulfil each rule.
+        """Add counts, such as those of one repository, to the counts in `self.remaining`.
 
         Args:
-            remaining: A dict from each rule to the number of comments that is added to this rule's count.
+            remaining: A dict from each rule to the number of comments that fulfil it and all earlier rules.
         """
         for rule, number in remaining.items():
             self.remaining[rule] += number
@@ -124,9 +124,10 @@ class SatdMining:
         """Ask a language model whether the commits that `mine` found really repay technical debt.
 
         Each question is about one function before and after a commit, which deletes a comment such as "TODO:
-        handle errors". No question is asked about changes that break a rule, such as duplicates. The answers
-        are stored in the partial file (the intermediate results of the run). Questions that an earlier,
-        stopped run has asked are not asked again.
+        handle errors". No question is asked about changes that `write` leaves out: duplicates, code that is
+        not ASCII, and code of more than 1,024 tokens. The answers are stored in the partial file (the
+        intermediate results of the run). Questions that an earlier, stopped run has asked are not asked
+        again.
 
         Args:
             endpoint: The server with the model.

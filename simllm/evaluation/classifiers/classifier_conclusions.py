@@ -19,7 +19,10 @@ def title(metric: str) -> str:
 
 
 def format_estimate(found: Estimate | None) -> str:
-    """Format a metric with its interval, such as ".12 [-.08, .31]"."""
+    """Format the value of a metric with its interval, such as ".12 [-.08, .31]"; a dash if there is no value.
+
+    An interval without known ends is left out.
+    """
     if found is None or found.value is None:
         return DASH
     if found.low is None or found.high is None:
@@ -100,10 +103,9 @@ def _describe(study: ClassifierStudy, name: str, found: Performance, split: str)
 def _compare(study: ClassifierStudy) -> Iterator[str]:
     """Yield sentences about the differences between classifiers.
 
-    There is a sentence for each significant difference. Some differences have no p-value, because only a
-    confidence interval was computed. Each of these differences gets a sentence with its interval. A last
-    sentence is yielded if tests of accuracy or of a metric were made, but none of them is significant. Tests
-    of the AUC are not counted here.
+    There is a sentence for each significant difference. There is also a sentence for each difference that has
+    a confidence interval but no p-value. If the tests of accuracy, or of a metric over data sets, find no
+    significant difference, a last sentence says so. The last sentence does not depend on tests of the AUC.
     """
     compared = [one for one in study.tests if len(one.classifiers) > 1 and one.p_holm is not None]
     significant = [one for one in compared if "This is significant" in one.verdict]

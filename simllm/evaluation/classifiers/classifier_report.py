@@ -93,11 +93,11 @@ def write(
         study: The results of the study.
         folder: The folder of the report.
         command: The command line that ran the study, to be shown in the report.
-        about: Facts about the study, as `read_about` returns them.
+        about: Facts about the study, such as the version of the model, to be shown in the report.
         keep_predictions: Whether the predictions are written, too (to `predictions.jsonl`).
 
     Raises:
-        InputError: `check` fails, or a file cannot be written.
+        InputError: The folder cannot hold a report, or a file cannot be written.
     """
     facts = {"command": command, "versions": versions(_LIBRARIES), "about": dict(about)}
     figures = json.dumps(tables.finite(numbers(study) | facts), indent=1)

@@ -31,7 +31,10 @@ _TESTS = {
 
 
 def write_latex(study: ClassifierStudy) -> str:
-    """Return the LaTeX tables of a study: for each split, one of metrics and one of significance tests."""
+    """Return the LaTeX tables of a study: tables of metrics and tables of significance tests.
+
+    There is a table of each kind for each split, such as the test data.
+    """
     parts = ["% \\usepackage{booktabs}\n"]
     for split in SPLITS:
         found = {name: one.splits[split] for name, one in study.classifiers.items() if split in one.splits}

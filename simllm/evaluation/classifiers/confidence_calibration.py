@@ -71,12 +71,12 @@ def calibrate(
 
     Returns:
         Two values. The first is a dict, which is empty if the rows have no probabilities. The key "top" has
-        the calibration of the confidence in the predicted class. With two classes, the key "positive" has
-        the calibration of the probability of the positive class.
+        the calibration of the confidence in the predicted class. With two classes, the key "positive" has the
+        calibration of the probability of the positive class.
 
-        The second value is the number of rows whose predicted class contradicts the probability: positive
-        with a probability below .5 of the positive class, or negative with one above .5. It is None if there
-        are more than two classes or no probabilities.
+        The second value is the number of rows that contradict themselves: the positive class is predicted
+        although its probability is below .5, or the negative class although it is above .5. It is None if
+        there are more than two classes or no probabilities.
     """
     found: dict[str, Calibration] = {}
     other_side = None

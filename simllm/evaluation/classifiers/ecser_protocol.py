@@ -262,8 +262,9 @@ def _measure_matrix(name: str, cells: Sequence[int], labels: Sequence[str]) -> P
 def _find_leaks(rows: DataFrame) -> list[str]:
     """Return the names of leaked items: items that are in two splits, such as train and test, of one fold.
 
-    Both splits must be those of one classifier. Rewritten variants of items do not count. An item's name is
-    its id. If there are several data sets, the name of the data set stands before the id, as in `A/17`.
+    An item is leaked if at least one classifier has predictions for it in both splits. Rewritten variants of
+    items do not count. An item's name is its id. If there are several data sets, the name of the data set
+    stands before the id, as in `A/17`.
 
     Args:
         rows: The predictions of all classifiers: a table with a row for each prediction.
@@ -288,8 +289,8 @@ def _ask_all(
         rows: The predictions of all classifiers: a table with a row for each prediction.
         labels: The classes; with two, the positive one is the first.
         groups: The names of the columns that give each item's group.
-        metric: The name of the metric by which two classifiers are compared, and by which a classifier's test
-            data are compared with its validation data.
+        metric: The name of the metric that is compared between two classifiers, and between the validation
+            data and the test data of one classifier.
         alpha: The significance level.
     """
     answers: list[Answer] = []

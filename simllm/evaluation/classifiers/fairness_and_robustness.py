@@ -223,16 +223,16 @@ def differences(first: dict[str, float], second: dict[str, float]) -> dict[str, 
 
 
 def measure_costs(rows: DataFrame) -> dict[str, dict[str, float | None]]:
-    """Compute the total and the mean costs of a classifier, such as seconds or tokens.
+    """Compute the total and the mean costs of a classifier's predictions, such as seconds or tokens.
 
     Args:
-        rows: The predictions of one classifier. A prediction without a value for a kind of cost is left out
-            for this kind.
+        rows: The predictions of one classifier. For each kind of cost, predictions without a value are left
+            out.
 
     Returns:
-        A dict from each kind of cost that has values, such as "seconds", to a second dict with three
-        numbers: the "sum"; the mean cost of a prediction ("per item"); and the sum divided by the number of
-        right predictions ("per right answer"; None if no prediction is right).
+        A dict from each kind of cost that has values, such as "seconds", to a second dict with three numbers:
+        the "sum"; the mean cost of a prediction ("per item"); and the sum divided by the number of right
+        predictions ("per right answer"; None if no prediction is right).
     """
     found: dict[str, dict[str, float | None]] = {}
     for name in COSTS:

@@ -34,7 +34,7 @@ def classify(
 
     Args:
         ratings: n pairs of candidate and reference, with human ratings.
-        acceptable: The lowest mean rating of an acceptable candidate.
+        acceptable: A candidate is acceptable if its mean rating is at least this value.
         metrics: The metrics.
         folds: The number of folds for cross-validation.
         perturb: Whether to predict the classes of variants as well as of the originals. A variant is a
@@ -42,7 +42,8 @@ def classify(
 
     Returns:
         The predictions. For each metric there is a row for each pair, and a row for each variant. A row has
-        the fold, the true class, the predicted class, and the predicted probability of "acceptable".
+        the fold, the true class, the predicted class, and the predicted probability of "acceptable". The
+        predicted class is None if the metric gives no score.
 
     Raises:
         InputError: There are fewer than two folds, or more folds than acceptable or unacceptable pairs.

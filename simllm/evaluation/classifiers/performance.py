@@ -176,13 +176,14 @@ def measure_counts(counts: Ints, labels: Sequence[str], repeats: float = 1.0) ->
 def _undefined(parsed: Ints, labels: Sequence[str], ratios: classification.Ratios) -> list[str]:
     """List the metrics whose value would be 0 / 0.
 
-    With two classes, the list has names such as "f1"; with more classes, names such as "recall of bug".
+    With two classes, the list has names such as "f1". With more classes, it has names such as "recall of
+    bug", and possibly "mcc".
 
     Args:
-        parsed: (k, k + 1) counts of true classes (rows) and predicted classes (columns). The last
-            column, for unparsed outputs, is 0.
+        parsed: (k, k + 1) counts of true classes (rows) and predicted classes (columns). The last column, for
+            unparsed outputs, is 0.
         labels: The k classes.
-        ratios: For two classes, the numerator and denominator of each metric.
+        ratios: With two classes, the numerator and denominator of each metric; not used with more classes.
 
     Returns:
         The names of the metrics.

@@ -277,11 +277,12 @@ def _apply_threshold(rows: DataFrame, threshold: float, positive: str | None) ->
     Args:
         rows: The rows.
         threshold: If the probability or score is at least this value, the positive class is predicted.
-        positive: The positive class.
+        positive: The positive class; None is an error.
 
     Raises:
-        InputError: No positive class is given, or every row has a predicted label already. Or the
-            column of true classes does not have exactly two values, or lacks the positive class.
+        InputError: No positive class is given. Or every row has a predicted label already, so that the
+            threshold would have no effect. Or the true classes are not exactly two, or do not include the
+            positive class.
     """
     if positive is None:
         raise InputError("--threshold needs --positive: the class of rows from the threshold on")

@@ -1,6 +1,6 @@
 """Preparation of the predictions of a study of classifiers: probabilities, classes and groups of items.
 
-Each function takes a table with a row for each prediction, as `predictions` reads it.
+Each function takes a table with a row for each prediction, as the module `predictions` reads it.
 """
 
 from __future__ import annotations
@@ -55,23 +55,23 @@ def remove_invented_labels(rows: DataFrame) -> tuple[DataFrame, dict[str, int]]:
 
 
 def choose_classes(rows: DataFrame, positive: str | None) -> tuple[DataFrame, list[str]]:
-    """List the classes in the predictions, and merge all negative classes into one.
+    """List the classes in the predictions; if one is positive, merge all others into one negative class.
 
-    The classes are all true classes and all predicted classes. Without a positive class, nothing is merged.
+    The classes are all true classes and all predicted classes.
 
     Args:
         rows: The predictions: a table with a row for each prediction.
-        positive: The positive class. None means "1" if the classes are 0 and 1; otherwise, None means that
-            no class is positive.
+        positive: The positive class. If it is None and the classes are "0" and "1", "1" is positive. If it is
+            None and there are three or more classes, no class is positive, and nothing is merged.
 
     Returns:
         Two values. The first is the table. If classes were merged, the merged class has a name such as "not
-        bug", and `confidence` is NaN. The second is the list of classes. A positive class is the first of
-        two.
+        bug", and `confidence` is NaN. The second is the list of classes. If there is a positive class, the
+        list has two classes, and the positive class is the first.
 
     Raises:
-        InputError: There are fewer than three classes, but no positive class is given; or no row has the
-            positive class.
+        InputError: No row has the positive class. Or `positive` is None, although there are fewer than three
+            classes and they are not "0" and "1".
     """
     classes = sorted({*rows["gold"].unique(), *rows["predicted"].dropna().unique()})
     if positive is None and set(classes) == {"0", "1"}:

@@ -199,7 +199,7 @@ def ask_groups(name: str, rows: DataFrame, group: str) -> Finding | None:
 def _compare_runs_of_groups(rows: DataFrame, group: str) -> tests.Outcome:
     """Test whether a classifier is right equally often in all groups, for items with several runs.
 
-    The runs of each item are averaged first.
+    An item has several runs if there are several predictions for it. They are averaged first.
 
     Args:
         rows: The rows of one classifier.

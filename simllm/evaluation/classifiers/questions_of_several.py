@@ -38,9 +38,9 @@ def compare_classifiers(
 ) -> Iterator[Answer]:
     """Test which classifiers are better than others on a split, such as the test data.
 
-    With enough data sets, the values of a metric on the data sets are compared. Otherwise, the accuracy on
-    the items is compared. The test is chosen by the number of classifiers and data sets, and by whether there
-    are several runs.
+    With six or more data sets, the values of a metric on the data sets are compared. Otherwise, the accuracy
+    on the items is compared. The test also depends on the number of classifiers, and on whether a classifier
+    has several predictions for the same item (several runs).
 
     Args:
         rows: The predictions of all classifiers on the split, only for original items (not for rewritten
@@ -51,8 +51,8 @@ def compare_classifiers(
         alpha: The significance level.
 
     Yields:
-        An answer for each pair of classifiers that has common items. Some tests of three or more classifiers
-        yield, before these, an answer about all classifiers together.
+        An answer for each pair of classifiers that has common items. With three or more classifiers, there
+        may first be an answer about all classifiers together.
     """
     names = list(dict.fromkeys(rows["classifier"]))
     runs = int(rows.groupby(["classifier", *ITEM]).size().max())
@@ -77,7 +77,8 @@ def compare_classifiers(
 def _right_by_item(rows: DataFrame) -> DataFrame:
     """Compute for each item and classifier the share of runs in which the classifier is right.
 
-    The table has a row for each item and a column for each classifier; NaN if a classifier lacks the item.
+    A classifier has several runs if it has several predictions for the same item. The table has a row for
+    each item and a column for each classifier; NaN if a classifier lacks the item.
     """
     table = rows.assign(right=is_right(rows)).groupby([*ITEM, "classifier"], sort=False)["right"].mean()
     return table.unstack()[list(dict.fromkeys(rows["classifier"]))].astype(float)
@@ -143,8 +144,8 @@ def compare_metric(rows: DataFrame, labels: Sequence[str], metric: str) -> list[
 
     Returns:
         A finding for each pair whose difference is defined; it has an interval but no p-value. The list is
-        empty if there are several runs or more than five classes, or if the metric cannot be computed from
-        counts of predicted and true classes.
+        empty in three cases: a classifier has several predictions for an item, there are more than five
+        classes, or the metric needs more than a confusion matrix (such as scores).
     """
     number = {label: index for index, label in enumerate(labels)}
     compute, findings = compute_metrics(labels), []
@@ -185,7 +186,8 @@ def _difference(
 
     Args:
         cells: (..., k, k + 1, k + 1) numbers of items by true class, class predicted by the first classifier,
-            and class predicted by the second classifier.
+            and class predicted by the second classifier. The last predicted class stands for outputs that
+            could not be parsed.
         compute: The function that computes metrics from confusion matrices.
         metric: The name of the metric.
 

@@ -49,11 +49,11 @@ def auc_within(
     be compared.
 
     Args:
-        positive: (n,) whether the item of a row is positive.
+        positive: (n,) whether the true class of each row is the positive class.
         scores: (n,) scores.
         folds: (n,) the fold of each row.
-        repeats: The mean number of rows per item; above 1 if there are several runs. The interval is widened
-            accordingly.
+        repeats: The mean number of rows per item; above 1 if items have several predictions (runs). The
+            interval is widened accordingly.
 
     Returns:
         The mean AUC, and the lower and upper end of its interval (by DeLong's method). The weight of a fold

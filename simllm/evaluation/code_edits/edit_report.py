@@ -50,7 +50,7 @@ def write(study: EditStudy, folder: Path, command: str) -> None:
         command: The command line that ran the study, to be shown in the report.
 
     Raises:
-        InputError: `check` fails, or a file cannot be written.
+        InputError: The folder cannot hold a report, or a file cannot be written.
     """
     facts = {"command": command, "versions": versions(_LIBRARIES)}
     figures = json.dumps(tables.finite(numbers(study) | facts), indent=1)
@@ -103,7 +103,11 @@ def html(study: EditStudy, facts: dict[str, Any]) -> str:
 
 
 def write_conclusions(study: EditStudy) -> list[str]:
-    """Write a sentence for each metric: the best system, and whether its lead is significant."""
+    """Write a sentence for each metric, which names the best system and its score.
+
+    The sentence also says whether the best system is significantly better than the second best. If lower
+    values of the metric are better, it only names the system with the lowest value.
+    """
     sentences = []
     for name, found in study.comparisons.items():
         sign = -1 if registry.lower_is_better(name) else 1
@@ -143,13 +147,14 @@ class EditColumn:
 
 
 def choose_examples(study: EditStudy) -> list[tuple[str, list[EditColumn]]]:
-    """Choose up to ten items on which the systems' scores differ most, and list the edits of these items.
+    """Choose up to ten items for the report: those on which the scores of the systems differ most.
 
     The score is LEMOD (agreement of edited lines), or the study's first metric if LEMOD is not among its
     metrics. With a single system, the items with the lowest scores are chosen.
 
     Returns:
-        For each item, its id and its edits: first the reference's edit, then the edit of each system.
+        For each item, its id, and its edits as columns of the report: first the reference's edit, then the
+        edit of each system.
     """
     name = "lemod" if "lemod" in study.comparisons else next(iter(study.comparisons))
     systems = [system for system in study.systems if system.name != UNCHANGED]
@@ -160,7 +165,9 @@ def choose_examples(study: EditStudy) -> list[tuple[str, list[EditColumn]]]:
 
 
 def _columns(study: EditStudy, id_: str, metric: str, number: int) -> list[EditColumn]:
-    """List the edits of one item as columns: first the reference's edit, then the edit of each system.
+    """List the edits of one item as columns of the report: first the reference's edit, then each system's.
+
+    If a system has several candidates for the item, the first candidate is used.
 
     Args:
         study: The results of the study.

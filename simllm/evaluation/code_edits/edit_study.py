@@ -1,4 +1,8 @@
-"""A study of code edits: it tests which system's edited code (candidates) comes closest to the references."""
+"""A study of code edits: it compares the edits of several systems, such as repair tools.
+
+For each item, a system gets source code and edits it. Its result, the candidate, is compared with a
+reference, such as the right edit.
+"""
 
 from __future__ import annotations
 
@@ -69,18 +73,21 @@ class System:
 class EditStudy:
     """The results of a study of code edits.
 
+    A system, such as a repair tool, edits the source code of each item. It solves an item if its edited code
+    passes the item's tests, or equals the reference if no test result is known.
+
     Attributes:
         ids: The ids of the n items.
         systems: The systems. The last one is a baseline, which returns each source unchanged.
         comparisons: A dict from the name of each metric to the comparison of the systems: means with
             intervals and paired tests, over the items for which every system has a score.
-        summaries: A dict from the name of each system to a dict of further numbers. The inner dict has
-            keys such as "lines inserted".
-        coverage: A dict of numbers of items: all "items", and the items that are solved "by all" systems, "by
-            at least one", and "by exactly one". The baseline is not counted as a system.
+        summaries: A dict from the name of each system to a dict of further numbers. The inner dict has keys
+            such as "lines inserted".
+        coverage: Four numbers of items: all "items", and the items solved "by all" systems, "by at least one"
+            and "by exactly one". The baseline does not count as a system.
         best: For each system with several variants, such as several prompts: a dict from the name of each
-            metric to a mean score over items. For each item, only the variant that scores best on this item
-            is included in the mean.
+            metric to a mean score over items. The score of an item is that of the variant that is best on
+            this item.
         easy: For each item, whether it is easy: its reference inserts at most two lines.
     """
 
@@ -155,9 +162,16 @@ def run_study(
 def _read_systems(paths: Sequence[Path], language: str | None) -> list[System]:
     """Read the candidates of all systems, and check that all systems have the same items.
 
+    A system is, for example, a repair tool. A candidate is the code that a system produced for an item.
+
     Args:
-        paths: JSON-lines files, as in `run_study`.
+        paths: JSON-lines files; each line has one candidate, with the id of its item and usually the name of
+            its system.
         language: The programming language of lines without the key `language`.
+
+    Raises:
+        InputError: A file cannot be read, systems have different items, or the name of a system is not
+            allowed.
     """
     systems: dict[str, System] = {}
     named_by_file: dict[str, Path] = {}
@@ -257,9 +271,11 @@ def _summarize(
 
     Args:
         system: The system.
-        names: The names of the metrics whose corpus values (values for all items together) are computed.
+        names: The names of metrics. If a metric has a corpus value (one value for all items together), it is
+            computed.
         ids: The ids of the items.
-        easy: For each item, whether it is easy.
+        easy: For each item, whether it is easy: its reference inserts at most two lines. Success is computed
+            for easy items and for the other items.
         top: The numbers k for which TOP-k (also called pass@k) is computed.
 
     Returns:
@@ -292,9 +308,9 @@ def _count(edit: Edits, sign: str) -> int:
 
 
 def inserted_lines(example: Example) -> int:
-    """Count the lines that the reference inserts into the source, including comments.
+    """Count the lines that the reference (code after the edit) inserts into the source (code before it).
 
-    Empty lines and changes of white space do not count.
+    Lines with comments count. Empty lines and changes of white space do not count.
     """
     source, reference = (
         [_SPACE.sub("", line) for line in text.splitlines()]

@@ -46,12 +46,13 @@ def judge_answers(draws: Sequence[Draw], judge: Judge | None) -> None:
 
 
 def by_label(items: Mapping[str, dict[str, Any]]) -> Judge:
-    """Return a judge for which an answer is a success if it equals the `label` of its item.
+    """Make a judge that calls an answer a success if it equals the `label` of its item.
 
-    White space around the answer and the label is ignored.
+    A judge is a function that decides which answers of a tool are successes. An item is a piece of code that
+    the answers are about. White space around the answer and the label is ignored.
 
     Args:
-        items: The items by id; each has a field `label`.
+        items: The items by id; each has a field `label`, the right answer.
     """
 
     def judge(draws: Sequence[Draw]) -> list[bool]:
@@ -61,7 +62,10 @@ def by_label(items: Mapping[str, dict[str, Any]]) -> Judge:
 
 
 def by_command(command: Sequence[str], parallel: int, timeout: float) -> Judge:
-    """Return a judge that runs a command on each answer; exit status 0 means success.
+    """Make a judge that runs a command on each answer; exit status 0 means that the answer is a success.
+
+    A judge is a function that decides which answers of a tool are successes. An answer is about an item: a
+    piece of code in an original and a transformed (rewritten) form.
 
     Args:
         command: The words of the command, which reads the answer from its standard input. In the words,
@@ -82,14 +86,15 @@ def by_command(command: Sequence[str], parallel: int, timeout: float) -> Judge:
 
 
 def by_metric(metric: Metric, threshold: float, items: Mapping[str, dict[str, Any]]) -> Judge:
-    """Return a judge for which an answer is a success if its score by a metric is high enough.
+    """Make a judge that calls an answer a success if a metric gives it a high enough score.
 
-    The score compares the answer with the reference of its item.
+    A judge is a function that decides which answers of a tool are successes. The metric compares an answer
+    with the reference of its item (the piece of code that the answer is about).
 
     Args:
         metric: The metric.
         threshold: An answer is a success if its score is at least this value.
-        items: The items by id; each has a field `reference`.
+        items: The items by id; each has a field `reference`, a right answer.
     """
 
     def judge(draws: Sequence[Draw]) -> list[bool]:
@@ -100,11 +105,11 @@ def by_metric(metric: Metric, threshold: float, items: Mapping[str, dict[str, An
 
 
 def _field(items: Mapping[str, dict[str, Any]], draw: Draw, name: str) -> Any:
-    """Return a field of the item to which an answer (draw) belongs.
+    """Return a field, such as the label, of the item that an answer is about.
 
     Args:
-        items: The items by id.
-        draw: The answer.
+        items: The items (pieces of code with further fields) by id.
+        draw: The answer of a tool.
         name: The name of the field, such as "label".
 
     Raises:
@@ -118,7 +123,10 @@ def _field(items: Mapping[str, dict[str, Any]], draw: Draw, name: str) -> Any:
 
 @dataclass(frozen=True)
 class OutputAgreement:
-    """Mean similarities of a tool's answers about the same item. The means are over items.
+    """The similarity of a tool's answers about rewritten code to its answers about the original code.
+
+    An item is a piece of code in both forms. A metric compares the answers about the same item. The
+    similarities are averaged within each item, and then over the items.
 
     Attributes:
         items: The number of items.
@@ -128,7 +136,7 @@ class OutputAgreement:
             by chance.
         difference: `across` - `within`; negative if rewriting changes the answers.
         low: The lower end of the 95% bootstrap interval of `difference`; None with fewer than 2 items.
-        high: The upper end of this interval.
+        high: The upper end of this interval; None with fewer than 2 items.
         p: The p-value of a sign flip test of the hypothesis that `difference` is 0.
     """
 
@@ -144,16 +152,17 @@ class OutputAgreement:
 def measure_agreement(draws: Sequence[Draw], metric: Metric) -> OutputAgreement | None:
     """Measure how much a tool's answers change when its input code is rewritten.
 
-    Answers about the rewritten code are compared with answers about the original code. As a baseline,
-    answers about the same original code are compared with each other.
+    Answers about the rewritten code are compared with answers about the original code. As a baseline, answers
+    about the same original code are compared with each other.
 
     Args:
-        draws: The answers of one tool, about the original code and one rewritten variant of each item.
+        draws: The answers of one tool. They are about items: pieces of code in an original form and in one
+            rewritten form.
         metric: The metric that scores one answer against another.
 
     Returns:
-        The mean similarities over the items with at least two answers about the original and at least one
-        about the variant; None if there is no such item.
+        The mean similarities over the items with at least two answers about the original code and at least
+        one about the rewritten code; None if there is no such item.
     """
     answers: dict[str, dict[str, list[str]]] = {}
     for draw in draws:

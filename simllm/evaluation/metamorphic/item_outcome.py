@@ -31,24 +31,28 @@ class ItemOutcome:
 
     @property
     def rates(self) -> tuple[float, float]:
-        """The success rate on the original code, and the success rate on the variant."""
+        """The tool's success rates: first on the original code, then on the rewritten code.
+
+        A success rate is the number of successes divided by the number of answers.
+        """
         return self.original[0] / self.original[1], self.transformed[0] / self.transformed[1]
 
     @property
     def difference(self) -> float:
-        """The success rate on the variant minus the success rate on the original."""
+        """The tool's success rate on the rewritten code minus its success rate on the original code."""
         original, transformed = self.rates
         return transformed - original
 
     @property
     def table(self) -> list[list[int]]:
-        """The counts [[successes, failures] on the original, [successes, failures] on the variant]."""
+        """The tool's counts [successes, failures], first on the original code, then on the rewritten code."""
         return [[done, draws - done] for done, draws in (self.original, self.transformed)]
 
     @property
     def is_balanced(self) -> bool:
-        """True if the answers on original and variant together include a success and a failure.
+        """True if the tool's answers about the item include at least one success and at least one failure.
 
-        The published study (see `published_analysis`) keeps only such items.
+        Answers about the original code and about the rewritten code are counted together. The thesis by de
+        Koning (see `published_analysis`) keeps only such items.
         """
         return self.rates not in ((0.0, 0.0), (1.0, 1.0))

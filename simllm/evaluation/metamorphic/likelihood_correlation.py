@@ -20,10 +20,10 @@ _FEWEST = 3  # items for a correlation
 
 @dataclass(frozen=True)
 class RankCorrelation:
-    """Spearman's correlation, over items, between the NLL of the code and the difference of success rates.
+    """Spearman's correlation between the likelihood of code and the effect of rewriting the code.
 
-    The NLL is the mean negative log-likelihood of the original code. The difference is the success rate on
-    the rewritten code minus that on the original code.
+    Each item is a piece of code. Its likelihood is measured by the mean negative log-likelihood of the
+    original code. The effect is a tool's success rate on the rewritten code minus that on the original code.
 
     Attributes:
         n: The number of items.
@@ -38,16 +38,17 @@ class RankCorrelation:
 
 @dataclass(frozen=True)
 class Likelihood:
-    """Correlations between the negative log-likelihood (NLL) of items and the difference of success rates.
+    """Correlations between the negative log-likelihood (NLL) of code and the effect of rewriting the code.
 
-    The difference is a tool's success rate on the rewritten code minus that on the original code.
+    Each item is a piece of code. The NLL is that of the original code under a language model. The effect is a
+    tool's success rate on the rewritten code minus that on the original code.
 
     Attributes:
-        median: The median NLL.
+        median: The median NLL of the items.
         all: The correlation over all items.
         below_median: The correlation over the items whose NLL is below the median. Language models may have
-            read the code of these items in training. The thesis by de Koning (see
-            `published_analysis`) reports this correlation.
+            read the code of these items in training. The thesis by de Koning (see `published_analysis`)
+            reports this correlation.
         above_median: The correlation over the items whose NLL is above the median.
     """
 
@@ -58,10 +59,13 @@ class Likelihood:
 
 
 def correlate_with_likelihood(outcomes: Sequence[ItemOutcome]) -> Likelihood | None:
-    """Correlate the items' differences of success rates with their negative log-likelihood (NLL).
+    """Correlate the negative log-likelihood (NLL) of code with the effect that rewriting has on a tool.
+
+    The effect is the tool's success rate on an item's rewritten code minus that on its original code.
 
     Args:
-        outcomes: The items; those without an NLL are left out.
+        outcomes: For each item (piece of code), its NLL and the tool's successes; items without an NLL are
+            left out.
 
     Returns:
         The correlations; None if no item has an NLL.

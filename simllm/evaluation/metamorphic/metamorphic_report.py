@@ -1,4 +1,7 @@
-"""The report of a metamorphic study: a self-contained HTML page, and JSON."""
+"""The report of a metamorphic study: a self-contained HTML page, and JSON.
+
+The study tests whether tools succeed less often after their input code is rewritten.
+"""
 
 from __future__ import annotations
 
@@ -118,7 +121,10 @@ def _p(value: float | None) -> str:
 
 
 def _signed(mean: MeanDifference) -> str:
-    """Write a signed mean difference, such as "the difference is -0.120 (95% interval -0.200 to -0.040)"."""
+    """Write a mean difference as text, with its sign, and with its interval if there is one.
+
+    For example: "the difference is -0.120 (95% interval -0.200 to -0.040)".
+    """
     text = f"the difference is {mean.difference:+.3f}"
     if mean.low is not None and mean.high is not None:
         text += f" (95% interval {mean.low:+.3f} to {mean.high:+.3f})"
@@ -149,10 +155,11 @@ def _warnings(name: str, found: ToolResult) -> list[str]:
 
 
 def draw(study: SuccessStudy) -> str:
-    """Draw a tool's differences of success rates (variant minus original), and return the SVG.
+    """Draw the differences of a tool's success rates (rewritten minus original code), and return the SVG.
 
-    The first panel is a histogram over all items. The second panel shows the mean difference by percentile of
-    the items' negative log-likelihood (NLL). It is drawn if more than three items have an NLL.
+    The first panel is a histogram over all items (pieces of code). The second panel shows the mean difference
+    by percentile of the items' negative log-likelihood (NLL). It is drawn if more than three items have an
+    NLL.
     """
     known = [one for one in study.outcomes if one.nll is not None]
     with style():
@@ -172,9 +179,10 @@ def draw(study: SuccessStudy) -> str:
 
 
 def _draw_by_likelihood(axes: Any, known: Sequence[ItemOutcome]) -> None:
-    """Draw the mean difference of success rates in up to ten groups of items.
+    """Draw the mean difference of a tool's success rates, rewritten minus original code, in groups of items.
 
-    The items are sorted by their negative log-likelihood (NLL), and divided into groups of about equal size.
+    The items are sorted by their negative log-likelihood (NLL), and divided into up to ten groups of about
+    equal size.
 
     Args:
         axes: The panel to draw in.
@@ -193,17 +201,17 @@ def _draw_by_likelihood(axes: Any, known: Sequence[ItemOutcome]) -> None:
 def worst_items(
     study: MetamorphicStudy, found: ToolResult
 ) -> list[tuple[ItemOutcome, list[tuple[str, str]]]]:
-    """Return up to five items whose success rate falls most from the original code to the variant.
+    """Return up to five items on which the tool's success falls most when the code is rewritten.
 
-    Items without known code are left out.
+    An item is a piece of code in an original and a rewritten form. Items without known code are left out.
 
     Args:
         study: The study, which has the code of the items.
         found: The results of one tool.
 
     Returns:
-        For each item, the worst first: its counts of successes, and the lines of the diff from the original
-        to the variant. A line is a pair: its sign ("+", "-" or " ") and its text.
+        For each item, the worst first: the tool's counts of successes, and the lines of the diff from the
+        original to the rewritten code. A line is a pair: its sign ("+", "-" or " ") and its text.
     """
     known = study.sources.keys() & study.variants.keys()
     lost = [one for one in found.study.outcomes if one.difference < 0 and one.id in known]

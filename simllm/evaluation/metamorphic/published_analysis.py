@@ -18,9 +18,10 @@ from simllm.stats.multiple_testing import holm
 
 @dataclass(frozen=True)
 class ItemTest:
-    """Fisher's exact test of one item.
+    """Fisher's exact test of a tool's success on one item.
 
-    The null hypothesis is that success is equally likely on the item's original code and on its variant.
+    An item is a piece of code in an original and a rewritten form; the rewritten form is its variant. The
+    null hypothesis is that success is equally likely on both forms.
 
     Attributes:
         id: The id of the item.
@@ -40,15 +41,17 @@ class ItemTest:
 
 @dataclass(frozen=True)
 class Pooled:
-    """Fisher's exact test of the draws (single answers of a tool) of all items together.
+    """Fisher's exact test of a tool's success on original and on rewritten code, over all items together.
 
-    M. de Koning's thesis "Metamorphic Testing for LLM-based Code Repair" (2025) uses this test. Draws
-    about the same item are not independent, so that the p-value is too small.
+    M. de Koning's thesis "Metamorphic Testing for LLM-based Code Repair" (2025) uses this test. It treats all
+    answers of the tool as independent. But several answers about the same item (piece of code) are not
+    independent, so that the p-value is too small.
 
     Attributes:
-        table: Numbers of successes and failures: the first row on originals, the second on variants.
-        odds_ratio: The odds of success on originals divided by the odds on variants; None for 0/0, infinity
-            for x/0.
+        table: Numbers of successes and failures: the first row on original code, the second on rewritten
+            code.
+        odds_ratio: The odds of success on original code divided by the odds on rewritten code; None for 0/0,
+            infinity for x/0.
         fisher_p: The p-value of the test.
     """
 
@@ -58,16 +61,22 @@ class Pooled:
 
 
 def pool(outcomes: Sequence[ItemOutcome]) -> Pooled:
-    """Add up the successes and failures of all items, and compare originals and variants by Fisher's test."""
+    """Compare a tool's successes on original and on rewritten code by Fisher's test, over all items together.
+
+    Args:
+        outcomes: The numbers of the tool's successes and failures on each item (piece of code), which are
+            added up.
+    """
     table = np.sum([one.table for one in outcomes], axis=0).tolist()
     return Pooled(table, odds_ratio(table), fisher_p(table))
 
 
 def odds_ratio(table: list[list[int]]) -> float | None:
-    """Return the odds of success on originals divided by the odds on variants.
+    """Return the odds of a tool's success on original code divided by the odds on rewritten code.
 
     Args:
-        table: Numbers of successes and failures: the first row on originals, the second on variants.
+        table: Numbers of successes and failures: the first row on original code, the second on rewritten
+            code.
 
     Returns:
         The odds ratio; None for 0/0, infinity for x/0.
@@ -80,14 +89,21 @@ def odds_ratio(table: list[list[int]]) -> float | None:
 
 
 def fisher_p(table: list[list[int]]) -> float:
-    """Return the two-sided p-value of Fisher's exact test of a table of two rows and two columns."""
+    """Return the two-sided p-value of Fisher's exact test of a table of counts (two rows, two columns)."""
     from scipy.stats import fisher_exact
 
     return min(1.0, float(fisher_exact(table).pvalue))
 
 
 def compare_items(outcomes: Sequence[ItemOutcome]) -> list[ItemTest]:
-    """Compare original and variant of each item by Fisher's exact test, with Holm's correction."""
+    """Test for each item by Fisher's exact test if a tool succeeds equally often on both forms of its code.
+
+    The two forms are the original and the rewritten code. The p-values are also corrected for the number of
+    items, by Holm's method.
+
+    Args:
+        outcomes: The numbers of the tool's successes and failures on each item.
+    """
     p = [fisher_p(one.table) for one in outcomes]
     return [
         ItemTest(one.id, one.difference, odds_ratio(one.table), raw, corrected)

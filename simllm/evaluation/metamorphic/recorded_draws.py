@@ -51,7 +51,10 @@ class Draw:
 
 @dataclass(frozen=True)
 class ItemFacts:
-    """Facts about an item and its variant (rewritten code) that do not depend on a tool's answers.
+    """Facts about an item that do not depend on a tool's answers.
+
+    An item is a piece of code in an original and in a rewritten form. The rewritten code is called the
+    variant.
 
     Attributes:
         nll: The mean negative log-likelihood per token of the original code, in nats; None if unknown.
@@ -86,10 +89,15 @@ class Recorded:
     facts: dict[tuple[str, str], ItemFacts] = field(default_factory=dict)
 
     def facts_about(self, arm: str, item: str) -> ItemFacts:
-        """Return the facts about an item and its variant that was made by an arm (a way to rewrite code).
+        """Return the facts about an item and about its variant (rewritten code) of one arm.
 
-        The facts about the original code may be recorded under this arm, or under the arm of all rules. The
-        facts about the variant count only under this arm, because each arm makes its own variant.
+        An arm is a way to rewrite code: a single rewriting rule, or all rules together (""). The likelihood
+        and the group do not depend on the arm. If they are not recorded for this arm, they are taken from the
+        arm "". The other facts are about the variant, and only those of this arm are used.
+
+        Args:
+            arm: The name of the rewriting rule; empty for all rules together.
+            item: The id of the item.
         """
         own, common = (self.facts.get((name, item), ItemFacts()) for name in (arm, ""))
         nll = common.nll if own.nll is None else own.nll
@@ -99,16 +107,24 @@ class Recorded:
 def read_recorded(file: Path | str) -> Recorded:
     """Read the results of tools on original and rewritten code.
 
+    The file has JSON objects, one in each line. Each line has the `id` of an item (piece of code), and either
+    one answer of a tool or counts of its answers:
+
+    - A line with an answer has the key `side` ("original" or "transformed"), and at least one of `success`
+      (true or false), `output` (the answer) and `crashed` (true if the tool gave no answer). Its key `draw`
+      distinguishes several answers about the same code (default 0).
+    - A line with counts has the keys `original` and `transformed`; each value is a list [successes, answers].
+
+    Any line may have the keys `model` (the name of the tool) and `arm` (the name of the rewriting rule, if
+    only one was used). It may also have facts about the item: `nll` (negative log-likelihood of the original
+    code), `group`, `rules` (the rules that changed the code) and `unchanged` (whether the rewritten code
+    equals the original).
+
     Args:
-        file: A file of JSON lines. Each line has the `id` of an item, and either one answer of a tool or
-            counts of its answers. A line with an answer has the keys `side` ("original" or "transformed"),
-            `draw` (the number of the answer), and at least one of `success`, `output` and `crashed`. A line
-            with counts has the keys `original` and `transformed`; each value is a list [successes, answers].
-            Any line may have the keys `model` (the name of the tool) and `arm` (see `Draw`), and the facts
-            `nll`, `group`, `rules` and `unchanged` (see `ItemFacts`).
+        file: The file.
 
     Raises:
-        InputError: A line is wrong; the message names the line.
+        InputError: A line is wrong, and the message names the line; or the file has no results.
     """
     found = Recorded()
     places: dict[tuple[object, ...], str] = {}
@@ -201,7 +217,18 @@ def _count(row: dict[str, Any], side: str, where: str) -> tuple[int, int]:
 
 
 def _read_facts(row: dict[str, Any], where: str) -> ItemFacts | None:
-    """Read facts about an item, such as its group, from a JSON row; return None if it has no such facts."""
+    """Read facts about an item, such as its group, from a line of a file with the results of tools.
+
+    Args:
+        row: The JSON object in the line.
+        where: The place of the line, for error messages.
+
+    Returns:
+        The facts; None if the line has none.
+
+    Raises:
+        InputError: The value of a fact has the wrong type.
+    """
     if not {"nll", "group", "rules", "unchanged"} & row.keys():
         return None
     nll, rules = row.get("nll"), row.get("rules")
@@ -262,11 +289,16 @@ def count_successes(
 
 
 def _with_originals(draws: Iterable[Draw], arm: str) -> Iterable[Draw]:
-    """Yield the draws (answers) about the variants of an arm, and about the originals of the same items.
+    """Select the answers (draws) that show how rewriting by one arm changes the success of tools.
 
-    An arm is a way to rewrite code. It is named after a rewriting rule that is used alone; "" stands for all
-    rules together. Draws about an original may be recorded under the name of each arm, or only once, under
-    "". The draws under "" are yielded only if the tool has no draw about this original under `arm`.
+    An arm is a way to rewrite code: a single rewriting rule, or all rules together (""). All answers that are
+    recorded under `arm` are selected. A tool's answers about the original code of an item may be recorded
+    only under "". These are selected if the tool has answers about the item's rewritten code, but none about
+    its original code, under `arm`.
+
+    Args:
+        draws: The answers of tools about original and rewritten code.
+        arm: The name of the rewriting rule; empty for all rules together.
     """
     draws = list(draws)
     own = {(draw.model, draw.id) for draw in draws if draw.arm == arm and draw.side == SIDES[1]}

@@ -1,6 +1,7 @@
-"""Success rates on original and rewritten code, and significance tests of their difference.
+"""Success rates of a tool on original and on rewritten code, and significance tests of their difference.
 
-The main test compares the mean rates of items, because several answers about one item are not independent.
+The main test compares the mean rates of items (pieces of code). It does not compare single answers, because
+several answers about one item are not independent.
 """
 
 from __future__ import annotations
@@ -20,15 +21,17 @@ _LEVEL = 0.05
 
 @dataclass(frozen=True)
 class MeanDifference:
-    """The mean difference of success rates over items, which is the main result.
+    """The mean difference between a tool's success rates on rewritten code and on original code.
+
+    The mean is over items. An item is a piece of code in both forms.
 
     Attributes:
         items: The number of items.
         original: The mean success rate on the original code of items.
-        transformed: The mean success rate on the variants (rewritten code).
-        difference: `transformed` - `original`; negative if the variants are harder.
+        transformed: The mean success rate on the rewritten code.
+        difference: `transformed` - `original`; negative if the rewritten code is harder for the tool.
         low: The lower end of the 95% bootstrap interval of `difference`; None with fewer than 2 items.
-        high: The upper end of this interval.
+        high: The upper end of this interval; None with fewer than 2 items.
         p: The p-value of a sign flip test of the hypothesis that `difference` is 0; exact for at most 13
             items.
     """
@@ -44,11 +47,14 @@ class MeanDifference:
 
 @dataclass(frozen=True)
 class McNemar:
-    """McNemar's exact test, for a tool that gave one answer about each original and one about each variant.
+    """McNemar's exact test of whether a tool succeeds equally often on original and on rewritten code.
+
+    It is for a tool that gave exactly two answers about each item (piece of code): one about the original
+    code, and one about the rewritten code.
 
     Attributes:
-        lost: The number of items with success on the original only.
-        won: The number of items with success on the variant only.
+        lost: The number of items with success on the original code only.
+        won: The number of items with success on the rewritten code only.
         p: The p-value.
     """
 
@@ -59,14 +65,16 @@ class McNemar:
 
 @dataclass(frozen=True)
 class SuccessStudy:
-    """The success of a tool on original code and on variants (rewritten code) of a set of items.
+    """How often a tool succeeds on original code and on rewritten code, with significance tests.
 
-    A draw is one answer of the tool. A difference is a success rate on variants minus that on originals.
+    An item is a piece of code in both forms; the rewritten form is its variant. A draw is one answer of the
+    tool. A difference is a success rate on variants minus that on originals. The published study is the
+    thesis by de Koning (see `published_analysis`).
 
     Attributes:
         outcomes: The numbers of successes on each item.
         mean: The mean difference over items, the main result.
-        pooled: Fisher's test of all draws together, as in the published study (see `published_analysis`).
+        pooled: Fisher's test of all draws together, as in the published study.
         items: Fisher's test of each item.
         better: The number of items that are easier when rewritten, with p < .05 by Fisher's test.
         worse: The number of items that are harder when rewritten, with p < .05 by Fisher's test.
@@ -74,14 +82,14 @@ class SuccessStudy:
         worse_holm: Like `worse`, but with p-values after Holm's correction over all items.
         mcnemar: McNemar's test, if each item has one draw on the original and one on the variant; None
             otherwise.
-        balanced: The ids of the items that the filter of the published study keeps: items with both
-            successes and failures (see `study_success`).
-        filtered: The mean difference over the items in `balanced`; None if `balanced` is empty. The filter
-            exaggerates the difference.
-        likelihood: The correlation of the difference with the negative log-likelihood (NLL); None if no item
-            has an NLL.
-        unchanged: The mean difference over the items whose variant equals the original; None if there are
-            no such items. This difference is due to chance alone.
+        balanced: The ids of the items that the published study would keep: items with both successes and
+            failures. In a study of several tools, it is enough if one of the tools has both.
+        filtered: The mean difference over the items in `balanced`; None if `balanced` is empty. This choice
+            of items exaggerates the difference.
+        likelihood: The correlation of the difference with the negative log-likelihood (NLL) of the original
+            code; None if no item has an NLL.
+        unchanged: The mean difference over the items whose variant equals the original; None if there are no
+            such items. This difference is due to chance alone.
         groups: The mean difference in each group of items, by the group's name; empty if there is only one.
         by_rule: For each rewriting rule, two mean differences: over the items that the rule changed, and over
             those that it did not change. A mean without items is None.
@@ -105,13 +113,14 @@ class SuccessStudy:
 
 
 def study_success(outcomes: Sequence[ItemOutcome], kept: frozenset[str] | None = None) -> SuccessStudy:
-    """Compute how often a tool succeeds on original code and on variants, and test the difference.
+    """Compute how often a tool succeeds on original and on rewritten code, and test the difference.
 
     Args:
-        outcomes: The numbers of successes on each of one or more items.
-        kept: The ids of the items that the filter of the published study keeps: items on which at least one
-            of the studied tools has both successes and failures. If it is None, the filter is computed from
-            `outcomes` alone.
+        outcomes: For each item (piece of code), the numbers of the tool's successes on the original and on
+            the rewritten code. There must be at least one item.
+        kept: The ids of items for an additional result, `SuccessStudy.filtered`. In a study of several tools,
+            they are the items on which at least one tool has both successes and failures. None chooses the
+            items on which this tool has both.
     """
     outcomes = list(outcomes)
     tests = compare_items(outcomes)
@@ -149,9 +158,10 @@ def study_success(outcomes: Sequence[ItemOutcome], kept: frozenset[str] | None =
 
 
 def compare_means(outcomes: Sequence[ItemOutcome]) -> MeanDifference:
-    """Compare the mean success rates on originals and on variants.
+    """Compare a tool's mean success rates on original and on rewritten code.
 
-    The test and the interval treat items, not single answers, as independent.
+    The test and the interval treat items (pieces of code) as independent, but not the single answers about
+    one item.
 
     Args:
         outcomes: The numbers of successes on each of one or more items.
@@ -175,26 +185,32 @@ def compare_means(outcomes: Sequence[ItemOutcome]) -> MeanDifference:
 
 
 def _means_if(outcomes: Sequence[ItemOutcome]) -> MeanDifference | None:
-    """Compare the mean success rates on originals and on variants; return None if there are no items."""
+    """Compare a tool's mean success rates on original and on rewritten code; None if there are no items."""
     return compare_means(outcomes) if outcomes else None
 
 
 def _count(tests: Sequence[ItemTest], sign: int, name: str) -> int:
     """Count the items with a p-value below .05 and a difference of a given sign.
 
+    The difference is a tool's success rate on an item's rewritten code minus that on its original code.
+
     Args:
         tests: The tests of single items.
         sign: 1 to count positive differences (easier when rewritten), -1 to count negative ones.
-        name: The p-value to use: "fisher_p" or "holm_p".
+        name: The p-value to use: "fisher_p" (not corrected) or "holm_p" (corrected for the number of items).
     """
     return sum(getattr(one, name) < _LEVEL and sign * one.difference > 0 for one in tests)
 
 
 def _compare_single_draws(outcomes: Sequence[ItemOutcome]) -> McNemar | None:
-    """Compare originals and variants by McNemar's exact test.
+    """Test by McNemar's test whether a tool succeeds equally often on original and on rewritten code.
+
+    Args:
+        outcomes: The numbers of the tool's answers and successes on each item (piece of code).
 
     Returns:
-        The test; None unless each item has one answer about its original and one about its variant.
+        The test; None unless every item has exactly one answer about its original code and exactly one about
+        its rewritten code.
     """
     from scipy.stats import binomtest
 

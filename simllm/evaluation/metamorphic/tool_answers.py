@@ -51,9 +51,12 @@ class Question:
     code: str
 
     def key(self, command: Sequence[str]) -> str:
-        """Return a hash under which the answer of a command to this question is recorded.
+        """Return a hash under which a tool's answer to this question is stored.
 
-        The hash is computed from the command, the language, the code and the number of the answer.
+        The hash is computed from the command, the language, the code, and the number of the answer.
+
+        Args:
+            command: The words of the command that runs the tool.
         """
         parts = json.dumps([list(command), self.language, self.code, self.draw])
         return hashlib.sha256(parts.encode(errors="replace")).hexdigest()
@@ -62,12 +65,15 @@ class Question:
 def make_questions(
     items: Mapping[str, dict[str, Any]], variants: Iterable[dict[str, Any]], draws: int
 ) -> list[Question]:
-    """Return the questions of a study: `draws` questions about each original and about each variant.
+    """List the questions of a study: `draws` questions for each original and for each variant.
+
+    A question is one run of a tool on a piece of code. A variant is the rewritten code of an item. Items
+    without a variant get no questions.
 
     Args:
         items: The items by id. An item has the keys `language` and `source` (the original code).
-        variants: The variants of these items. A variant has the keys `id`, `text` (the rewritten code) and
-            possibly `arm` (the name of the rewriting rule, if only one was used).
+        variants: The variants of these items. A variant has the keys `id` (of the item), `text` (the
+            rewritten code) and possibly `arm` (the name of the rewriting rule, if only one was used).
         draws: The number of answers to get about each original and about each variant.
     """
     asked: list[Question] = []
@@ -87,13 +93,16 @@ def make_questions(
 
 
 class AnswerRecord:
-    """The answers of a command to questions, stored in a file.
+    """The answers of a tool to the questions of a study, stored in a file.
 
-    Each new answer is written to disk at once, so that it is not lost if the run is stopped.
+    The tool is a command, which reads code and prints its answer. A question is a piece of code for which an
+    answer is needed. Each new answer is written to disk at once, so that it is not lost if the run is
+    stopped.
 
     Args:
-        folder: The folder with the file `answers.jsonl`; earlier answers in the file are loaded.
-        command: The words of the command.
+        folder: The folder with the file `answers.jsonl`. Earlier answers in the file are loaded; the file may
+            be missing.
+        command: The words of the tool's command, such as ["python", "tool.py"].
     """
 
     def __init__(self, folder: Path, command: Sequence[str]) -> None:
@@ -117,15 +126,16 @@ class AnswerRecord:
                 file.truncate(content.rfind(b"\n") + 1)
 
     def ask(self, question: Question, timeout: float) -> dict[str, Any]:
-        """Run the command on the code of a question, and record its answer.
+        """Run the tool's command on the code of a question, and store its answer in the file.
 
         Args:
-            question: The question.
+            question: The question: a piece of code for which an answer of the tool is needed.
             timeout: The time limit of the command, in seconds.
 
         Returns:
-            The record: the key (hash) of the question, the exit status as text ("timeout" if the limit was
-            exceeded), and the output, which is None unless the status is "0".
+            The stored record: a dict with the keys `key`, `status` and `output`. `key` is a hash of the
+            question. `status` is the exit status as text, or "timeout" if the limit was exceeded. `output` is
+            the answer; None unless the status is "0".
 
         Raises:
             InputError: The command cannot be started.
@@ -143,14 +153,17 @@ class AnswerRecord:
         return row
 
     def ask_all(self, questions: Sequence[Question], parallel: int, timeout: float) -> Iterator[None]:
-        """Run the tool's command for each question without a recorded answer.
+        """Run the tool's command for each question that has no stored answer yet, and store the answers.
 
-        The function yields None after each answer, so that the caller can show progress.
+        A question is a piece of code for which an answer of the tool is needed.
 
         Args:
             questions: The questions.
             parallel: The number of commands that run at the same time.
             timeout: The time limit of a command, in seconds. A command that exceeds it counts as a crash.
+
+        Yields:
+            None after each answer, so that the caller can show progress.
 
         Raises:
             InputError: The command cannot be started.
@@ -169,9 +182,14 @@ class AnswerRecord:
                 raise
 
     def draws(self, questions: Sequence[Question]) -> list[Draw]:
-        """Return the recorded answers to questions as `Draw` objects, in the order of the questions.
+        """Return the stored answers to questions, in the order of the questions.
 
-        Every question must have a recorded answer. The answers are not judged yet.
+        A question is a piece of code for which an answer of the tool is needed. A `Draw` is one answer. Its
+        field `success` is None here, because the answers are judged later. Its field `output` is None if the
+        tool crashed.
+
+        Args:
+            questions: The questions. Each must have a stored answer.
         """
         outputs = [self._known[question.key(self._command)]["output"] for question in questions]
         return [
@@ -181,10 +199,13 @@ class AnswerRecord:
 
 
 def _environment(question: Question) -> dict[str, str]:
-    """Return the environment variables for the command that answers a question.
+    """Return the environment variables for one run of a tool's command.
 
-    They are the language of the code (SIMLLM_LANGUAGE) and the number of the answer (SIMLLM_DRAW). No
-    variable tells the command whether the code is original or rewritten.
+    SIMLLM_LANGUAGE is the language of the code. SIMLLM_DRAW is the number of this run among the runs on the
+    same code, counted from 0. No variable tells the command whether the code is original or rewritten.
+
+    Args:
+        question: The code on which the command is run, with its language and the number of the run.
     """
     return {"SIMLLM_LANGUAGE": question.language, "SIMLLM_DRAW": str(question.draw)}
 

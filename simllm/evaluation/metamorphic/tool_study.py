@@ -38,8 +38,8 @@ class ToolResult:
         crashes: The number of crashes on "original" and on "transformed" code.
         arms: Results for variants by one rule alone: a dict from the name of the rule to the difference of
             success rates, variants minus originals, averaged over the items that the rule changed.
-        agreement: The similarity of answers about original code to answers about rewritten code. None if
-            there is no metric to measure it, or if no item has two answers about its original.
+        agreement: The similarity of answers about original code to answers about rewritten code. None if no
+            metric was given to measure it, or if no item has enough answers.
     """
 
     study: SuccessStudy
@@ -51,13 +51,14 @@ class ToolResult:
 
 @dataclass(frozen=True)
 class MetamorphicStudy:
-    """The results of all tools in a metamorphic study, and the code of the items.
+    """The results of a metamorphic study: how often tools succeed on original and on rewritten code.
 
     Attributes:
         tools: The results by the name of the tool; a tool without a name has an empty name.
         alpha: The significance level.
         sources: A dict from the id of each item to its original code; empty if the code is unknown.
-        variants: A dict from the id of each item to its rewritten code; empty if the code is unknown.
+        variants: A dict from the id of each item to its code after rewriting by all rules together; empty if
+            the code is unknown.
     """
 
     tools: dict[str, ToolResult]
@@ -81,7 +82,8 @@ def evaluate(
             answers, and adds facts about the items, such as the rules that changed their code.
         items: The items by id, with their code and facts about them; None if only the answers are known.
         variants: The variants (rewritten code) of these items.
-        judge: The function that decides which answers are successes, for answers that are not judged yet.
+        judge: The function that decides which answers are successes, for answers that are not judged yet;
+            None if all answers are judged.
         metric: The metric that measures how similar a tool's answers are to each other; None to skip this.
         alpha: The significance level.
 
@@ -140,11 +142,15 @@ def _check_ids(recorded: Recorded, items: Mapping[str, dict[str, Any]]) -> None:
 
 
 def _compare_arms(recorded: Recorded) -> dict[str, dict[str, MeanDifference]]:
-    """Compare each tool's success on original code with its success on variants made by a single rule.
+    """Compare each tool's success on original code with its success on code rewritten by a single rule.
+
+    Args:
+        recorded: The results of the tools, with all answers judged.
 
     Returns:
-        For each tool, by name, a dict from the name of each rule (the arm) to the difference of success
-        rates, variants minus originals, averaged over the items that the rule changed.
+        For each tool, by name, a dict from the name of each rewriting rule to the difference of success
+        rates, rewritten code minus original code. The difference is a mean over the items that the rule
+        changed.
     """
     names = dict.fromkeys(draw.arm for draw in recorded.draws if draw.arm)
     names |= dict.fromkeys(key[1] for key in recorded.counts if key[1])

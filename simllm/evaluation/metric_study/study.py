@@ -55,7 +55,10 @@ def run_study(
     checkpoints: Path | None = None,
     questions: Sequence[str] = QUESTIONS,
 ) -> Study:
-    """Run the study: answer the research questions (RQ1 to RQ5) on sets of rated pairs.
+    """Run the study: answer the research questions on sets of rated pairs.
+
+    RQ1 is about correlations of metrics with ratings, RQ2 about variants of the learned metric, RQ3 about
+    correlations between metrics, RQ4 about the training, and RQ5 about groups of pairs, such as languages.
 
     Args:
         rated: Files of rated pairs (see `simllm.evaluation.ratings`), one for each set.
@@ -128,7 +131,12 @@ def _load_sets(rated: Sequence[Path]) -> list[Ratings]:
 
 
 def _with_progress(metrics: Sequence[M], bar: Any) -> Iterator[M]:
-    """Yield the metrics one by one; show each metric's name on a progress bar, and advance the bar."""
+    """Yield the metrics one by one, and show the progress.
+
+    Args:
+        metrics: The metrics.
+        bar: The progress bar (tqdm). It shows the name of the current metric, and advances after each metric.
+    """
     for metric in metrics:
         bar.set_postfix_str(metric.name)
         yield metric
@@ -211,10 +219,11 @@ def _study_set(
 
 
 def _clusters(results: list[MetricResult], values: list[Floats], rated: Ratings) -> list[int]:
-    """Rank metrics by Spearman's correlation with human ratings; metrics in the same cluster share a rank.
+    """Rank m metrics by Spearman's correlation with human ratings; metrics in the same cluster share a rank.
 
-    The metrics are visited from the best to the worst. A metric starts a new cluster if it differs
-    significantly from any metric in the current cluster (permutation test with Holm's correction).
+    The metrics are visited from the best to the worst. A metric joins the current cluster if it does not
+    differ significantly from any metric in it. Otherwise it starts a new cluster. The test is a permutation
+    test with Holm's correction.
 
     Args:
         results: The results of m metrics, which contain the correlations.
@@ -222,7 +231,7 @@ def _clusters(results: list[MetricResult], values: list[Floats], rated: Ratings)
         rated: n pairs of candidate and reference, with human ratings.
 
     Returns:
-        m ranks; 1 is the best.
+        The rank of each metric; 1 is the best.
     """
     if not results:
         return []

@@ -110,7 +110,13 @@ def _differences(results: Sequence[MetricResult], p: NDArray[np.float64], pairs:
 
 
 def _significance(results: Sequence[MetricResult]) -> list[str]:
-    """Write sentences about metrics whose correlation with human ratings is not significant, or negative."""
+    """Write sentences about metrics whose correlation with human ratings is not significant, or negative.
+
+    If the correlations of all metrics are significant, a sentence says so.
+
+    Args:
+        results: The results of all metrics.
+    """
     weak = [short_label(row.metric) for row in results if not row.p_value < _PAPER_LEVEL]
     negative = [short_label(row.metric) for row in results if row.spearman < 0 and row.p_value < LEVEL]
     sentences = [
@@ -124,9 +130,12 @@ def _significance(results: Sequence[MetricResult]) -> list[str]:
 
 
 def _ceiling(people: RaterAgreement) -> list[str]:
-    """Write a sentence about the agreement of the raters.
+    """Write a sentence about how well the raters agree, and about the ceiling.
 
-    The sentence also gives the ceiling: the highest correlation that a metric can be expected to reach.
+    The ceiling is the highest correlation that a metric can be expected to reach with the mean ratings.
+
+    Args:
+        people: The agreement between the raters.
 
     Returns:
         The sentence in a list; the list is empty if the agreement is undefined.
@@ -148,10 +157,10 @@ def _ceiling(people: RaterAgreement) -> list[str]:
 
 
 def _other_measures(results: Sequence[MetricResult], best: MetricResult) -> list[str]:
-    """Write a sentence about the measures by which another metric than `best` is the best metric.
+    """Write a sentence that names other metrics than `best` that are the best by another measure.
 
-    The measures are Kendall's tau-b, Pearson's r and the pairwise accuracy. A measure that is NaN for a
-    metric is left out.
+    For example: "Other metrics are best by other measures: chrF by Kendall's tau-b." The measures are
+    Kendall's tau-b, Pearson's r and the pairwise accuracy. A measure that is NaN for a metric is left out.
 
     Args:
         results: The results of all metrics.

@@ -20,35 +20,60 @@ _MOST_PARTS = 30  # largest number of columns in a heat map
 
 
 def correlations(sets: Sequence[SetStudy]) -> str:
-    """Draw a bar chart of each metric's correlation with human ratings, and return the SVG (Fig. 5).
+    """Draw a bar chart of each metric's correlation with human ratings (Fig. 5 of the SIMLLM paper).
 
     Bars show Spearman's rho with its 95% interval. There is one panel for each set of rated pairs.
+
+    Args:
+        sets: The results on each set of rated pairs.
+
+    Returns:
+        The figure as an SVG element.
     """
     return _by_set(sets, _bars)
 
 
 def distributions(sets: Sequence[SetStudy]) -> str:
-    """Draw a box plot of each metric's scores, and return the SVG (Fig. 6).
+    """Draw a box plot of each metric's scores (Fig. 6 of the SIMLLM paper).
 
-    Boxes show quartiles; whiskers go from 5% to 95%. There is one panel for each set of rated pairs.
+    Boxes show quartiles; whiskers go from the 5% to the 95% quantile. There is one panel for each set of
+    rated pairs.
+
+    Args:
+        sets: The results on each set of rated pairs.
+
+    Returns:
+        The figure as an SVG element.
     """
     return _by_set(sets, _boxes)
 
 
 def between(study: SetStudy) -> str:
-    """Draw a heat map of the rank correlations between metrics' scores, and return the SVG (Fig. 7).
+    """Draw a heat map of the rank correlations between metrics (Fig. 7 of the SIMLLM paper).
 
-    A cell shows Spearman's rho between the scores of two metrics on one set of pairs.
+    A cell shows Spearman's rho between the scores of two metrics on the same text pairs.
+
+    Args:
+        study: The results on one set of rated pairs.
+
+    Returns:
+        The figure as an SVG element.
     """
     names = [short_label(row.metric) for row in study.results]
     return _heat_map(names, names, study.between)
 
 
 def by_group(study: SetStudy) -> str:
-    """Draw a heat map of each metric's correlation with human ratings in groups of pairs, and return the SVG.
+    """Draw a heat map of each metric's correlation with human ratings in groups of text pairs.
 
     A group has the pairs of one language, one system or one range of text lengths. Only the largest groups
     are drawn.
+
+    Args:
+        study: The results on one set of rated pairs.
+
+    Returns:
+        The figure as an SVG element.
     """
     parts = largest_groups(study.groups, _MOST_PARTS)
     names = [f"{short_label(part.label)} (n = {part.pairs})" for part in parts]
@@ -57,10 +82,16 @@ def by_group(study: SetStudy) -> str:
 
 
 def training(sets: Sequence[SetStudy]) -> str:
-    """Draw the learned metric's correlation with human ratings during training; return the SVG (Fig. 8).
+    """Draw the learned metric's correlation with human ratings during its training.
 
-    The x-axis shows training updates (optimizer steps). A dashed line shows the untrained model. There is one
-    panel for each set of rated pairs.
+    This is Fig. 8 of the SIMLLM paper. The x-axis shows training updates (optimizer steps). A dashed line
+    shows the untrained model. There is one panel for each set of rated pairs.
+
+    Args:
+        sets: The results on each set of rated pairs.
+
+    Returns:
+        The figure as an SVG element.
     """
 
     def draw(axes: Axes, study: SetStudy) -> None:

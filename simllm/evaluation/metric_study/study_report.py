@@ -94,7 +94,11 @@ def latex(sets: Sequence[SetStudy]) -> str:
 def _correlations(sets: Sequence[SetStudy]) -> str:
     """Return a LaTeX table of correlations with human ratings: a row for each metric, a column for each set.
 
-    In each column, the best correlation is bold, and so are those that are not significantly worse.
+    A cell shows Spearman's rho and its 95% interval. In each column, the best correlation is bold, and so are
+    those that are not significantly worse.
+
+    Args:
+        sets: The results on each set of rated pairs.
     """
     names = list(dict.fromkeys(row.metric for one in sets for row in one.results))
     rows = []
@@ -112,7 +116,12 @@ def _correlations(sets: Sequence[SetStudy]) -> str:
 
 
 def _cell(row: MetricResult, rank: int) -> str:
-    """Format a metric's Spearman's rho with its interval for LaTeX; bold if the metric's `rank` is 1."""
+    """Format a metric's Spearman's rho and its 95% interval as a cell of a LaTeX table: ".512 [.480, .544]".
+
+    Args:
+        row: The result of the metric.
+        rank: The rank of the metric among all metrics. Rho is bold if the rank is 1.
+    """
     rho = format_number(row.spearman)
     shown = f"\\textbf{{{rho}}}" if rank == 1 else rho
     return f"{shown} [{format_number(row.low)}, {format_number(row.high)}]"
@@ -123,6 +132,9 @@ def _variants(sets: Sequence[SetStudy]) -> str:
 
     A variant is a combination of pooling and similarity. There is one row for each variant, and one column
     for each set of rated pairs.
+
+    Args:
+        sets: The results on each set of rated pairs.
     """
     rows = [
         [_name(row.metric), *(_cell(one.variants[i], one.variant_clusters[i]) for one in sets)]
@@ -136,10 +148,14 @@ def _variants(sets: Sequence[SetStudy]) -> str:
 
 
 def _between(study: SetStudy) -> str:
-    """Return a LaTeX table of the correlations between the scores of each pair of metrics on one set.
+    """Return a LaTeX table of the rank correlations between metrics.
 
-    Only the lower triangle is filled. Rows are numbered, and each column has the number of its metric as a
-    header.
+    A cell shows Spearman's rho between the scores of two metrics on the same text pairs. Only the lower
+    triangle is filled. A row begins with the number and the name of its metric; a column has only the number
+    of its metric as a header.
+
+    Args:
+        study: The results on one set of rated pairs.
     """
     last = len(study.results) - 1
     rows = [
@@ -154,8 +170,11 @@ def _between(study: SetStudy) -> str:
 def _groups(study: SetStudy) -> str:
     """Return a LaTeX table of correlations with ratings: a row for each metric, a column for each group.
 
-    A group has the pairs of one language, one system or one range of text lengths. Only the largest groups
-    get columns.
+    A group has the text pairs of one language, one system or one range of text lengths. Only the largest
+    groups get columns.
+
+    Args:
+        study: The results on one set of rated pairs.
     """
     parts = largest_groups(study.groups, _MOST_PARTS)
     header = ["Metric", *(f"{_name(part.label)} ({part.pairs})" for part in parts)]
@@ -173,7 +192,10 @@ def _name(text: str) -> str:
 
 
 def _one_by_one(values: Sequence[float]) -> str:
-    """Format a correlation for each rater as text: a list, or a range if there are more than 10 raters.
+    """Format the correlation of each rater with the other raters as text.
+
+    The text lists all correlations, such as ".612, .655, .701". If there are more than 10 raters, it gives
+    only the range, such as ".512 to .701".
 
     Args:
         values: For each rater, the correlation with the mean ratings by the other raters.

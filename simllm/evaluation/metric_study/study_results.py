@@ -20,12 +20,13 @@ class MetricResult:
         p_value: Two-sided p-value of rho.
         low: Lower bound of rho's 95% interval, from a bootstrap over pairs.
         high: Upper bound of that interval.
-        by_rater: The lower and upper bound of a second, usually wider 95% interval of rho. It covers the
-            choice of raters as well as the choice of pairs. None for a single rater.
-        kendall: Kendall's tau-b.
-        pearson: Pearson's r.
-        pairwise_accuracy: How often scores and ratings agree when two rated pairs are compared: both put
-            the same pair higher, or both see a tie. A share from 0 to 1.
+        by_rater: The lower and upper bound of a second, usually wider 95% interval of rho. It takes into
+            account that other raters, as well as other pairs, would give another rho. None if there are fewer
+            than two raters.
+        kendall: Kendall's tau-b between scores and mean ratings.
+        pearson: Pearson's r between scores and mean ratings.
+        pairwise_accuracy: How often scores and ratings agree when two rated pairs are compared: both put the
+            same pair higher, or both see a tie. A share from 0 to 1.
         quantiles: The 5, 25, 50, 75 and 95% quantiles of the scores.
     """
 

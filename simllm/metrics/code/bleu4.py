@@ -14,7 +14,7 @@ def bleu_of_tokens(candidate: str, reference: str) -> float:
 
 
 def bleu_of_lists(tokens: Sequence[str], expected: Sequence[str]) -> float:
-    """Compute BLEU-4 of two lists of tokens by nltk, with its smoothing method 4.
+    """Compute BLEU-4 of two lists of tokens with nltk and its smoothing method 4.
 
     Args:
         tokens: The tokens of the candidate.

@@ -1,8 +1,8 @@
-"""The class `CodeMetric` of all metrics for code, and the adapters of these metrics.
+"""The class `CodeMetric` of all metrics for code, and the functions (adapters) that prepare these metrics.
 
-An adapter is a function, such as `lemod`, that returns the attribute `prepare` of a `CodeMetric`. The table
-`CODE_METRICS` names the adapter of each metric. The first parameter of an adapter is the text that a user
-wrote after the metric's name and `=`, such as "multiset" in `lemod=multiset`.
+An adapter, such as `lemod`, returns the function that becomes the attribute `prepare` of a `CodeMetric`. Its
+first parameter is the text that a user wrote after the metric's name and `=`, such as "multiset" in
+`lemod=multiset`. The table `CODE_METRICS` names the adapter of each metric.
 """
 
 from __future__ import annotations
@@ -91,8 +91,8 @@ class CodeMetric:
         """Score n examples of code.
 
         Args:
-            examples: The candidates and references, with their language and, if the metric needs it, with
-                their source.
+            examples: The candidates and references, with their language. If the metric needs it, also with
+                their source, which is the code before it was edited.
 
         Returns:
             The scores, in the order of the examples.
@@ -114,13 +114,14 @@ class CodeMetric:
 
 
 def load(name: str) -> CodeMetric:
-    """Load a metric for code.
+    """Load a metric for code by its name.
 
     Args:
-        name: The name in `CODE_METRICS`, such as "lemod", or `name=argument`.
+        name: A key of `CODE_METRICS`, such as "lemod". An argument of the metric may follow, as in
+            "lemod=multiset" or "crystalbleu=FILE".
 
     Raises:
-        InputError: The metric does not take this argument, or a file cannot be read.
+        InputError: The metric does not take this argument, or the argument is a file that cannot be read.
     """
     kind, _, argument = name.partition("=")
     chosen = CODE_METRICS[kind]
@@ -136,45 +137,63 @@ def load(name: str) -> CodeMetric:
 
 
 def exact_match(argument: str) -> Prepare:
-    """Make the metric "exact match": 1 if candidate and reference have equal normal forms, otherwise 0.
+    """Prepare the metric "exact match": 1 if candidate and reference have equal normal forms, otherwise 0.
 
-    A normal form is the code in a uniform layout, without comments, docstrings and imports. `argument` is
-    not used.
+    A normal form is the code in a uniform layout, without comments, docstrings and imports.
+
+    Args:
+        argument: Not used. Every function that prepares a metric for code has this parameter.
+
+    Returns:
+        A function that takes all examples, and returns the function that scores one example.
     """
     return lambda _: line_edits.exact_match
 
 
 def lemod(argument: str, part: str) -> Prepare:
-    """Make LEMOD, which compares the candidate's edit of the source with the reference's edit, line by line.
+    """Prepare LEMOD, a metric that compares two edits of the same source code, line by line.
+
+    The edits are those that turn the source into the candidate, and into the reference. An edit consists of
+    deleted and inserted lines.
 
     Args:
         argument: "multiset" or empty. With "multiset", an inserted line never matches a deleted line, and a
-            repeated line counts each time.
-        part: The value to compute: "precision", "recall" or "f1".
+            repeated line counts each time. If it is empty, an inserted line may match a deleted line, and a
+            repeated line counts once.
+        part: The value to compute from the matching lines: "precision", "recall" or "f1".
+
+    Returns:
+        A function that takes all examples, and returns the function that scores one example.
     """
     return lambda _: partial(line_edits.lemod, part=part, multiset=bool(argument))
 
 
 def token_bleu(argument: str, of_edits: bool) -> Prepare:
-    """Make BLEU-4 over the tokens of the code.
+    """Prepare a metric that computes BLEU-4 over the tokens of the code.
 
     Args:
-        argument: Not used.
-        of_edits: Whether to compare only the lines in which candidate and reference differ from the source,
-            instead of the whole code.
+        argument: Not used. Every function that prepares a metric for code has this parameter.
+        of_edits: Whether to compare only the lines in which candidate and reference differ from the source
+            (the code before it was edited), instead of the whole code.
+
+    Returns:
+        A function that takes all examples, and returns the function that scores one example.
     """
     compare = compare_edits if of_edits else compare_whole
     return lambda _: partial(compare, score=bleu_of_tokens)
 
 
 def crystalbleu(argument: str, of_edits: bool) -> Prepare:
-    """Make CrystalBLEU, a BLEU-4 that ignores the most frequent n-grams of code, such as `) ;`.
+    """Prepare CrystalBLEU, a BLEU-4 that ignores the most frequent n-grams of code, such as `) ;`.
 
     Args:
         argument: The path of a file with the n-grams to ignore. If it is empty, the most frequent n-grams in
             the references of the examples are ignored.
-        of_edits: Whether to compare only the lines in which candidate and reference differ from the source,
-            instead of the whole code.
+        of_edits: Whether to compare only the lines in which candidate and reference differ from the source
+            (the code before it was edited), instead of the whole code.
+
+    Returns:
+        A function that takes all examples, and returns the function that scores one example.
     """
     compare = compare_edits if of_edits else compare_whole
     given = load_shared(Path(argument)) if argument else None
@@ -195,38 +214,60 @@ def crystalbleu(argument: str, of_edits: bool) -> Prepare:
 
 
 def edit_similarity(argument: str) -> Prepare:
-    """Make the edit similarity of candidate and reference, from 0 to 1, where 1 means equal texts.
+    """Prepare the edit similarity of candidate and reference, from 0 to 1, where 1 means equal texts.
 
-    The similarity is 1 minus the edit distance in characters, relative to the lengths of the texts.
+    It is 1 - (edit distance in characters) / (largest possible distance of texts with these lengths).
 
     Args:
-        argument: "indel" or empty. With "indel", characters can only be inserted and deleted. If it is empty,
-            they can also be substituted (Levenshtein distance).
+        argument: "indel" or empty. With "indel", the distance counts inserted and deleted characters. If it
+            is empty, it also counts substituted characters (Levenshtein distance).
+
+    Returns:
+        A function that takes all examples, and returns the function that scores one example.
     """
     score = similarities.indel_similarity if argument else similarities.edit_similarity
     return lambda _: partial(compare_whole, score=score)
 
 
 def code_chrf(argument: str) -> Prepare:
-    """Make chrF of code, a metric that compares character n-grams; `argument` is not used."""
+    """Prepare chrF, a metric that compares the character n-grams of candidate and reference.
+
+    Args:
+        argument: Not used. Every function that prepares a metric for code has this parameter.
+
+    Returns:
+        A function that takes all examples, and returns the function that scores one example.
+    """
     return lambda _: partial(compare_whole, score=similarities.code_chrf)
 
 
 def tree_similarity(argument: str) -> Prepare:
-    """Make tree similarity: 1 - (edit distance of the syntax trees) / (nodes of the larger tree).
+    """Prepare tree similarity: 1 - (edit distance of the syntax trees) / (nodes of the larger tree).
 
     The trees are those of candidate and reference in normal form: without comments, docstrings and imports.
 
     Args:
         argument: The largest number of nodes of a tree, such as "500"; empty for 3000. Examples with a larger
             tree get no score.
+
+    Returns:
+        A function that takes all examples, and returns the function that scores one example.
     """
     largest = int(argument or tree_distances.LARGEST_TREE)
     return lambda _: partial(tree_distances.tree_similarity, largest=largest)
 
 
 def codebleu(argument: str) -> Prepare:
-    """Make CodeBLEU, computed from the normal forms of candidate and reference; `argument` is not used."""
+    """Prepare CodeBLEU of candidate and reference in normal form.
+
+    A normal form is the code in a uniform layout, without comments, docstrings and imports.
+
+    Args:
+        argument: Not used. Every function that prepares a metric for code has this parameter.
+
+    Returns:
+        A function that takes all examples, and returns the function that scores one example.
+    """
 
     def score(example: Example) -> float:
         language = example.language or ""
@@ -236,16 +277,19 @@ def codebleu(argument: str) -> Prepare:
 
 
 def patch_size(argument: str, ratio: bool) -> Prepare:
-    """Make the metric RPS (relative patch size) or RPSR (relative patch size ratio).
+    """Prepare the metric RPS (relative patch size) or RPSR (relative patch size ratio).
 
-    Both are computed from edit distances of syntax trees. RPS is the distance from source to candidate,
-    divided by the number of nodes of the source's tree. RPSR is the distance from source to candidate,
+    The source is the code before it was edited. Let d be the edit distance from the source's syntax tree to
+    the candidate's syntax tree. RPS is d divided by the number of nodes of the source's tree. RPSR is d
     divided by the distance from source to reference.
 
     Args:
         argument: The largest number of nodes of a tree, such as "500"; empty for 3000. Examples with a larger
             tree get no score.
-        ratio: Whether to make RPSR instead of RPS.
+        ratio: True for RPSR, False for RPS.
+
+    Returns:
+        A function that takes all examples, and returns the function that scores one example.
     """
     largest = int(argument or tree_distances.LARGEST_TREE)
     size = tree_distances.relative_patch_size_ratio if ratio else tree_distances.relative_patch_size

@@ -38,7 +38,10 @@ class Edits:
 
 @lru_cache(_CACHED)
 def edits(example: Example) -> Edits:
-    """Compute the edits that turn an example's source into its candidate and into its reference."""
+    """Compute the edits that turn an example's source into its candidate and into its reference.
+
+    The source is the code before it was edited. All three texts are compared in normal form.
+    """
     language = example.language or ""
     pair = normal_forms([example.candidate, example.reference], language)
     # Equal normal forms must have equal edits, even if the source does not parse, so that layout counts.
@@ -100,5 +103,5 @@ def _compare(candidate: list[str], reference: list[str], score: TextScore) -> fl
 
 
 def without_signs(edit: Sequence[str]) -> list[str]:
-    """Return the lines of an edit without the signs "-" and "+"."""
+    """Return the lines of an edit without the sign "-" (deleted) or "+" (inserted) before each line."""
     return [line[1:] for line in edit]

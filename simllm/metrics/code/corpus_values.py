@@ -1,7 +1,7 @@
 """Corpus values of metrics for code.
 
 A corpus value is one value of a metric for a whole data set. It is not the mean of the scores. Instead, the
-numerators of the scores are summed over the data set, and so are the denominators, before the division.
+numerators of all scores are summed, and so are the denominators. Then the first sum is divided by the second.
 """
 
 from __future__ import annotations
@@ -30,15 +30,20 @@ Lines = Callable[[Example], tuple[list[str], list[str]]]  # returns lines of the
 
 
 def corpus_value(name: str, items: Items) -> float | None:
-    """Compute one value of a metric for a whole data set.
+    """Compute the corpus value of a metric: one value for a whole data set.
+
+    The corpus value is not the mean of the scores: numerators and denominators are summed before the
+    division.
 
     Args:
-        name: The name of a loadable metric, such as "lemod" or "crystalbleu-diff=FILE".
-        items: For each item of the data set, one or more examples, which differ only in their candidates.
+        name: The name of a metric, such as "lemod" or "crystalbleu-diff=FILE".
+        items: For each item of the data set, one or more examples. The examples of an item have the same
+            source and reference, but different candidates.
 
     Returns:
-        The value; None if the metric has no corpus value, or if its denominator is 0. Metrics with the
-        argument "as-published", such as "lemod=as-published", have no corpus value.
+        The value. It is None if the metric has no corpus value. This is the case, for example, for all
+        metrics with the argument "as-published", such as "lemod=as-published". It is also None for the metric
+        "rpsr" if its denominator is 0.
 
     Raises:
         InputError: The file of n-grams that CrystalBLEU ignores cannot be read, or has no n-grams for the
@@ -76,14 +81,15 @@ def _crystal_bleu(items: Items, argument: str, lines: Lines) -> float:
 
 
 def _texts(example: Example, lines: Lines) -> tuple[str, str]:
-    """Return the two texts that BLEU compares: the candidate's joined lines and the reference's joined lines.
+    """Return the two texts that BLEU compares: the joined lines of the candidate, and those of the reference.
 
-    If the candidate has no code, its text is empty. Then the lines that it deletes from the source match no
-    lines that the reference deletes.
+    If the candidate has no code, its text is empty. Without this rule, its edited lines would be the deleted
+    lines of the source. Some of them could match lines that the reference deletes, and raise the score.
 
     Args:
         example: The candidate and the reference.
-        lines: The function that selects the lines of both: `whole_lines` or `edited_lines`.
+        lines: The function that selects the lines: `whole_lines` selects all lines, and `edited_lines` only
+            those that are deleted from the source or inserted into it.
     """
     candidate, reference = lines(example)
     return "\n".join(candidate) if whole_lines(example)[0] else "", "\n".join(reference)

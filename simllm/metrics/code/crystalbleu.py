@@ -1,4 +1,4 @@
-"""CrystalBLEU (Eghbali and Pradel, 2022): BLEU-4 that ignores n-grams which most code shares."""
+"""CrystalBLEU (Eghbali and Pradel, 2022): BLEU-4 that ignores n-grams which most code has, such as `) ;`."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ _EPSILON = 1e-4  # smoothing method 1: replaces a numerator of 0
 def crystal_bleu(candidate: str, reference: str, shared: Collection[NGram]) -> float:
     """Compute CrystalBLEU of a candidate and a reference.
 
-    CrystalBLEU is BLEU-4 that does not count n-grams which most code shares. BLEU's penalty for short
-    candidates still uses the full lengths.
+    CrystalBLEU is BLEU-4 that ignores n-grams which most code has, such as `) ;`. The lengths in BLEU's
+    penalty for short candidates still include all tokens.
 
     Args:
         candidate: The code to judge.
@@ -39,7 +39,8 @@ def crystal_bleu(candidate: str, reference: str, shared: Collection[NGram]) -> f
         shared: The n-grams to ignore.
 
     Returns:
-        A value from 0 to 1. It is 1 for equal token lists, and 0 if no counted token is in both.
+        A value from 0 to 1. It is 1 for equal token lists. It is 0 if the two have no token in common, apart
+        from ignored tokens.
     """
     tokens, expected = tokenize(candidate), tokenize(reference)
     if tokens == expected:
@@ -50,11 +51,14 @@ def crystal_bleu(candidate: str, reference: str, shared: Collection[NGram]) -> f
 def corpus_crystal_bleu(pairs: Iterable[tuple[str, str, Collection[NGram]]]) -> float:
     """Compute CrystalBLEU of a corpus, after summing n-gram counts and text lengths over all pairs.
 
+    CrystalBLEU is BLEU-4 that ignores n-grams which most code has, such as `) ;`.
+
     Args:
         pairs: For each pair, the candidate, the reference, and the n-grams to ignore.
 
     Returns:
-        A value from 0 to 1; 0 if no candidate has a counted token in common with its reference.
+        A value from 0 to 1. It is 0 if no candidate has a token in common with its reference, apart from
+        ignored tokens.
     """
     counts, length, expected_length = np.zeros((len(_ORDERS), 2), int), 0, 0
     for candidate, reference, shared in pairs:
@@ -65,7 +69,7 @@ def corpus_crystal_bleu(pairs: Iterable[tuple[str, str, Collection[NGram]]]) -> 
 
 
 def _count_matches(tokens: Sequence[str], expected: Sequence[str], shared: Collection[NGram]) -> Ints:
-    """Count the candidate's n-grams, for each n from 1 to 4.
+    """Count the n-grams that BLEU needs, for each n from 1 to 4.
 
     Args:
         tokens: The tokens of the candidate.
@@ -73,9 +77,9 @@ def _count_matches(tokens: Sequence[str], expected: Sequence[str], shared: Colle
         shared: The n-grams to ignore.
 
     Returns:
-        (4, 2) counts without the n-grams in `shared`; row n - 1 is for n-grams of length n. The first number
-        counts the candidate's n-grams that the reference has, too. The second counts all n-grams of the
-        candidate; 0 is replaced by 1, because the number becomes a denominator.
+        (4, 2) counts, one row for each n, without the n-grams in `shared`. The first column counts the
+        n-grams of the candidate that the reference has, too. The second column counts all n-grams of the
+        candidate. There, 0 is replaced by 1, because BLEU divides by this number.
     """
     rows = []
     for order in _ORDERS:
@@ -88,9 +92,13 @@ def _bleu(counts: Ints, length: int, expected_length: int) -> float:
     """Compute BLEU from counts of n-grams: the geometric mean of precisions, times the brevity penalty.
 
     Args:
-        counts: (4, 2) counts from `_count_matches`.
+        counts: (4, 2) counts, one row for each n from 1 to 4. The first column counts the n-grams of the
+            candidate that the reference has, too. The second column counts all n-grams of the candidate.
         length: The number of tokens of the candidates.
         expected_length: The number of tokens of the references.
+
+    Returns:
+        A value from 0 to 1; 0 if no n-gram with n = 1 matches.
     """
     if not counts[0, 0]:
         return 0.0
@@ -104,7 +112,7 @@ def _count(tokens: Sequence[str], order: int, shared: Collection[NGram]) -> Coun
 
 
 def count_shared(texts: Iterable[str], language: str, k: int = SHARED) -> list[tuple[NGram, int]]:
-    """Find the k most frequent n-grams in code, for n from 1 to 4.
+    """Find the k most frequent n-grams in code, for n from 1 to 4. The metric CrystalBLEU ignores them.
 
     Args:
         texts: Pieces of code; an n-gram never spans two pieces.
@@ -127,7 +135,9 @@ def count_shared(texts: Iterable[str], language: str, k: int = SHARED) -> list[t
 
 
 def shared_of_references(examples: Sequence[Example]) -> SharedNGrams:
-    """Find the n-grams that CrystalBLEU ignores: for each language, the 500 most frequent in the references.
+    """Find the n-grams that the metric CrystalBLEU ignores when it scores the given examples.
+
+    For each programming language, these are the 500 n-grams that are most frequent in the references.
 
     Returns:
         A dict from the name of a programming language to its n-grams.
@@ -142,12 +152,12 @@ def shared_of_references(examples: Sequence[Example]) -> SharedNGrams:
 
 
 def check_languages(shared: SharedNGrams, examples: Sequence[Example], file: str) -> None:
-    """Check that there are n-grams for the language of each example.
+    """Check that the metric CrystalBLEU has n-grams to ignore for the language of each example.
 
     Args:
-        shared: For each language, the n-grams that CrystalBLEU ignores.
+        shared: For each language, the n-grams to ignore.
         examples: The examples to score.
-        file: The file of the n-grams, for the error message.
+        file: The file with the n-grams; only its name is used, in the error message.
 
     Raises:
         InputError: The n-grams of a language are missing.
@@ -157,7 +167,7 @@ def check_languages(shared: SharedNGrams, examples: Sequence[Example], file: str
 
 
 def save_shared(file: Path, shared: dict[str, list[tuple[NGram, int]]]) -> None:
-    """Write the n-grams that CrystalBLEU ignores to a JSON file.
+    """Write the n-grams that the metric CrystalBLEU ignores to a JSON file.
 
     Args:
         file: The file to write.
@@ -168,7 +178,10 @@ def save_shared(file: Path, shared: dict[str, list[tuple[NGram, int]]]) -> None:
 
 
 def load_shared(file: Path) -> SharedNGrams:
-    """Read the n-grams that CrystalBLEU ignores from a JSON file.
+    """Read the n-grams that the metric CrystalBLEU ignores from a JSON file.
+
+    Args:
+        file: A file that `simllm frequencies --ngrams` wrote.
 
     Returns:
         A dict from the name of a programming language to its n-grams.

@@ -29,7 +29,8 @@ def data_flow(root: Node, language: str) -> list[Item]:
     """Extract the data flow of code: for each name in the code, the names from which its value comes.
 
     A name is a variable, another identifier or a literal. Each occurrence of a name in the code gets its own
-    item, unless it has no sources and is not a source of another name.
+    item, unless no value flows into it and none flows out of it. For example, `x = y` in Python has two
+    items: `("var_1", "computedFrom", ("var_0",))` for x, and `("var_0", "comesFrom", ())` for y.
 
     Args:
         root: The root of the syntax tree.
@@ -37,11 +38,10 @@ def data_flow(root: Node, language: str) -> list[Item]:
             other languages.
 
     Returns:
-        A list of items, such as ("var_1", "computedFrom", ("var_0",)): a name, the relation, and the names
-        from which its value comes. The relation is "computedFrom" for assigned names and loop variables. It
-        is "comesFrom" for used names, declared names in Java, and Python parameters with a default value.
-        The names in the code are replaced by var_0, var_1 and so on, in the order in which the items mention
-        them.
+        A list of items. An item consists of a name, the relation, and the names from which its value comes.
+        The relation is "computedFrom" for assigned names and loop variables. It is "comesFrom" for used
+        names, declared names in Java, and Python parameters with a default value. The names are replaced by
+        var_0, var_1 and so on, in the order in which the items mention them.
     """
     if language not in _WALKERS:
         return []
@@ -52,12 +52,15 @@ def data_flow(root: Node, language: str) -> list[Item]:
 
 @dataclass
 class _Links:
-    """The links from one occurrence of a name to its sources: the places where its value comes from.
+    """The places from which one occurrence of a name in the code gets its value.
+
+    A place is the position of a name's first byte in the code. For example, in `x = y`, x gets its value from
+    the y at place 4. Then `sources` of x is {"computedFrom": {4: "y"}}.
 
     Attributes:
         name: The name.
-        sources: For each relation ("comesFrom" or "computedFrom"), a dict of the sources: the place of a
-            source (the position of its first byte) is the key, and the name at this place is the value.
+        sources: A dict with the key "comesFrom", "computedFrom" or both. The value is a dict from each place
+            to the name at this place.
     """
 
     name: str
@@ -65,13 +68,18 @@ class _Links:
 
 
 def _normalize(links: dict[int, _Links]) -> list[Item]:
-    """Convert the sources of all names into items of the data flow, in the order of the code.
+    """Convert the collected links between names into the items of the data flow, in the order of the code.
 
-    The names are replaced by var_0, var_1 and so on. A name gets no item if it has no sources and is not a
-    source of another name.
+    The names are replaced by var_0, var_1 and so on. An occurrence of a name gets no item if no value flows
+    into it and none flows out of it.
 
     Args:
-        links: A dict from the place of a name (the position of its first byte) to the name's sources.
+        links: For each occurrence of a name, the places from which its value comes. The key is the position
+            of the first byte of the occurrence.
+
+    Returns:
+        The items, such as ("var_1", "computedFrom", ("var_0",)): a name, the relation, and the names from
+        which its value comes.
     """
     used = {place for link in links.values() for sources in link.sources.values() for place in sources}
     names: dict[str, str] = {}
@@ -87,13 +95,15 @@ def _normalize(links: dict[int, _Links]) -> list[Item]:
 
 
 class _Walker:
-    """Visitor of a syntax tree, which collects the sources of each name: the places its value comes from.
+    """Visitor of a syntax tree, which finds out from where each name in the code gets its value.
 
-    By default, the children of a node are visited in order. A subclass has a method `on_TYPE` for each type
-    of node that needs another treatment, such as loops.
+    The method `walk` starts the visit, and the attribute `links` has the result. By default, the children of
+    a node are visited in order. A subclass has a method `on_TYPE` for each type of node that needs another
+    treatment. An example is `on_if_statement`.
 
     Attributes:
-        links: A dict from the place of a name (the position of its first byte) to the name's sources.
+        links: For each occurrence of a name, the places from which its value comes. The key is the position
+            of the first byte of the occurrence.
     """
 
     def __init__(self) -> None:
@@ -101,15 +111,17 @@ class _Walker:
         self._loops = 0  # around the current node
 
     def walk(self, node: Node, table: _Table, depth: int) -> _Table:
-        """Visit a node and everything below it, and add the sources of its names to `links`.
+        """Visit a node and all nodes below it, and record in `links` from where their names get their values.
 
         Args:
             node: The node.
-            table: For the code before the node, the places where each name was last set; it is not changed.
-            depth: The depth of the node in the syntax tree.
+            table: The places where each name was last set in the code before the node: a dict from the name
+                to the positions of first bytes. It is not changed. A name has several places if it was set in
+                several branches of an `if`.
+            depth: The depth of the node in the syntax tree. Very deep nodes are ignored.
 
         Returns:
-            The table for the code after the node.
+            The same kind of table for the code after the node.
         """
         if "comment" in node.type or depth > _DEEPEST:
             return table
@@ -128,16 +140,18 @@ class _Walker:
         return table
 
     def _use(self, leaf: Node, table: _Table) -> _Table:
-        """Add the sources of a name at the place where it is used: the places where the name was last set.
+        """Record that a name is used: its value comes from the places where the name was last set.
 
         Args:
-            leaf: The leaf of the syntax tree. Keywords and signs are ignored.
-            table: For the code before the leaf, the places where each name was last set; it is not changed.
+            leaf: The leaf of the syntax tree. If it is a keyword, an operator or a punctuation mark, nothing
+                is recorded.
+            table: The places where each name was last set in the code before the leaf: a dict from the name
+                to the positions of first bytes. It is not changed.
 
         Returns:
-            The table for the code after the leaf. This is `table` itself, unless the leaf is an identifier
-            that was never set. Such an identifier has no sources. It is added to a copy of the table, as if
-            it were set at the leaf, so that its later uses have this leaf as their source.
+            The table for the code after the leaf. Usually, this is `table` itself. If the leaf is an
+            identifier that is not in `table`, a copy of the table with this identifier is returned. The value
+            of its later uses then comes from this leaf.
         """
         name = _name(leaf)
         if not name:
@@ -153,16 +167,18 @@ class _Walker:
         link.sources.setdefault(relation, {}).update(sources)
 
     def _set(self, targets: Sequence[Node], values: Sequence[Node], table: _Table, relation: str) -> _Table:
-        """Handle an assignment: the sources of each target are all names and literals in the values.
+        """Record an assignment: the value of each target comes from all names and literals on the right side.
 
         Args:
-            targets: The syntax nodes to which values are assigned.
-            values: The syntax nodes of the values.
-            table: The places where each name was last set; it is not changed.
-            relation: "comesFrom" or "computedFrom".
+            targets: The syntax nodes to which values are assigned, such as `x` in `x = y + 1`.
+            values: The syntax nodes of the assigned values, such as `y + 1`.
+            table: The places where each name was last set in the code before: a dict from the name to the
+                positions of first bytes. It is not changed.
+            relation: "comesFrom" for a declaration in Java or the default value of a Python parameter;
+                otherwise "computedFrom".
 
         Returns:
-            A copy of the table, in which the names in the targets were last set by this assignment.
+            A copy of the table, in which this assignment is the place where the targets were last set.
         """
         sources = {leaf.start_byte: _name(leaf) for value in values for leaf in _named_leaves(value)}
         for leaf in (leaf for target in targets for leaf in _named_leaves(target)):
@@ -171,10 +187,14 @@ class _Walker:
         return table
 
     def _passes(self) -> Iterator[None]:
-        """Yield None for each visit to a loop in the analyzed code: twice, or once for deeply nested loops.
+        """Yield once for each time that a loop must be visited: twice, or once for a deeply nested loop.
 
-        The methods that handle loops iterate over these values. In the second visit, names can have values
-        from the previous iteration of the loop. A loop inside five or more other loops is visited only once.
+        The methods that handle loops, such as `on_while_statement`, iterate over this generator. In the
+        second visit, a name can get its value from the previous iteration of the loop. A loop inside five or
+        more other loops is visited only once, to save time.
+
+        Yields:
+            None; only the number of the yielded values matters.
         """
         self._loops += 1
         for _ in range(2 if self._loops <= _DEEPEST_LOOP else 1):
@@ -201,13 +221,21 @@ class _PythonWalker(_Walker):
     on_augmented_assignment = on_assignment
 
     def _assign(self, left: Node, right: Node, table: _Table, depth: int) -> _Table:
-        """Handle a Python assignment: visit the right side, then set the names on the left side.
+        """Record a Python assignment: visit the right side, then set the names on the left side.
 
-        If both sides have equally many parts, as in `a, b = c, d`, the source of a is only c, and the source
-        of b is only d.
+        If both sides have equally many parts, each name gets its value only from its own part. For example,
+        in `a, b = c, d`, the value of a comes only from c.
+
+        Args:
+            left: The syntax node of the left side.
+            right: The syntax node of the right side.
+            table: The places where each name was last set in the code before: a dict from the name to the
+                positions of first bytes. It is not changed.
+            depth: The depth of the two nodes in the syntax tree.
 
         Returns:
-            A copy of the table, in which the names on the left were last set by this assignment.
+            A copy of the table, in which this assignment is the place where the names on the left were last
+            set.
         """
         targets, values = ([c for c in side.children if c.type != ","] for side in (left, right))
         if len(targets) != len(values) or not targets:
@@ -241,7 +269,19 @@ class _PythonWalker(_Walker):
         return _unite([*tables, after, *([] if has_else else [table])])
 
     def _comprehension(self, node: Node, table: _Table, depth: int) -> _Table:
-        """Visit a comprehension: first its `for` clauses, which set names, then the rest."""
+        """Visit a Python comprehension, such as `[f(x) for x in y]`: first its `for` clauses, then the rest.
+
+        The `for` clauses come first because they set names that the rest uses.
+
+        Args:
+            node: The comprehension.
+            table: The places where each name was last set in the code before: a dict from the name to the
+                positions of first bytes. It is not changed.
+            depth: The depth in the syntax tree.
+
+        Returns:
+            The same kind of table for the code after the comprehension.
+        """
         clauses = [child for child in node.children if child.type == "for_in_clause"]
         others = [child for child in node.children if child.type != "for_in_clause"]
         return self._walk_all([*clauses, *others], table, depth)
@@ -299,10 +339,10 @@ def _some(node: Node | None) -> list[Node]:
 
 
 def _unite(tables: Iterable[_Table]) -> _Table:
-    """Unite the tables of several branches of the code, such as the branches of an `if`.
+    """Merge the tables of alternative branches, such as the branches of an `if`, into one table.
 
-    A table keeps the places where each name was last set. A name may have been set last in any of the
-    branches.
+    A table is a dict from each name to the places where the name was last set. After an `if`, this may have
+    happened in any of its branches. Therefore the merged table has the places of all tables.
     """
     united: dict[str, set[int]] = {}
     for table in tables:
@@ -325,7 +365,10 @@ def _name(leaf: Node) -> str:
 
 
 def _named_leaves(node: Node) -> list[Node]:
-    """Return the leaves below a node that are names or literals: no keywords, signs or comments."""
+    """Return the leaves below a node that are names or literals.
+
+    Keywords, operators, punctuation marks and comments are left out.
+    """
     found, stack = [], [node]
     while stack:
         inner = stack.pop()

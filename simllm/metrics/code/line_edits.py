@@ -1,4 +1,8 @@
-"""Exact match, and LEMOD: precision, recall and F1 of edited lines (Sheikhaei et al.)."""
+"""Two metrics for edits of code: exact match, and LEMOD (Sheikhaei et al.).
+
+LEMOD compares the lines that two edits of the same source delete or insert: the edit to judge, and the
+correct edit. It is the precision, recall or F1 of these lines.
+"""
 
 from __future__ import annotations
 
@@ -22,15 +26,19 @@ def lemod(example: Example, part: str, multiset: bool) -> float:
     """Compute LEMOD, which compares the candidate's edit of the source with the reference's edit.
 
     Let C be the lines that the candidate deletes or inserts, and R the lines that the reference deletes or
-    inserts. Precision is |C & R| / |C|, and recall is |C & R| / |R|; 0 / 0 counts as 0. If C and R are empty,
-    the score is 1. If the candidate has no code although the reference has, the score is 0.
+    inserts. Precision is |C & R| / |C|, and recall is |C & R| / |R|. F1 is their harmonic mean. There are
+    three special cases:
+
+    - 0 / 0 counts as 0.
+    - If C and R are empty, the score is 1.
+    - If the candidate has no code although the reference has some, the score is 0.
 
     Args:
         example: The candidate and the reference, with their source.
         part: The value to compute: "precision", "recall" or "f1".
-        multiset: If false, C and R are sets: a line counts once, and a deleted line may equal an inserted
-            line. If true, they are multisets: a repeated line counts each time, and a deleted line never
-            equals an inserted line.
+        multiset: False: C and R are sets. A line counts once, and a deleted line may equal an inserted line.
+            True: C and R are multisets. A repeated line counts each time, and a deleted line never equals an
+            inserted line.
     """
     found = edits(example)
     candidate, reference = (distinct_lines(edit, multiset) for edit in (found.candidate, found.reference))
@@ -44,10 +52,12 @@ def lemod(example: Example, part: str, multiset: bool) -> float:
 def agreement(common: int, edited: int, expected: int, part: str) -> float:
     """Compute precision, recall or F1 of the candidate's edited lines; 0 / 0 counts as 0.
 
+    Edited lines are those that the candidate or the reference deletes from the source or inserts into it.
+
     Args:
-        common: The number of lines in both edits.
-        edited: The number of lines in the candidate's edit.
-        expected: The number of lines in the reference's edit.
+        common: The number of edited lines that candidate and reference have in common.
+        edited: The number of the candidate's edited lines.
+        expected: The number of the reference's edited lines.
         part: The value to compute: "precision", "recall" or "f1".
     """
     over = {"precision": edited, "recall": expected, "f1": (edited + expected) / 2}[part]
@@ -55,12 +65,14 @@ def agreement(common: int, edited: int, expected: int, part: str) -> float:
 
 
 def distinct_lines(edit: list[str], multiset: bool) -> Counter[str]:
-    """Count how often each distinct line occurs in an edit; indentation is ignored.
+    """Count how often each distinct line occurs among the deleted and inserted lines of an edit.
+
+    Indentation is ignored.
 
     Args:
-        edit: The deleted and inserted lines, each with its sign "-" or "+".
-        multiset: Whether to respect signs and repetitions. Otherwise signs are ignored, and each distinct
-            line counts once.
+        edit: The deleted and inserted lines, each with "-" or "+" before it.
+        multiset: True: repeated lines are counted, and a deleted line differs from an inserted line with the
+            same text. False: each distinct text counts once, no matter whether it is deleted or inserted.
     """
     if multiset:
         return Counter(line[0] + line[1:].strip() for line in edit)

@@ -36,18 +36,19 @@ TextScore = Callable[[str, str], float]
 
 
 def exact_match(example: Example) -> float:
-    """Return 1 if candidate and reference are equal without comments, imports and layout, else 0.
+    """Return 1 if candidate and reference are equal without comments, imports and white space, else 0.
 
-    The published code formats Python with black. This function formats Python with `ast.unparse`, which is
-    equivalent for a comparison. Texts with syntax errors are compared without white space, as in the
-    published code.
+    The result is that of the published code of Sheikhaei et al. Their code first formats Python code with
+    black. This function formats it with `ast.unparse`, which is equivalent for this comparison.
     """
     candidate, reference = _stripped(example.candidate, example.reference, example.language)
     return float(candidate == reference or _SPACE.sub("", candidate) == _SPACE.sub("", reference) != "")
 
 
 def whole_score(example: Example, score: TextScore) -> float:
-    """Score a candidate against its reference, both without comments and imports.
+    """Score the whole candidate against the whole reference, both without comments and imports.
+
+    By contrast, `edit_score` compares only the lines that were edited.
 
     Args:
         example: The candidate and the reference, with their language.
@@ -70,9 +71,11 @@ def edit_score(example: Example, score: TextScore) -> float:
 
 
 def lemod(example: Example, part: str) -> float:
-    """Compute LEMOD: precision, recall or F1 of the candidate's edited lines.
+    """Compute LEMOD in the same way as the published code of Sheikhaei et al.
 
-    The result is 0 if the edit of the candidate or of the reference is empty.
+    LEMOD compares the lines that the candidate deletes from the source or inserts into it with those that the
+    reference deletes or inserts. The result is the precision, recall or F1 of the candidate's lines. It is 0
+    if candidate or reference changes no line.
 
     Args:
         example: The candidate and the reference, with their source and language.
@@ -95,16 +98,17 @@ def lemod(example: Example, part: str) -> float:
 
 
 def token_bleu(candidate: str, reference: str) -> float:
-    """Compute BLEU-4 over tokens, with smoothing method 4 of nltk; the score of two empty texts is 0."""
+    """Compute BLEU-4 over tokens of code, with smoothing method 4 of nltk; two empty texts score 0."""
     return bleu_of_lists(tokenize(candidate), tokenize(reference))
 
 
 def shared_characters(references: Sequence[str], k: int = SHARED) -> frozenset[NGram]:
-    """Find the frequent n-grams that CrystalBLEU ignores, with the defect of the published code.
+    """Find the n-grams of characters that CrystalBLEU ignores in the published code of Sheikhaei et al.
 
-    The published code counts n-grams of words, and chooses the k most frequent. Then it ignores them among
-    n-grams of characters. Therefore a chosen n-gram has an effect only if each of its words is a single
-    character. This function returns only the n-grams that have an effect.
+    CrystalBLEU is a BLEU that ignores frequent n-grams. The published code has a defect: it chooses the k
+    most frequent n-grams of words, but ignores them among n-grams of characters. Therefore a chosen n-gram
+    has an effect only if each of its words is a single character, as in ("=", "0"). This function returns
+    only such n-grams.
 
     Args:
         references: All references of one language. They are joined, and split at white space.
@@ -117,7 +121,10 @@ def shared_characters(references: Sequence[str], k: int = SHARED) -> frozenset[N
 
 
 def crystal_bleu(candidate: str, reference: str, shared: Collection[NGram]) -> float:
-    """Compute CrystalBLEU as published: over characters instead of tokens, and without smoothing.
+    """Compute CrystalBLEU in the same way as the published code of Sheikhaei et al.
+
+    CrystalBLEU is a BLEU that ignores frequent n-grams. The published code computes it over characters
+    instead of tokens, and without smoothing.
 
     Args:
         candidate: The code to judge.
@@ -143,6 +150,10 @@ def _edit(example: Example, text: str) -> str:
 
     The lines are joined, in the order of `difflib.ndiff`. The signs "-" and "+" that `ndiff` puts before them
     are removed.
+
+    Args:
+        example: The example, with its source and language.
+        text: The candidate or the reference of the example.
     """
     changed, source = _stripped(text, example.source or "", example.language)
     lines = ndiff(source.splitlines(), changed.splitlines())
@@ -199,11 +210,13 @@ def _without_imports(text: str) -> str:
 
 
 def prepare(kind: str, examples: Sequence[Example]) -> Callable[[Example], float]:
-    """Return the function that scores an example with a metric, as the published code computes it.
+    """Return the function that scores one example in the same way as the published code of Sheikhaei et al.
 
     Args:
-        kind: The name of the metric: a key of `METRICS`, "crystalbleu" or "crystalbleu-diff".
-        examples: All examples. CrystalBLEU ignores the most frequent n-grams in their references.
+        kind: The name of the metric: a key of `METRICS` such as "lemod", or "crystalbleu" or
+            "crystalbleu-diff".
+        examples: All examples to score. CrystalBLEU ignores the n-grams that are most frequent in their
+            references.
     """
     if kind in ("crystalbleu", "crystalbleu-diff"):
         by_language: dict[str | None, list[str]] = {}

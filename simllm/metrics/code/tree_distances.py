@@ -1,4 +1,9 @@
-"""Tree similarity and relative patch sizes (RPS, RPSR), computed from edit distances of syntax trees."""
+"""Metrics for code that compare syntax trees: tree similarity, RPS and RPSR.
+
+All are computed from edit distances of syntax trees. RPS (relative patch size) divides the size of the
+candidate's patch by the size of the source. RPSR (relative patch size ratio) divides it by the size of the
+reference's patch.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +42,7 @@ def patch_size(source: str, candidate: str, language: str, largest: int = LARGES
         source: The code before the patch.
         candidate: The code after the patch.
         language: The language of both, such as "java".
-        largest: The largest number of nodes of a syntax tree.
+        largest: The largest allowed number of nodes of a syntax tree.
 
     Returns:
         The size; None if a tree has more than `largest` nodes.
@@ -50,9 +55,12 @@ def patch_size(source: str, candidate: str, language: str, largest: int = LARGES
 def tree_similarity(example: Example, largest: int = LARGEST_TREE) -> float:
     """Compute the similarity of the syntax trees of candidate and reference.
 
-    The similarity is 1 - (tree edit distance) / (nodes of the larger tree), or 0 if this is negative: the
-    distance can exceed the number of nodes. The trees are built from code in a uniform layout, without
-    comments, docstrings and imports.
+    The similarity is 1 - (tree edit distance) / (nodes of the larger tree). A negative value counts as 0. The
+    trees are built from code in a uniform layout, without comments, docstrings and imports.
+
+    Args:
+        example: The candidate and the reference, with their language.
+        largest: The largest allowed number of nodes of a syntax tree.
 
     Returns:
         A value from 0 to 1; NaN if a tree has more than `largest` nodes.
@@ -68,7 +76,12 @@ def tree_similarity(example: Example, largest: int = LARGEST_TREE) -> float:
 def relative_patch_size(example: Example, largest: int = LARGEST_TREE) -> float:
     """Compute RPS, the relative patch size (Yang et al., CREF).
 
-    RPS is the tree edit distance from source to candidate, divided by the number of nodes of the source.
+    RPS is the tree edit distance from source to candidate, divided by the number of nodes of the source's
+    tree.
+
+    Args:
+        example: The source (the code before the patch) and the candidate (the code after it).
+        largest: The largest allowed number of nodes of a syntax tree.
 
     Returns:
         A value of at least 0, where lower is better; NaN if a tree has more than `largest` nodes.
@@ -82,6 +95,10 @@ def relative_patch_size_ratio(example: Example, largest: int = LARGEST_TREE) -> 
 
     RPSR is the tree edit distance from source to candidate, divided by the distance from source to reference.
 
+    Args:
+        example: The candidate and the reference, with their source (the code before the patch).
+        largest: The largest allowed number of nodes of a syntax tree.
+
     Returns:
         A value of at least 0, where lower is better; NaN if source and reference have equal trees, or if a
         tree has more than `largest` nodes.
@@ -94,18 +111,20 @@ def relative_patch_size_ratio(example: Example, largest: int = LARGEST_TREE) -> 
 def corpus_patch_size_ratio(items: Sequence[Sequence[Example]], largest: int = LARGEST_TREE) -> float:
     """Compute RPSR (relative patch size ratio) of a corpus, in the form that Yang et al. (CREF) published.
 
-    Let d(a, b) be the edit distance between the syntax trees of a and b, divided by the number of nodes of
-    the larger tree. For the numerator of RPSR, d(source, candidate) is averaged over each item's candidates,
-    and these means are summed over the items. The denominator is the sum of d(source, reference) over the
-    items.
+    RPSR compares the sizes of the candidates' patches with the sizes of the reference patches. Let d(a, b) be
+    the edit distance between the syntax trees of a and b, divided by the number of nodes of the larger tree.
+    RPSR is a fraction:
+
+    - Numerator: for each item, the mean of d(source, candidate) over its candidates; summed over all items.
+    - Denominator: d(source, reference), summed over all items.
 
     Args:
         items: For each item of the corpus, one or more examples, which differ only in their candidates.
-        largest: The largest number of nodes of a tree. Items with a larger tree are left out.
+        largest: The largest allowed number of nodes of a tree. Items with a larger tree are left out.
 
     Returns:
-        A value of at least 0, where lower is better; NaN if no item is left, or if in each item source and
-        reference have equal trees.
+        A value of at least 0, where lower is better. It is NaN if no item is left, or if source and reference
+        have equal trees in all items.
     """
     sizes = []
     for examples in items:
@@ -119,14 +138,15 @@ def ratio_of_sizes(items: Iterable[tuple[Sequence[PatchSize | None], PatchSize |
     """Compute RPSR (relative patch size ratio) of a corpus from the sizes of patches.
 
     The relative size of a patch is the edit distance between the syntax trees before and after the patch,
-    divided by the number of nodes of the larger tree. For the numerator of RPSR, the relative sizes of each
-    item's candidate patches are averaged, and these means are summed over the items. The denominator is the
-    sum of the reference patches' relative sizes.
+    divided by the number of nodes of the larger tree. RPSR is a fraction:
+
+    - Numerator: for each item, the mean relative size of its candidates' patches; summed over all items.
+    - Denominator: the relative size of the reference's patch, summed over all items.
 
     Args:
-        items: For each item of the corpus, the sizes of the patches from the source to each candidate, and
-            the size of the patch from the source to the reference. A size is None if a syntax tree was too
-            large; its item is left out.
+        items: For each item of the corpus, the sizes of its candidates' patches, and the size of its
+            reference's patch. A size is None if a syntax tree was too large. An item with such a size is left
+            out.
 
     Returns:
         A value of at least 0, where lower is better; NaN if the denominator is 0.
@@ -145,5 +165,5 @@ def _trees(example: Example, *texts: str) -> list[OrderedTree]:
 
 
 def _distance(a: OrderedTree, b: OrderedTree, largest: int) -> float:
-    """Return the tree edit distance; NaN if a tree has more than `largest` nodes."""
+    """Return the edit distance between two trees; NaN if a tree has more than `largest` nodes."""
     return math.nan if max(len(a), len(b)) > largest else tree_edit_distance(a, b)

@@ -2,8 +2,8 @@
 
 Each module of this package has a function `load`, which imports the library and returns a scoring function.
 If the library or a file is missing, `load` raises `UnavailableError`, whose message says what to do. A metric
-that cannot be loaded is left out of results, instead of scoring 0. Some modules also have a function `data`,
-which returns the files that can change scores, such as a model.
+that cannot be loaded is left out of results; it does not count as 0. Some modules also have a function
+`data`, which returns the files that can change scores, such as a model.
 """
 
 from __future__ import annotations

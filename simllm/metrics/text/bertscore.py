@@ -17,7 +17,7 @@ from simllm.metrics.text import SINGLE_DIGITS, ScoreFunction, UnavailableError
 
 
 def load(model: str) -> ScoreFunction:
-    """Load BERTScore: return a function that scores n candidates against n references.
+    """Load BERTScore: return a function that scores n candidates, each against its own reference.
 
     The score is F1, computed from the embeddings in the model's last layer, without rescaling. If a text
     is empty, the score is 0.
@@ -49,5 +49,12 @@ def load(model: str) -> ScoreFunction:
 
 
 def data(model: str) -> dict[str, Path]:
-    """Return the data on which BERTScore depends: a dict from "model" to the model folder."""
+    """Return the files on which BERTScore depends.
+
+    Args:
+        model: The folder of a transformers model.
+
+    Returns:
+        A dict with one entry, from "model" to the path of the model folder.
+    """
     return {"model": Path(model)}

@@ -1,7 +1,7 @@
 """Sentence BLEU (Papineni et al., 2002), from nltk.
 
-Texts are split at white space, and n-gram counts are not smoothed. The SIMLLM paper compares its results with
-those of other evaluations, which compute BLEU in the same way.
+Texts are split at white space, and n-gram counts are not smoothed. BLEU is computed in this way because the
+evaluations with which the SIMLLM paper compares its results do the same.
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ from simllm.metrics.text import ScoreFunction
 
 
 def load(weights: Sequence[float]) -> ScoreFunction:
-    """Load sentence BLEU: return a function that scores n candidates against n references.
+    """Load sentence BLEU: return a function that scores n candidates, each against its own reference.
 
     Scores are from 0 to 1.
 
     Args:
-        weights: The weights of 1-grams, 2-grams and so on, in the geometric mean of their precisions.
+        weights: The weights of the precisions of 1-grams, 2-grams and so on, in their geometric mean. For
+            example, (0, 1) uses only the precision of 2-grams.
     """
     from nltk.translate.bleu_score import sentence_bleu
 

@@ -11,7 +11,7 @@ from simllm.metrics.text import ScoreFunction
 
 
 def load() -> ScoreFunction:
-    """Load chrF: return a function that scores n candidates against n references.
+    """Load chrF: return a function that scores n candidates, each against its own reference.
 
     Scores are from 0 to 1.
     """

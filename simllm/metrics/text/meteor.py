@@ -26,7 +26,7 @@ _REMEDY = (
 
 
 def load() -> ScoreFunction:
-    """Load METEOR: return a function that scores n candidates against n references.
+    """Load METEOR: return a function that scores n candidates, each against its own reference.
 
     Scores are from 0 to 1. Texts are split into words at white space.
     """
@@ -42,7 +42,11 @@ def load() -> ScoreFunction:
 
 
 def data() -> dict[str, Path]:
-    """Return the data on which METEOR depends: a dict from "wordnet" to the folder or zip file of WordNet."""
+    """Return the files on which METEOR depends.
+
+    Returns:
+        A dict with one entry, from "wordnet" to the path of WordNet's folder or zip file.
+    """
     root = _find_wordnet()
     return {"wordnet": Path(root.zipfile.filename if hasattr(root, "zipfile") else root)}
 

@@ -11,7 +11,7 @@ from simllm.metrics.text import ScoreFunction
 
 
 def load(kind: str) -> ScoreFunction:
-    """Load ROUGE: return a function that scores n candidates against n references.
+    """Load ROUGE: return a function that scores n candidates, each against its own reference.
 
     Scores are F1, from 0 to 1.
 

@@ -18,7 +18,7 @@ _WEIGHT = 1.2
 
 
 def load() -> ScoreFunction:
-    """Load ROUGE-W: return a function that scores n candidates against n references.
+    """Load ROUGE-W: return a function that scores n candidates, each against its own reference.
 
     Scores are F1, from 0 to 1.
     """

@@ -13,7 +13,7 @@ from simllm.model.embedding_similarity import cosine
 
 
 def load(model: str) -> ScoreFunction:
-    """Load SentenceBERT: return a function that scores n candidates against n references.
+    """Load SentenceBERT: return a function that scores n candidates, each against its own reference.
 
     Scores are from -1 to 1.
 
@@ -42,7 +42,14 @@ def load(model: str) -> ScoreFunction:
 
 
 def data(model: str) -> dict[str, Path]:
-    """Return the data on which SentenceBERT scores depend: a dict from "model" to the model folder."""
+    """Return the files on which SentenceBERT scores depend.
+
+    Args:
+        model: A model folder, or the name of a model that was downloaded before.
+
+    Returns:
+        A dict with one entry, from "model" to the path of the model folder.
+    """
     return {"model": _folder(model)}
 
 

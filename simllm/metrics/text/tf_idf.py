@@ -14,7 +14,7 @@ from simllm.metrics.text import ScoreFunction
 
 
 def load() -> ScoreFunction:
-    """Load the tf-idf metric: return a function that scores n candidates against n references.
+    """Load the tf-idf metric: return a function that scores n candidates, each against its own reference.
 
     Scores are from 0 to 1. Words of one letter are ignored. If both texts have only such words, the score is
     0.

@@ -28,7 +28,7 @@ _MOST_TEXTS = 1_000_000  # more texts change little, and take more than a minute
 
 
 def load(corpus: str) -> ScoreFunction:
-    """Load the word vector metric: return a function that scores n candidates against n references.
+    """Load the word vector metric: return a function that scores n candidates, each against its reference.
 
     Scores are from -1 to 1.
 
@@ -56,7 +56,14 @@ def load(corpus: str) -> ScoreFunction:
 
 
 def data(corpus: str) -> dict[str, Path]:
-    """Return the files on which the scores depend: a dict with the keys "corpus" and "tokenizer"."""
+    """Return the files on which the scores of the word vector metric depend.
+
+    Args:
+        corpus: The file from which word vectors are computed.
+
+    Returns:
+        A dict with the keys "corpus" and "tokenizer".
+    """
     return {"corpus": Path(corpus), "tokenizer": default_model() / TOKENIZER}
 
 

@@ -112,16 +112,16 @@ StructuralRule = Callable[[CodeUnit], Iterator[Site | SkippedSite]]
 
 @dataclass(frozen=True)
 class RewriteRules:
-    """The rewrite rules of one language.
+    """The rewrite rules of one programming language. A rule changes code without changing its behaviour.
 
     Attributes:
-        parse: The function that parses the bytes of a source.
+        parse: The function that parses the bytes of source code.
         structural: The rules that change the structure of code: a dict from the name of each rule, such as
-            "reverse-if", to the rule. A rule is a function that yields a `Site` for each place that it can
+            "reverse-if", to a function. The function yields a `Site` for each place that the rule can
             rewrite, and a `SkippedSite` for each place that it must not rewrite. If one place contains
             another, the inner place comes first.
-        symbols: The function that yields a `Symbol` for each symbol that can be renamed, and a `SkippedSite`
-            for each symbol that cannot.
+        symbols: The function that yields a `Symbol` for each symbol (such as a variable) that can be renamed,
+            and a `SkippedSite` for each symbol that cannot.
         reserved: Words that must not be used as new names, such as keywords.
     """
 

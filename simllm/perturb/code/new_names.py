@@ -110,7 +110,7 @@ def replaced_words(name: str, choices: Sequence[Sequence[str]]) -> Iterator[str]
 
 
 def known_words() -> list[str]:
-    """Return all words in the lists of synonyms, in alphabetical order."""
+    """Return all words in the lists of synonyms that are used to propose names, in alphabetical order."""
     table = _synonyms()
     return sorted({*table, *(word for words in table.values() for word in words)})
 

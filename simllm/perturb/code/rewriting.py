@@ -158,7 +158,10 @@ def restore(text: str, names: Mapping[str, str]) -> str:
 
 
 class _Rewriting:
-    """The state of one call of `rewrite`: the settings, and the names, counts and skipped places so far."""
+    """One call of the function `rewrite`: its settings and its results so far.
+
+    The results are the new names, the number of rewritten places for each rule, and the skipped places.
+    """
 
     def __init__(
         self, source: str, rules: RewriteRules, namer: Namer, share: float, choice: random.Random
@@ -204,7 +207,8 @@ class _Rewriting:
             rule: The name of the rule.
 
         Yields:
-            The edits of the places that are rewritten. Unsafe places are recorded as skipped.
+            The edits of the places that are rewritten. Places that cannot be rewritten safely are added to
+            the list of skipped places.
         """
         if rule not in self._rules.structural:
             return  # Python has no braces to add
@@ -222,8 +226,8 @@ class _Rewriting:
             rule: The name of the rule, such as "rename-function".
 
         Yields:
-            The edits that replace the old names by the new ones. Symbols that cannot be renamed are recorded
-            as skipped.
+            The edits that replace the old names by the new ones. Names that cannot be replaced are added to
+            the list of skipped places.
         """
         self._words |= _words(unit.text.decode())
         for symbol in self._rules.symbols(unit):
@@ -239,7 +243,7 @@ class _Rewriting:
                 self._skip(unit, rule, symbol.node, f"there is no new name for {symbol.name}")
 
     def _new_name(self, symbol: Symbol) -> str | None:
-        """Return the new name of a symbol; None if no proposed name can be used.
+        """Return the new name of a function, parameter or variable; None if no proposed name can be used.
 
         All symbols with the same old name get the same new name, and no two old names share a new name. A new
         name does not occur in the source, not even in comments and strings. The old names can therefore be
@@ -252,7 +256,7 @@ class _Rewriting:
         return next((name for name in proposals if _is_name(name) and name not in used), None)
 
     def _is_chosen(self, rule: str) -> bool:
-        """Decide at random whether to rewrite a place, and if so, add it to the count of the rule."""
+        """Decide at random whether a rule rewrites a place; if so, add 1 to the rule's number of places."""
         chosen = self._share == 1 or self._choice.random() < self._share
         self._counts[rule] += chosen
         return chosen
@@ -263,7 +267,7 @@ class _Rewriting:
 
 
 def _words(text: str) -> set[str]:
-    """Return the words of a text, and also their NFKC normal forms.
+    """Return the words of a text, and also their NFKC normal forms. New names must differ from all of them.
 
     Python treats two identifiers with the same NFKC normal form as equal.
     """
@@ -280,7 +284,9 @@ def _is_name(text: str) -> bool:
 
 
 def _without_frame(pieces: list[Piece], unit: CodeUnit) -> list[Piece]:
-    """Remove the frame (the lines that the parser puts around a single function) from an edited text.
+    """Remove the frame from an edited text.
+
+    The frame is the lines that the parser puts around a single function, such as `class Unit {` and `}`.
 
     Args:
         pieces: The pieces of the edited text, with the frame.

@@ -26,8 +26,9 @@ class Span(NamedTuple):
 class Edit:
     """The replacement of a range of bytes in a source.
 
-    The replacement may contain copies of ranges of the source. Other edits inside such a range change the
-    copy, too. Apart from that, edits that are applied together should not overlap.
+    The replacement may contain copies of ranges of the source, for example to swap two operands. If another
+    edit lies inside such a range, it changes the copy, too. Apart from that, edits that are applied together
+    should not overlap.
 
     Attributes:
         start: The index of the first byte to replace.
@@ -69,8 +70,9 @@ class TextEdit(NamedTuple):
 def apply_edits(text: bytes, edits: Iterable[Edit]) -> list[Piece]:
     """Apply edits to a source, and return the new text as a list of pieces.
 
-    A replacement may contain copies of spans of the source. Edits inside a span also change its copies, with
-    two exceptions:
+    A piece is either new text or text from the source. A replacement may contain copies of spans (ranges) of
+    the source. Other edits inside a span also change its copies. For example, one edit swaps `a + 1` and `b`,
+    and another edit renames `a`: the moved `a` is renamed. There are two exceptions:
 
     - An edit that replaces the whole span does not change the copies.
     - An insertion at the end of the span does not change the copies, unless the span is empty.
@@ -95,9 +97,9 @@ def apply_edits(text: bytes, edits: Iterable[Edit]) -> list[Piece]:
         """Apply the edits inside a range of the source, and append the resulting pieces to `pieces`.
 
         Args:
-            start: The first byte of the range.
-            end: The byte after the range.
-            first: The index in `ordered` (all edits by position) of the first edit to consider.
+            start: The index of the first byte of the range.
+            end: The index after the last byte of the range.
+            first: An index in `ordered`, the list of all edits by position. Edits before it are ignored.
         """
         at = start
         for number in range(max(bisect_left(starts, start), first), len(ordered)):
@@ -124,7 +126,9 @@ def apply_edits(text: bytes, edits: Iterable[Edit]) -> list[Piece]:
 
 
 def compose(first: list[Piece], second: list[Piece]) -> list[Piece]:
-    """Combine the pieces of two successive rounds of edits.
+    """Combine the pieces of two successive rounds of edits, as if all edits were made in one round.
+
+    A piece is new text, or text that was copied. Its `start` is then the position from which it was copied.
 
     Args:
         first: The pieces after the first round; their `start` is a position in the original source.
@@ -161,7 +165,7 @@ def text_edits(source: bytes, pieces: list[Piece]) -> list[TextEdit]:
 
     Args:
         source: The source.
-        pieces: The pieces of the edited text.
+        pieces: The pieces of the edited text. Each is new text, or text with its position in the source.
     """
     edits: list[TextEdit] = []
     at = characters = 0  # the end of the processed source, in bytes and in characters
@@ -186,7 +190,7 @@ def line_map(source: bytes, pieces: list[Piece]) -> list[int | None]:
 
     Args:
         source: The source.
-        pieces: The pieces of the edited text.
+        pieces: The pieces of the edited text. Each is new text, or text with its position in the source.
     """
     breaks = [found.start() for found in re.finditer(b"\n", source)]
     lines: list[int | None] = [None]

@@ -27,8 +27,8 @@ class RewritePlan:
     Attributes:
         rules: The names of the rules to apply, in this order.
         namer: The function that proposes new names.
-        share: The probability with which a place is rewritten.
-        seed: The seed for choosing the places.
+        share: The probability, from 0 to 1, with which each place that a rule fits is rewritten.
+        seed: The seed for choosing the places at random.
 
     Raises:
         InputError: A rule is unknown, or the share is not between 0 and 1.
@@ -43,7 +43,14 @@ class RewritePlan:
         check_rules(self.rules, self.share)
 
     def rewrite(self, source: str, language: str) -> Rewrite:
-        """Rewrite a source with these settings; rules that do not exist for its language are ignored."""
+        """Rewrite a source with the settings of this plan.
+
+        Rules that do not exist for the language are ignored. Python, for example, has no braces to add.
+
+        Args:
+            source: The code.
+            language: The language of the code: "java" or "python".
+        """
         return rewrite(source, language, self.rules, self.namer, share=self.share, seed=self.seed)
 
     def arms(self) -> Iterator[tuple[str | None, RewritePlan]]:
@@ -63,14 +70,15 @@ class RewritePlan:
 class VariantCounts:
     """Counts over the variants of many sources.
 
-    A variant may be checked by running it and its original on the same inputs. Variants with a deliberate
-    mistake, called wrong twins, are then run, too. They show whether the inputs can reveal a mistake.
+    A variant is rewritten code. It may be checked by running it and its original on the same inputs. The
+    check also runs wrong twins, which are variants with a deliberate mistake. They show whether the inputs
+    can reveal a mistake.
 
     Attributes:
         status: The number of variants with each status: "rewritten"; "unchanged"; "unparsed", if the source
             has a syntax error; or "refuted", if the check shows that the variant behaves differently.
-        rewritten: The number of places that each rule rewrote.
-        skipped: The number of places that each rule could not rewrite safely.
+        rewritten: For each rule, the number of places that it rewrote.
+        skipped: For each rule, the number of places that it could not rewrite safely.
         verdicts: The number of variants with each result of the check, such as "proven".
         twins: Two numbers: how many wrong twins were run, and how many of them behaved differently from the
             original on these inputs.
@@ -102,8 +110,9 @@ def read_items(file: Path, language: str | None = None) -> Iterator[dict[str, An
 
     Args:
         file: If the name ends in `.json`, a JSON object that maps ids to sources. Otherwise JSON lines, each
-            with `id`, `language` and `source`. Optional fields are listed in `CARRIED`, such as `label`.
-        language: The language of the sources for which the file gives no language.
+            with `id`, `language` and `source`. Further fields, such as `label`, are kept.
+        language: The language of all sources without the field `language`: "java" or "python". A `.json` file
+            needs this argument, because it has no such field.
 
     Yields:
         A dict for each source, called an item. It has the fields from the file, and the added key `where`:
@@ -142,10 +151,10 @@ def _read_object(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 def vary_items(
     items: Iterable[dict[str, Any]], plan: RewritePlan, each_rule: bool = False
 ) -> Iterator[dict[str, Any]]:
-    """Rewrite the source of each item, and yield a dict that describes the variant, called a row.
+    """Rewrite the source of each item, and yield a row: a dict that describes the variant.
 
     Args:
-        items: Dicts with the code under `source`, as `read_items` yields them.
+        items: Dicts, as `read_items` yields them. The key `source` has the code.
         plan: The settings of the rewrites.
         each_rule: Whether to make further variants of each item: for each rule of the plan, a variant by this
             rule alone. The row of such a variant has the name of the rule under the key `arm`.
@@ -153,7 +162,7 @@ def vary_items(
     Yields:
         A row with the `id`, the `language` and the optional fields of its item, such as `label`. Its `status`
         is "rewritten" or "unchanged". Each attribute of `Rewrite` is a further key, such as `text`. The key
-        `proof` has the value {"verdict": "parsed"}, because the variant has not been run.
+        `proof` has the value {"verdict": "parsed"}: the variant has been parsed, but not run.
 
         An item that cannot be parsed has a single row. Its `status` is "unparsed", and `reason` has the error
         message.
@@ -224,8 +233,8 @@ def find_files(paths: Sequence[Path]) -> list[tuple[str, Path]]:
         list is sorted.
 
     Raises:
-        InputError: A path does not exist, no file is in a known language, or two variants would get the same
-            path.
+        InputError: A path does not exist, or there is no Java or Python file. Or two files would get the same
+            path, or a file would get the reserved path `variants.jsonl`.
     """
     found: dict[str, Path] = {}
     for path in paths:

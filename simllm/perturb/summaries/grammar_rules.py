@@ -92,7 +92,7 @@ def fronted(words: list[str], lexicon: Lexicon, random: np.random.Generator) -> 
 
 
 def adverb_moved(words: list[str], lexicon: Lexicon, random: np.random.Generator) -> list[str] | None:
-    """Move an adverb from the front to the end or vice versa; return None if no adverb stands there.
+    """Move an adverb from the front to the end or vice versa; return None if the rule does not fit.
 
     For example, "recursively copies it" becomes "copies it recursively". `lexicon` and `random` are not
     used; all rules take the same arguments.
@@ -171,6 +171,8 @@ def _form_of_be(noun: str) -> str:
 def _noun_phrase_end(words: list[str], start: int) -> int:
     """Find the end of a noun phrase: an optional determiner, then one to four content words.
 
+    Content words are all words except function words, such as "the" or "of", and punctuation marks.
+
     Args:
         words: The words of a text.
         start: The index of the first word of the noun phrase.
@@ -189,7 +191,8 @@ def _noun_phrase_end(words: list[str], start: int) -> int:
 def _noun_phrase_start(words: list[str], end: int) -> int:
     """Find the start of the noun phrase that ends before a given index.
 
-    A noun phrase has an optional determiner, such as "the", and then zero to four content words.
+    A noun phrase has an optional determiner, such as "the", and then zero to four content words. Content
+    words are all words except function words, such as "of", and punctuation marks.
 
     Args:
         words: The words of a text.

@@ -38,7 +38,8 @@ class HeldOutWords:
     def holds_out(self, a: str, b: str) -> bool:
         """Return whether two phrases are a held-out pair, or differ in the words of a held-out pair.
 
-        For example, if ("open", "close") is held out, so are ("open file", "close file").
+        In the second case, one phrase has the first word of the pair, and the other phrase has the second
+        word instead. For example, if ("open", "close") is held out, so is ("open file", "close file").
 
         Args:
             a: A cleaned word or phrase.

@@ -85,7 +85,8 @@ def load(held_out: Collection[tuple[str, str]] = (), folder: Path = FOLDER) -> L
     Args:
         held_out: Word pairs that are kept for tests. The lexicon never replaces one word of a pair, in any
             form, by the other. In addition, the verbs, nouns, adjectives and adverbs of these pairs are
-            removed from the lists of opposites and neighbours.
+            removed from two lists: opposites, and neighbours (words of one category, such as "row" and
+            "column").
         folder: The folder of the word lists.
 
     Returns:
@@ -97,12 +98,13 @@ def load(held_out: Collection[tuple[str, str]] = (), folder: Path = FOLDER) -> L
     def table(groups: Iterator[tuple[str, list[tuple[str, str]]]], words: frozenset[str]) -> Replacements:
         """Make a table from each inflected form of a word to the words that may replace this form.
 
-        Pairs of a word and its replacement that are held out (kept for tests) are left out.
+        A pair of a word and its replacement is left out if it is held out, which means kept for tests.
 
         Args:
-            groups: Yields a part of speech, such as "verb", and pairs (word, replacement) in base form.
-            words: Further words to leave out. A pair of verbs, nouns, adjectives or adverbs that contains one
-                of these words, in any form, is left out, too.
+            groups: Yields a part of speech, such as "verb", together with its pairs (word, replacement). The
+                words are in base form.
+            words: Words to avoid, in any form. A pair that contains one of them is left out, too, if it is a
+                pair of verbs, nouns, adjectives or adverbs.
         """
         replacements: Replacements = defaultdict(list)
         for kind, bases in groups:
@@ -160,7 +162,7 @@ def _words(text: str) -> list[str]:
 
 
 def _groups(file: Path) -> Iterator[tuple[str, list[tuple[str, str]]]]:
-    """Read a word list in which all words of a line may replace each other.
+    """Read a word list in which all words of a line, such as "verb: compute, calculate", replace each other.
 
     Yields:
         The part of speech of a line, and all pairs of two words of that line, in both orders.

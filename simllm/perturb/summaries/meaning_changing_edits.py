@@ -120,9 +120,9 @@ def negations(text: str, lexicon: Lexicon, random: np.random.Generator) -> Itera
 def roles(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator[str]:
     """Yield one text for each preposition between two noun phrases: the noun phrases are swapped.
 
-    For example, "copies a to b" becomes "copies b to a". Texts with words such as "compare" are left out,
-    because the order does not matter there. `lexicon` has the verbs and nouns. `random` is not used; all
-    edits take the same arguments.
+    For example, "copies a to b" becomes "copies b to a". If `text` has a word such as "compare", nothing is
+    yielded, because the order does not matter there. `lexicon` tells which words are verbs and nouns.
+    `random` is not used; all edits take the same arguments.
     """
     words = text.split()
     if _SYMMETRIC.search(text):
@@ -140,9 +140,9 @@ def roles(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator[
 def agents(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator[str]:
     """Yield one text for each verb with a subject and an object: the subject and the object are swapped.
 
-    For example, "a dog is chasing a cat" becomes "a cat is chasing a dog". Texts with words such as "compare"
-    are left out, because the order does not matter there. `lexicon` has the verbs and nouns. `random` is not
-    used; all edits take the same arguments.
+    For example, "a dog is chasing a cat" becomes "a cat is chasing a dog". If `text` has a word such as
+    "compare", nothing is yielded, because the order does not matter there. `lexicon` tells which words are
+    verbs and nouns. `random` is not used; all edits take the same arguments.
     """
     words = text.split()
     if _SYMMETRIC.search(text):
@@ -168,8 +168,8 @@ def parts(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator[
     """Yield one text for each part of `text` that can be left out: `text` without this part.
 
     For example, "sorts keys and values" becomes "sorts keys" or "sorts values". Other such parts are the word
-    "only", and a condition or exception at the end of the text, such as "unless it is empty". `lexicon` has
-    the verbs and nouns. `random` is not used; all edits take the same arguments.
+    "only", and a condition or exception at the end of the text, such as "unless it is empty". `lexicon` tells
+    which words are verbs and nouns. `random` is not used; all edits take the same arguments.
     """
     words = text.split()
     stop = ["."] if words[-1:] == ["."] else []

@@ -66,10 +66,10 @@ def abbreviations(text: str, lexicon: Lexicon, random: np.random.Generator) -> I
 
 
 def numerals(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator[str]:
-    """Yield one text for each number from 2 to 12: `text` with this number in digits or as a word.
+    """Yield one text for each word: if the word is a number from 2 to 12, its spelling is changed.
 
-    For example, "two" replaces "2", and "2" replaces "two". For each other word of the text, and for
-    numbers in names such as "utf-8", the unchanged text is yielded.
+    For example, "two" replaces "2", and "2" replaces "two". If the word is no such number, or if the number
+    belongs to a name such as "utf-8", the yielded text equals `text`.
 
     `lexicon` and `random` are not used; all edits take the same arguments.
     """

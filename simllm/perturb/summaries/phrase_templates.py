@@ -69,7 +69,11 @@ def load_templates(file: Path, held_out_words: HeldOutWords) -> list[Template]:
 
 
 def _clean_phrase(phrase: str) -> str:
-    """Clean the words of a phrase. Slots such as `{1}`, and the signs `^` and `$`, stay unchanged."""
+    """Clean the words of a phrase from the file of phrases, such as `^Returns the {1}$`.
+
+    The slot `{1}`, which stands for other words, and the signs `^` and `$`, which stand for the start and the
+    end of the text, stay unchanged.
+    """
     inside = phrase.strip().removeprefix("^").removesuffix("$")
     text = clean(re.sub(r"\{(\d)\}", r"slot\1slot", inside))
     start, end = phrase.strip().startswith("^"), phrase.strip().endswith("$")
@@ -77,10 +81,11 @@ def _clean_phrase(phrase: str) -> str:
 
 
 def _template(phrase: str, others: list[str]) -> Template:
-    """Make the template of a phrase.
+    """Make a template: a regular expression that finds a phrase, and the phrases that may replace it.
 
     Args:
-        phrase: A phrase with slots, such as "^returns the {1}$".
+        phrase: A phrase with slots, such as "^returns the {1}$". The slot `{1}` stands for one to eight
+            words; `^` and `$` stand for the start and the end of the text.
         others: The phrases that may replace this phrase.
     """
     inside = phrase.removeprefix("^").removesuffix("$")
@@ -92,11 +97,12 @@ def _template(phrase: str, others: list[str]) -> Template:
 
 
 def _slot(number: re.Match[str]) -> str:
-    """Return a regular expression for a slot such as `{1}`, which matches one to eight words.
+    """Return a regular expression for a slot of a phrase: it matches one to eight words.
 
-    The first word must not be a conjunction or "not".
+    For example, `{1}` is the slot of the phrase "returns the {1}". The first of the words must not be "or",
+    "and", "not" or "but".
 
     Args:
-        number: A match of the slot; its group 1 is the slot's number.
+        number: The match that found the slot in the phrase; its group 1 is the slot's number.
     """
     return rf"(?P<s{number[1]}>(?!(?:or|and|not|but) ){_WORD}(?: {_WORD}){{0,7}}?)"

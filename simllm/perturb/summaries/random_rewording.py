@@ -20,13 +20,13 @@ _WRONG = re.compile(r"\b(?:the|an?|many|any|each) (?:the|an?)\b|\bif to\b")
 def reword(text: str, lexicon: Lexicon, random: np.random.Generator) -> str:
     """Reword a summary by several random rules that keep the meaning.
 
-    The rules replace phrases and synonyms, change the structure of the sentence, remove articles or the full
-    stop, and write numbers as digits or words.
+    The rules replace phrases and words by synonyms, change the structure of the sentence, remove articles or
+    the full stop, and write numbers as digits or words.
 
     Args:
         text: The cleaned summary.
-        lexicon: The word lists.
-        random: The generator of random choices: of the rules and the words.
+        lexicon: The word lists, such as synonyms.
+        random: The generator of random choices: which rules are used, and on which words.
 
     Returns:
         The reworded summary; `text` if no rule fits.
@@ -57,8 +57,9 @@ def rephrase(text: str, lexicon: Lexicon, random: np.random.Generator) -> str:
 
     Args:
         text: The cleaned text.
-        lexicon: The lexicon. Its `templates` are the phrases.
-        random: The generator of random choices: of the phrase to replace and the new phrase.
+        lexicon: The word lists. The attribute `templates` has the phrases that can be replaced, and their
+            replacements.
+        random: The generator that chooses the phrase to replace and the new phrase.
 
     Returns:
         The new text; `text` if no phrase fits.
@@ -77,15 +78,22 @@ def rephrase(text: str, lexicon: Lexicon, random: np.random.Generator) -> str:
 def _replace_phrase(text: str, template: Template, other: str, lexicon: Lexicon) -> str | None:
     """Replace a phrase in a text by another phrase with the same meaning.
 
+    For example, the old phrase "returns the {1}" and the new phrase "gets the {1}" turn "returns the first
+    item" into "gets the first item". `{1}` is a slot, which stands for one to eight words.
+
     Args:
         text: The cleaned text.
-        template: The old phrase. Its slots, such as `{1}`, stand for one to eight words.
-        other: The new phrase. Each slot gets the words that the same slot of the old phrase stands for.
+        template: The old phrase.
+        other: The new phrase. Its slots get the words that the same slots of the old phrase stand for.
         lexicon: The lexicon, which tells which words are verbs.
 
     Returns:
-        The new text. None if the text lacks the old phrase, if the words of a slot contain "and" before a
-        verb (another clause), or if a slot before "'s" would get more than three words.
+        The new text. None if the old phrase is not in the text, or if the replacement would probably be
+        wrong:
+
+        - The words of a slot contain "and" before a verb. They probably belong to two clauses.
+        - The new phrase has a slot before "'s", such as "the {1}'s size", and the slot has more than three
+          words.
     """
     match = template.pattern.search(text)
     if match is None:
@@ -129,6 +137,10 @@ def with_synonyms(
 
 
 def _fewer_articles(words: list[str], random: np.random.Generator) -> list[str]:
-    """Remove articles from the words of a text: all or about half of them, as `random` decides."""
+    """Remove the articles "the", "a" and "an" from the words of a text.
+
+    With equal probability, all articles are removed, or each is removed with probability 0.5. If no words
+    would be left, the words are returned unchanged.
+    """
     share = random.choice([0.5, 1.0])
     return [word for word in words if word not in ("the", "a", "an") or random.random() >= share] or words

@@ -14,15 +14,17 @@ _LONGEST = 3  # words of the longest phrase that is replaced
 def replaceable(
     words: list[str], table: Replacements, lexicon: Lexicon
 ) -> Iterator[tuple[int, int, list[str]]]:
-    """Find the words and phrases of a summary that can be replaced.
+    """Find the words and short phrases of a summary that can be replaced.
 
     Args:
         words: The words of the summary.
-        table: For each word or phrase, the words that may replace it.
-        lexicon: Tells which words are verbs and nouns; a replacement must have the same part of speech.
+        table: For each word or phrase, the words that may replace it, with their part of speech.
+        lexicon: Tells which words are verbs and nouns. A replacement is used only if it has the same part of
+            speech as the old word.
 
     Yields:
-        The index of a phrase's first word, the index after its last word, and the phrase's replacements.
+        For each word or phrase that can be replaced: the index of its first word, the index after its last
+        word, and the list of its replacements.
     """
     for start in range(len(words)):
         for end in range(min(start + _LONGEST, len(words)), start, -1):
@@ -55,14 +57,15 @@ def replace(words: list[str], start: int, end: int, new: str) -> list[str]:
 
 
 def _fits(words: list[str], start: int, end: int, option: Replacement, lexicon: Lexicon) -> bool:
-    """Return whether a word or phrase in a text probably has the same part of speech as a new word.
+    """Return whether a word or phrase in a text can be replaced by a new word with a given part of speech.
 
-    If so, the new word may replace it. For example, a verb must not replace a noun.
+    This is so if the old word or phrase probably has the same part of speech in this text. For example, a
+    verb must not replace a noun.
 
     Args:
         words: The words of the text.
-        start: The index of the phrase's first word.
-        end: The index after the phrase's last word.
+        start: The index of the first word of the old phrase.
+        end: The index after the last word of the old phrase.
         option: The new word, with its part of speech.
         lexicon: Tells which words are verbs and nouns.
     """

@@ -1,4 +1,7 @@
-"""Two rewrite rules for Java, swap-relation and swap-equals, which swap the two sides of a comparison."""
+"""Two rewrite rules for Java, which swap the two sides of a comparison.
+
+The rule swap-relation rewrites `a < b` as `b > a`. The rule swap-equals rewrites `a == b` as `b == a`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Two rewrite rules for Java, nest-else-if and reverse-if, which change `if` statements."""
+"""Two rewrite rules for Java, nest-else-if and reverse-if, which change `if` statements.
+
+The rule nest-else-if rewrites `else if (...) ...` as `else { if (...) ... }`. The rule reverse-if rewrites
+`if (c) A else B` as `if (!c) B else A`.
+"""
 
 from __future__ import annotations
 
@@ -67,13 +71,13 @@ def _nested(unit: JavaUnit, node: Node, inner: Node) -> Iterator[Edit]:
 
 
 def _line_starts(unit: JavaUnit, node: Node) -> Iterator[int]:
-    """Yield the starts of the lines in a syntax node that can be indented without changing the program.
+    """Yield the starts of those lines in a syntax node that can be indented without changing the program.
 
-    These are all lines that begin inside the node, except empty lines and lines that begin inside a comment
-    or string.
+    A line that begins inside a comment or string must not be indented. Empty lines are left out, too, and so
+    is the line on which the node begins.
 
     Yields:
-        The index of the first byte of each such line.
+        The index of the first byte of each line.
     """
     whole = [
         Span(part.start_byte, part.end_byte)
@@ -144,10 +148,11 @@ def _declares_variable(node: Node) -> bool:
 
 
 def _may_have_inferred_type(unit: JavaUnit, condition: Node) -> bool:
-    """Return whether the compiler may infer another type for a condition if `!` is put before it.
+    """Return whether `!` before a condition may change the type that the compiler infers for the condition.
 
-    An example is `if (get())` with the generic method `<T> T get()`. From the `if`, the compiler infers that
-    `T` is `Boolean`. For `!get()`, it does not infer this.
+    Such a condition cannot be negated safely. An example is `if (get())` with the generic method
+    `<T> T get()`. From the `if`, the compiler infers that `T` is `Boolean`. It does not infer this in
+    `if (!get())`, which therefore does not compile.
     """
     if without_parentheses(condition).type not in (
         "method_invocation",
@@ -168,8 +173,9 @@ def _may_have_inferred_type(unit: JavaUnit, condition: Node) -> bool:
 def negation(unit: JavaUnit, node: Node) -> Iterator[Edit]:
     """Yield the edits that negate a condition.
 
-    `==` becomes `!=` and vice versa. De Morgan's laws negate `&&` and `||`. `a < b` becomes `a >= b` only for
-    integers, because both comparisons are false if an operand is NaN. Other conditions get a `!`.
+    `!a` becomes `a`, `a == b` becomes `a != b`, and `a && b` becomes `!a || !b`. `a < b` becomes `a >= b`
+    only for integers, because both comparisons are false if an operand is NaN. All other conditions get a
+    `!`.
 
     Args:
         unit: The parsed code.
@@ -208,8 +214,8 @@ def _wrapped(node: Node) -> Iterator[Edit]:
 def _negated_operator(unit: JavaUnit, node: Node) -> Iterator[Edit]:
     """Yield the edits that negate a binary expression: for example, change `a == b` into `a != b`.
 
-    The operands of `&&` and `||` are negated, too: `a && b` becomes `!a || !b`. If no other operator fits,
-    the whole expression is negated with `!`.
+    The operands of `&&` and `||` are negated, too: `a && b` becomes `!a || !b`. If no operator means the
+    opposite, as for a comparison of floats with `<`, the whole expression is negated: `!(a < b)`.
     """
     operator = required(node, "operator")
     left, right = required(node, "left"), required(node, "right")

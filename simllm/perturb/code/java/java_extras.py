@@ -1,4 +1,8 @@
-"""Rewrite rules for Java that are not applied by default: the user must name them."""
+"""Four rewrite rules for Java that are applied only if the user names them.
+
+The rules are remove-comments, expand-compound (`x += e` becomes `x = x + (e)`), add-braces and dead-code.
+They change code without changing its behaviour.
+"""
 
 from __future__ import annotations
 
@@ -135,11 +139,10 @@ def expand_compound(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
 
 
 def _needs_no_cast(operator: str, left: str, right: str) -> bool:
-    """Return whether `x = x + e` certainly compiles without a cast if `x += e` compiles.
+    """Return whether `x += e` can certainly be rewritten as `x = x + e` without a cast.
 
     For example, the result is False if `x` is a byte: Java adds a cast in `x += 1`, but not in `x = x + 1`.
-    The operator is not always `+=`. For example, if it is `*=`, the function returns whether `x = x * e`
-    compiles without a cast.
+    The same holds for other operators: `x *= e` would become `x = x * e`.
 
     Args:
         operator: The compound operator, such as "+=" or "*=".

@@ -176,7 +176,8 @@ def _as_statement(expression: Node) -> list[bytes | Span]:
     A semicolon is added after an expression. A declaration such as `int i = 0;` already has one.
 
     Returns:
-        The code of the statement in pieces. A piece is a range of the source, or bytes to insert.
+        The code of the statement in pieces. A piece is either a range of the source, which will be copied, or
+        new bytes.
     """
     return [span_of(expression), *([] if expression.type == "local_variable_declaration" else [b";"])]
 
@@ -189,7 +190,8 @@ def _as_statements(updates: list[Node], separator: bytes) -> list[bytes | Span]:
         separator: White space to add after each statement, such as a line end.
 
     Returns:
-        The code of the statements in pieces. A piece is a range of the source, or bytes to insert.
+        The code of the statements in pieces. A piece is either a range of the source, which will be copied,
+        or new bytes.
     """
     return [part for update in updates for part in (span_of(update), b";" + separator)]
 

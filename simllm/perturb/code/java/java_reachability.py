@@ -1,4 +1,8 @@
-"""Analysis of which Java statements can complete normally (Java Language Specification, section 14.22)."""
+"""Analysis of which Java statements can complete normally.
+
+A statement completes normally if the code after it is reachable. For example, `return` does not. The rules
+are those of the Java Language Specification, section 14.22.
+"""
 
 from __future__ import annotations
 
@@ -72,7 +76,7 @@ def jumps(node: Node, kind: str) -> list[Node]:
 
 
 def _labels(unit: JavaUnit, node: Node, kind: str) -> set[bytes]:
-    """Return the labels to which the `break` or `continue` statements inside a statement refer.
+    """Return the labels that the `break` or `continue` statements inside a statement have.
 
     For example, the result for `{ continue outer; }` is `{b"outer"}`.
 
@@ -109,7 +113,13 @@ def _loop_completes(unit: JavaUnit, node: Node) -> bool | None:
 
 
 def is_constant_true(unit: JavaUnit, condition: Node) -> bool | None:
-    """Return whether a condition is a constant expression with the value true, such as `true`.
+    """Return whether a loop condition is a constant expression with the value true, such as `true`.
+
+    The code after a loop with such a condition is reachable only by a `break`.
+
+    Args:
+        unit: The parsed code.
+        condition: The condition.
 
     Returns:
         True or False. None if the analysis cannot decide: it does not compute constants such as `1 < 2`.

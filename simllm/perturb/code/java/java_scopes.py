@@ -190,16 +190,16 @@ class JavaScopes:
         self._scopes.append(scope)
 
     def _identifier(self, node: Node, start: int, name: str, role: str) -> None:
-        """Process an identifier: record the variable that it declares, or a use of the variable it refers to.
+        """Process an identifier: record the variable that it declares, or record it as a use of a variable.
 
         Args:
             node: The identifier.
             start: The index of the first byte of the identifier.
             name: The text of the identifier.
-            role: The part that the identifier plays, as captured by `_QUERY`. In a declaration, it is
-                "parameter", "variable", "pattern" or "field" (fields are recorded by `_open`). In a `case`
-                label, it is "label". If the identifier does not name a variable, it is "other", and nothing
-                is recorded. For an ordinary use of a variable, it is empty.
+            role: What the identifier does. "parameter", "variable" or "pattern": it declares such a variable.
+                "field": it declares a field, which `_open` has already recorded. "label": it is a `case`
+                label. "other": it does not name a variable, and nothing is recorded. Empty: it is an ordinary
+                use of a variable.
         """
         if role == "other":
             return

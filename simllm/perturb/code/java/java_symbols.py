@@ -31,11 +31,11 @@ _METHODS = ("method_declaration", "constructor_declaration")
 
 
 def symbols(unit: CodeUnit) -> Iterator[Symbol | SkippedSite]:
-    """Yield a `Symbol` for each method, parameter and local variable that can be renamed.
+    """Yield a `Symbol` for each method, parameter and local variable of Java code that can be renamed safely.
 
-    For each one that cannot be renamed, yield a `SkippedSite`. In a file, only private methods are
-    considered, because other files may call the rest. In a single method, the methods of inner classes are
-    ignored.
+    For each one that cannot be renamed, yield a `SkippedSite` with the reason. If the code is a whole file,
+    only its private methods are considered, because other files may call the rest. If the code is a single
+    method, methods of classes inside it are ignored.
     """
     assert isinstance(unit, JavaUnit)
     yield from _methods(unit)
@@ -59,10 +59,11 @@ def _kind(variable: Variable) -> str:
 
 
 def _annotation(variable: Variable) -> str:
-    """Return the reason not to rename a parameter with an annotation, such as `@Param String name`.
+    """Return the reason why an annotation forbids renaming a parameter, as in `@Param String name`.
 
-    The reason is empty if the parameter has no annotation, or only harmless annotations, such as `@Nullable`
-    (listed in `_HARMLESS`). It is also empty for variables that are not parameters.
+    A framework may read the name of such a parameter. The reason is empty if the parameter has no annotation,
+    or only harmless ones such as `@Nullable` (listed in `_HARMLESS`). It is also empty for variables that are
+    not parameters.
     """
     parent = variable.declaration.parent
     if variable.kind != "parameter" or parent is None:
@@ -77,7 +78,8 @@ def _annotation_words(unit: JavaUnit) -> set[bytes]:
     """Return the words in the string arguments of all annotations.
 
     For example, `@GetMapping("/users/{id}")` gives `users` and `id`. A framework may match such a word with
-    the name of a parameter. Harmless annotations (listed in `_HARMLESS`) are ignored.
+    the name of a parameter or method, so this name must not be changed. Annotations that have no such effect,
+    such as `@Deprecated`, are ignored (see `_HARMLESS`).
     """
     words: set[bytes] = set()
     for annotation in find_nodes(unit.root, "annotation"):
@@ -88,9 +90,10 @@ def _annotation_words(unit: JavaUnit) -> set[bytes]:
 
 
 def _has_annotation(modifiers: Node) -> bool:
-    """Return whether a declaration has an annotation that a tool may read together with the declared name.
+    """Return whether a declaration has an annotation that forbids renaming the declared method or parameter.
 
-    Every annotation counts, except those listed in `_HARMLESS`, such as `@Nullable`.
+    A framework may read the declared name together with the annotation. Every annotation counts, except
+    harmless ones such as `@Nullable` (listed in `_HARMLESS`).
 
     Args:
         modifiers: The syntax node of the declaration's modifiers, including its annotations.
@@ -102,11 +105,15 @@ def _has_annotation(modifiers: Node) -> bool:
 
 
 def _mentions(unit: JavaUnit, variable: Variable) -> list[Span]:
-    """Return the ranges where a method's documentation comment mentions its parameter, as in `@param NAME`.
+    """Find where the documentation comment of a method mentions a parameter, as in `@param NAME`.
 
     Args:
         unit: The parsed code.
         variable: The parameter of the method.
+
+    Returns:
+        The range of the name at each of these places. The list is empty if there is no documentation comment,
+        or if the parameter belongs to a lambda expression.
     """
     method: Node | None = variable.declaration
     while method is not None and method.type not in _METHODS:
@@ -124,8 +131,8 @@ def _mentions(unit: JavaUnit, variable: Variable) -> list[Span]:
 def _methods(unit: JavaUnit) -> Iterator[Symbol | SkippedSite]:
     """Yield a `Symbol` for each method that can be renamed, and a `SkippedSite` for each method that cannot.
 
-    In a file, only private methods are considered, because other files may call the rest. In a single method,
-    the methods of inner classes are ignored.
+    If the code is a whole file, only its private methods are considered, because other files may call the
+    rest. If the code is a single method, methods of classes inside it are ignored.
     """
     for method in find_nodes(unit.root, "method_declaration"):
         body = method.parent

@@ -115,8 +115,8 @@ def find_nodes(root: Node, *types: str) -> list[Node]:
 def field(node: Node, name: str) -> Node | None:
     """Return the child of a syntax node in a given field, such as the field "condition" of an `if` statement.
 
-    In a grammar of tree-sitter, a field is a name for a child. Comments are skipped. The result is None if
-    the node has no child in this field.
+    In tree-sitter, a field is the name of a child's role. Comments are skipped. The result is None if the
+    node has no child in this field.
     """
     for child in node.children_by_field_name(name):
         if "comment" not in child.type:
@@ -135,7 +135,10 @@ def required(node: Node, name: str) -> Node:
 
 
 def children(node: Node) -> list[Node]:
-    """Return the named children of a syntax node, without comments."""
+    """Return the named children of a syntax node, without comments.
+
+    In tree-sitter, children such as keywords, operators and punctuation marks are not named.
+    """
     return [child for child in node.named_children if "comment" not in child.type]
 
 

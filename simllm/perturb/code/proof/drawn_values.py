@@ -1,6 +1,6 @@
-"""Random values for the arguments of functions.
+"""Random values for the arguments of functions, which are run to compare their behaviour.
 
-They are small values, random values from the library hypothesis, and values close to the literals in the
+There are small values, random values from the library hypothesis, and values close to the literals in the
 source of the function.
 """
 
@@ -111,7 +111,7 @@ class DrawnValues:
 
 
 def require_hypothesis() -> None:
-    """Check that the library hypothesis is installed.
+    """Check that the library hypothesis, which generates random values, is installed.
 
     Raises:
         InputError: The library is not installed.

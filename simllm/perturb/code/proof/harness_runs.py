@@ -20,13 +20,13 @@ def run_harness(
 ) -> None:
     """Run a batch of cases (functions with their variants), and collect the results.
 
-    A function may end the whole harness, which is the program that calls the functions. A new harness then
-    runs the remaining cases. The interrupted case is run again alone, because an earlier case may have
-    disturbed it.
+    The harness is the program that calls the functions. A function may end it, for example by exiting the
+    process. A new harness then runs the remaining cases. The interrupted case is run again alone, because an
+    earlier case may have disturbed it.
 
     Args:
         sandbox: The sandbox in which the harness runs.
-        argv: The command that starts the harness.
+        argv: The words of the command that starts the harness.
         limits: The limits of one run, such as time and memory.
         cases: The numbers of the cases.
         files_for: A function that takes the numbers of some cases. It returns the files that the harness

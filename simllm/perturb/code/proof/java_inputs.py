@@ -168,9 +168,9 @@ def draw_inputs(types: tuple[JavaType, ...], source: str, number: int, seed: int
         seed: The random seed.
 
     Returns:
-        A list of pairs, one for each input. The first item is a text with the arguments, which
-        `ProofValues.java` can read. The second item is True if an argument is a large integer, for which a
-        loop may take very long.
+        A list of pairs, one for each input. The first item is a text with the arguments, such as
+        "int:7 null", which `ProofValues.java` can read. The second item is True if an argument is a large
+        integer, for which a loop may take very long.
     """
     values = _JavaValues(DrawnValues(source, seed))
     inputs = values.drawn.different(lambda: " ".join(map(values.of, types)), number)
@@ -183,7 +183,7 @@ def _is_large(text: str) -> bool:
     With such an argument, a loop in the function may take very long.
 
     Args:
-        text: The arguments of one call, in the notation of `draw_inputs`.
+        text: The arguments of one call as text, such as "int:7 null".
     """
     scalars = (word.partition(":") for word in text.split(" "))
     return any(kind in ("int", "long") and abs(int(value)) > LARGE for kind, _, value in scalars)

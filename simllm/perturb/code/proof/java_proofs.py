@@ -1,4 +1,4 @@
-"""Functions that run a batch of Java functions and their variants, and compare their behaviour.
+"""Comparison of Java functions with their variants (rewritten versions), by running a batch of them.
 
 All functions of a batch are compiled together and run in one process.
 """
@@ -67,7 +67,7 @@ def prepare_java(cases: Sequence[ProofCase], inputs: int, twins: int, seed: int)
     Wrong twins are variants with a deliberate mistake. They show whether the inputs reveal mistakes.
 
     Args:
-        cases: The functions and their variants.
+        cases: The functions and their variants (rewritten versions).
         inputs: The largest number of inputs for each function.
         twins: The largest number of wrong twins for each function.
         seed: The random seed.
@@ -142,10 +142,10 @@ def _prepare(case: ProofCase, signature: JavaSignature, inputs: int, twins: int,
 
 
 def _readable(values: str) -> str:
-    """Decode the texts in arguments for display: `String:a%20b` becomes `String:"a b"`.
+    """Decode the strings in arguments for display: `String:a%20b` becomes `String:"a b"`.
 
     Args:
-        values: The arguments in the notation of `draw_inputs`, in which texts are percent-encoded.
+        values: The arguments of one call as text, such as `int:7 String:a%20b`. Strings are percent-encoded.
     """
     return re.sub(r"(?<=String:)\S*", lambda text: json.dumps(unquote(text[0]), ensure_ascii=False), values)
 

@@ -1,4 +1,4 @@
-"""Data types for comparing variants with their originals by execution: cases, tasks and proofs."""
+"""Data types for comparing the behaviour of variants (rewritten functions) and their originals."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ VERDICTS = ("proven", "tests passed", "compiled", "parsed", "refuted")
 
 @dataclass(frozen=True)
 class ProofCase:
-    """A function and its variant, whose behaviour is to be compared.
+    """A function and its variant (a rewritten version), whose behaviour is to be compared.
 
     Attributes:
         id: The name of the function in reports.
@@ -34,7 +34,7 @@ class ProofCase:
 
 @dataclass(frozen=True)
 class Counterexample:
-    """An input on which a variant behaves differently from its original.
+    """An input on which a variant (a rewritten function) behaves differently from its original.
 
     Attributes:
         arguments: The arguments of the call, as text.
@@ -50,7 +50,7 @@ class Counterexample:
 
 @dataclass(frozen=True)
 class Proof:
-    """The outcome of comparing a variant with its original by execution.
+    """The outcome of running a variant (a rewritten function) and its original to compare their behaviour.
 
     The outcome may also be negative, and it is never a proof in the mathematical sense. Wrong twins measure
     the strength of the evidence: they are variants with a deliberate mistake, which good inputs should

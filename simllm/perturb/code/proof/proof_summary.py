@@ -1,4 +1,4 @@
-"""A summary of many outcomes (`Proof`) of comparing a function with its variant by execution."""
+"""A summary of many outcomes (`Proof`) of comparing a function with its variant (a rewritten version)."""
 
 from __future__ import annotations
 
@@ -10,11 +10,14 @@ from simllm.perturb.code.proof.proof_case import VERDICTS, Proof
 
 @dataclass
 class ProofSummary:
-    """Counts over many proofs. A proof is the outcome of comparing a function with its variant by execution.
+    """Counts over many proofs.
+
+    A proof is the outcome of running a function and its variant (a rewritten version), and comparing them.
 
     Attributes:
-        verdicts: The number of proofs with each verdict.
-        reasons: The number of proofs with each reason, for the verdicts "compiled" and "parsed".
+        verdicts: The number of proofs with each verdict, such as "proven" or "refuted".
+        reasons: For proofs with the verdict "compiled" or "parsed", the number of proofs with each reason.
+            With these verdicts, the behaviour could not be compared.
         inputs: The total number of inputs of the proofs with the verdict "proven".
         twins: The total number of wrong twins (variants with a deliberate mistake) that were run.
         refuted_twins: The total number of wrong twins whose mistake the inputs revealed.

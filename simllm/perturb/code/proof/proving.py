@@ -1,4 +1,4 @@
-"""Comparison of many variants with their originals by execution."""
+"""Comparison of many variants (rewritten functions) with their originals by running both."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ def prove(
     the call, and the fields of the object or the global variables.
 
     Some inputs are left out: those on which two calls of the original differ, and those for which the
-    original needs more than 0.025 s of processor time or much memory. In Python, inputs on which the original
-    raises TypeError, AttributeError or NameError are left out, too, because they probably have the wrong
-    types.
+    original needs more than 0.025 s of processor time or much memory. In Python, an input is also left out
+    if the original raises one of these errors: TypeError or AttributeError, because the input probably has
+    the wrong types; NameError or ImportError, because other code is probably missing.
 
     Args:
-        cases: The functions and their variants. They are read one batch at a time.
+        cases: The functions and their variants (rewritten versions). They are read one batch at a time.
         sandbox: The sandbox in which the functions run.
         inputs: The largest number of inputs for each function.
         twins: The largest number of wrong twins for each function. Wrong twins are variants with a deliberate
@@ -80,7 +80,7 @@ def _prepare(batch: Sequence[ProofCase], inputs: int, twins: int, seed: int) -> 
     This function must be called in the main thread: in Python 3.11, `ast.parse` fails if two threads call it.
 
     Args:
-        batch: The functions and their variants.
+        batch: The functions and their variants (rewritten versions).
         inputs: The largest number of inputs for each function.
         twins: The largest number of wrong twins for each function.
         seed: The random seed.

@@ -1,8 +1,8 @@
-"""The harness for Python: it calls functions and their variants on the same inputs, inside the sandbox.
+"""The harness for Python: a program that calls functions and their variants on the same inputs.
 
-It runs in the sandbox's own Python, so it imports nothing of simllm. It reads a list of cases from
-cases.json, and writes to results.txt; the module `harness_results` describes the lines. Each case has these
-keys:
+A variant is a rewritten version of a function. The harness runs inside the sandbox, in the sandbox's own
+Python, so it imports nothing of simllm. It reads a list of cases from cases.json, and writes to results.txt.
+The module `harness_results` describes the lines of results.txt. Each case has these keys:
 
 - `number`: the number of the case
 - `around`: code that the function needs to run
@@ -154,7 +154,7 @@ def limited(work: Callable[[], Any], seconds: float) -> Any:
 
     Args:
         work: The function, which takes no arguments.
-        seconds: The limit of processor time. The limit of wall time is `WAITING` times as long.
+        seconds: The limit of processor time. The limit of wall time is 10 times as long (`WAITING`).
 
     Returns:
         The result of the function.
@@ -182,7 +182,8 @@ def describe(value: Any, depth: int = 0) -> str:
 
     Args:
         value: The value.
-        depth: The number of containers around the value. If it exceeds `DEEPEST`, the description is "...".
+        depth: The number of containers around the value. If it exceeds 6 (`DEEPEST`), the description is
+            "...".
     """
     if depth > DEEPEST:
         return "..."
@@ -224,7 +225,10 @@ def describe_items(items: Any, depth: int) -> list[str]:
 
 
 def shorten(text: str) -> str:
-    """Shorten a long text. The end is replaced by a hash of the whole text, so that texts stay distinct."""
+    """Cut a text after 1000 characters (`LONGEST`), and add a hash of the text, so that texts stay distinct.
+
+    A shorter text is returned unchanged.
+    """
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}... #{hash(text)}"
 
 
@@ -239,11 +243,12 @@ def one_line(text: str) -> str:
 def run_original(case: dict[str, Any]) -> None:
     """Call the original function on one input after the other, until enough inputs are usable.
 
-    An input is usable if variants can be compared on it. The results file gets a line `called` for each
-    usable input, and a line `left` for each input that is not usable.
+    An input is usable if variants can be compared with the original on it. The results file gets a line
+    `called` for each usable input, and a line `left` for each input that is not usable.
 
     Args:
-        case: The case, as described at the top of this module.
+        case: The original function (in `sides`), its inputs and more. The keys of this dict are described at
+            the top of this module.
     """
     side = Side(case["around"], **case["sides"][0])
     counted, time_ups = 0, 0
@@ -268,7 +273,8 @@ def repeat_original(case: dict[str, Any], called: dict[int, str]) -> None:
     Otherwise it gets a line `left`, and the input is not used for comparisons.
 
     Args:
-        case: The case, as described at the top of this module.
+        case: The original function (in `sides`), its inputs and more. The keys of this dict are described at
+            the top of this module.
         called: The behaviour in the first call, by the index of the input.
     """
     side = Side(case["around"], **case["sides"][0])
@@ -285,15 +291,17 @@ def repeat_original(case: dict[str, Any], called: dict[int, str]) -> None:
 def run_variant(case: dict[str, Any], place: int, called: dict[int, str], expected: dict[int, str]) -> None:
     """Call a variant on the inputs of the original, and write its behaviour to the results file.
 
-    The calls stop when the behaviour of the variant differs from the original's. A call can affect later
-    calls, so the variant is also called on inputs whose outcome is not compared.
+    The calls stop when the behaviour of the variant differs from the original's. On some inputs, two calls of
+    the original differ, so the behaviour is not compared. The variant is called on these inputs, too, because
+    each call can affect later calls.
 
     Args:
-        case: The case, as described at the top of this module.
+        case: The variant (in `sides`), its inputs and more. The keys of this dict are described at the top of
+            this module.
         place: The index of the variant in `case["sides"]`.
-        called: The original's behaviour on all inputs to call the variant on, by the index of the input.
-        expected: The original's behaviour on the inputs to compare, by the index of the input. On these
-            inputs, two calls of the original behave the same.
+        called: The original's behaviour on all inputs on which the variant is called, by the index of the
+            input.
+        expected: The original's behaviour on the inputs to compare, by the index of the input.
     """
     side = Side(case["around"], **case["sides"][place])
     seconds = VARIANT_SECONDS if place == 1 else TWIN_SECONDS
@@ -307,10 +315,11 @@ def run_variant(case: dict[str, Any], place: int, called: dict[int, str], expect
 
 
 def run_case(case: dict[str, Any]) -> None:
-    """Run all versions of a function, each in a process of its own, and write the results to `RESULTS`.
+    """Run all versions of a function, each in a process of its own, and write to the results file.
 
     Args:
-        case: The case, as described at the top of this module.
+        case: The versions of the function (in `sides`), the inputs and more. The keys of this dict are
+            described at the top of this module.
     """
     number = case["number"]
     write("begin", number)
@@ -359,7 +368,8 @@ def read_outcomes(begun: int, kind: str) -> dict[int, str]:
     """Read descriptions of a function's behaviour from the end of the results file.
 
     Args:
-        begun: The size of the file in bytes before the case was begun. Only later lines are read.
+        begun: The position in the file, in bytes, at which to begin. Lines before it belong to earlier cases,
+            or do not describe behaviour.
         kind: The first field of the lines to read, such as "outcome". Other lines are ignored.
 
     Returns:

@@ -127,9 +127,9 @@ def _parse(annotation: str) -> ast.expr:
 def _name_and_arguments(node: ast.expr) -> tuple[str, list[ast.expr]]:
     """Return the name and the type arguments of the type in an annotation.
 
-    The module is removed from the name, and types such as `List` and `Sequence` get the name of the builtin
-    type, "list". So `typing.List[int]` has the name "list" and the argument `int`. `A | B` has the name
-    "Union" and the arguments `A` and `B`.
+    The name does not include the module. Types such as `List` and `Sequence` get the name of the builtin
+    type, "list". For example, `typing.List[int]` has the name "list" and the type argument `int`. `A | B` has
+    the name "Union" and the type arguments `A` and `B`.
 
     Args:
         node: The syntax tree of the annotation.

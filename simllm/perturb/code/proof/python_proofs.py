@@ -1,4 +1,4 @@
-"""Functions that run a batch of Python functions and their variants, and compare their behaviour.
+"""Comparison of Python functions with their variants (rewritten versions), by running a batch of them.
 
 One program, the harness, runs a whole batch. It starts a separate process for each version of a function.
 """
@@ -29,7 +29,7 @@ def prepare_python(cases: Sequence[ProofCase], inputs: int, twins: int, seed: in
     Wrong twins are variants with a deliberate mistake. They show whether the inputs reveal mistakes.
 
     Args:
-        cases: The functions and their variants.
+        cases: The functions and their variants (rewritten versions).
         inputs: The largest number of inputs on which a function and its variant are compared.
         twins: The largest number of wrong twins for each function.
         seed: The random seed.

@@ -1,7 +1,7 @@
-"""Generation of wrong twins: variants with a deliberate mistake.
+"""Generation of wrong twins: variants (rewritten functions) with a deliberate mistake.
 
-Good inputs should reveal the mistake. The share of wrong twins whose mistake the inputs reveal therefore
-measures the quality of the inputs.
+Wrong twins and the original function are run on the same inputs. Good inputs should reveal the mistake. The
+share of wrong twins whose mistake the inputs reveal therefore measures the quality of the inputs.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _FRACTIONS = re.compile(r"\b(?:double|float|Double|Float)\b|\d\.\d")
 
 
 def wrong_twins(case: ProofCase, number: int, seed: int) -> list[str]:
-    """Make wrong versions of a variant, each with one deliberate mistake.
+    """Make wrong versions of a variant (a rewritten function), each with one deliberate mistake.
 
     The mistake is made in code that the rewrite changed, if possible, and otherwise anywhere. The kinds of
     mistakes are typical of careless rewrites:

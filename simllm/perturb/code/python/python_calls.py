@@ -14,9 +14,15 @@ _TRANSPARENT = (b"staticmethod", b"classmethod", b"property")  # decorators that
 
 
 def is_opaque(unit: CodeUnit, scopes: Scopes, function: Node) -> bool:
-    """Return whether a function has a decorator that may read the name of the function or its parameters.
+    """Return whether a function has a decorator that may read names, so that renaming is not safe.
 
-    Only the builtin decorators `staticmethod`, `classmethod` and `property` certainly do not read names.
+    A decorator may read the name of the function, and the names of its parameters. Only the builtin
+    decorators `staticmethod`, `classmethod` and `property` certainly read no names.
+
+    Args:
+        unit: The parsed code.
+        scopes: The scopes and variables of the code.
+        function: The syntax node of the function.
     """
     parent = function.parent
     if parent is None or parent.type != "decorated_definition":
@@ -26,7 +32,7 @@ def is_opaque(unit: CodeUnit, scopes: Scopes, function: Node) -> bool:
 
 
 class Calls:
-    """An index of the calls in the parsed code.
+    """An index of the calls in the parsed code, to find all calls of a function.
 
     Args:
         unit: The parsed code.
@@ -53,16 +59,17 @@ class Calls:
             yield from self._keywords(call, parameter) if call else []
 
     def why_open(self, function: Variable, parameter: str) -> str | None:
-        """Return the reason why not all calls that pass a parameter by its name can be found.
+        """Return the reason why unknown calls may pass a parameter by its name, as in `f(x=1)`.
 
-        For example, a function that is stored in a list may be called from anywhere.
+        The parameter then cannot be renamed safely. For example, a function that is stored in a list may be
+        called from anywhere.
 
         Args:
             function: The variable that holds the function.
             parameter: The name of the parameter.
 
         Returns:
-            The reason; None if all these calls can be found.
+            The reason; None if there can be no unknown calls of this kind.
         """
         if sum(use.role == "function" for use in function.uses) != 1:
             return "the function is defined more than once"
@@ -78,16 +85,16 @@ class Calls:
     def _why_open_method(self, name: bytes, parameter: str) -> str | None:
         """Return the reason why a method call may pass a parameter of a function by its name.
 
-        The function may be a method. `x.run(y=1)` or `x.run(**options)` may therefore call a function `run`,
-        and pass its parameter `y`. An attribute that is not called at once, as in `f = x.run`, is also a
-        reason.
+        The parsed code is a single function, which may be a method of a class. The call `x.run(y=1)` or
+        `x.run(**options)` may therefore call the function `run`, and pass its parameter `y`. An attribute
+        that is not called at once, as in `f = x.run`, is also a reason, because `f(y=1)` may follow.
 
         Args:
             name: The name of the function.
             parameter: The name of the parameter.
 
         Returns:
-            The reason; None if the code has no such attribute. `super().run` is ignored.
+            The reason; None if the code has no such call or attribute. `super().run` is ignored.
         """
         for attribute in self._attributes:
             if self._unit.text_of(field(attribute, "attribute")) != name:

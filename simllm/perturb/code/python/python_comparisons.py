@@ -1,4 +1,7 @@
-"""Two rewrite rules for Python, swap-relation and swap-equals, which swap the sides of a comparison."""
+"""Two rewrite rules for Python, swap-relation and swap-equals, which swap the sides of a comparison.
+
+The rule swap-relation turns `a < 3` into `3 > a`. The rule swap-equals turns `a == 3` into `3 == a`.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,8 @@ def swap_relation(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
     The operators `<=`, `>` and `>=` are treated in the same way.
 
     Yields:
-        A `Site` for each comparison that can be rewritten; a `SkippedSite` for each that cannot.
+        For each comparison with such an operator: a `Site` with the edit if it can be rewritten, and
+        otherwise a `SkippedSite` with the reason.
     """
     return _swap(unit, _MIRRORED)
 
@@ -37,7 +41,8 @@ def swap_equals(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
     The operators `!=`, `is` and `is not` are treated in the same way.
 
     Yields:
-        A `Site` for each comparison that can be rewritten; a `SkippedSite` for each that cannot.
+        For each comparison with such an operator: a `Site` with the edit if it can be rewritten, and
+        otherwise a `SkippedSite` with the reason.
     """
     return _swap(unit, _EQUALS)
 
@@ -50,7 +55,8 @@ def _swap(unit: CodeUnit, operators: Mapping[bytes, bytes]) -> Iterator[Site | S
         operators: A mapping from an operator to the operator to use after the swap, such as `<` to `>`.
 
     Yields:
-        For each comparison, a `Site` that swaps the sides, or a `SkippedSite` if this is unsafe.
+        For each comparison, a `Site` with the edit that swaps the sides. If swapping is not safe, a
+        `SkippedSite` with the reason instead.
     """
     found = captures(unit, '(comparison_operator) @compare (interpolation "=") @shown (type) @annotation')
     kept = [
@@ -107,10 +113,13 @@ def _swapped(unit: CodeUnit, node: Node, sides: list[Node], token: Node, operato
 def _is_literal(unit: CodeUnit, node: Node, operator: str) -> bool:
     """Return whether one side of a comparison is a literal that makes swapping safe, such as 3 in `x < 3`.
 
-    The class of `x` may define its own comparison methods, and the swapped comparison must call them, too. An
-    integer or string literal is safe: `3 > x` also calls the method of `x`. A float literal is not: if the
-    class of `x` is derived from `int`, `3.0 > x` calls the method of the float. For `is` and `is not`, which
-    call no method, float literals are also safe.
+    The class of `x` may define its own comparison methods. The swapped comparison must call these methods,
+    too. There are three cases:
+
+    - An integer or string literal is safe: `3 > x` also calls the method of `x`.
+    - A float literal is not safe: if the class of `x` is derived from `int`, `3.0 > x` calls the method of
+      the float instead.
+    - With `is` and `is not`, a float literal is safe as well, because these operators call no method.
 
     Args:
         unit: The parsed code.
@@ -129,17 +138,21 @@ def _is_literal(unit: CodeUnit, node: Node, operator: str) -> bool:
 
 
 def _parts(node: Node) -> Iterator[Node]:
-    """Yield the children and grandchildren of the syntax node of a string literal."""
+    """Yield the children and grandchildren of the syntax node of a string literal.
+
+    They include all interpolations of an f-string, such as `{x}`. If the literal consists of several adjacent
+    strings, the interpolations are grandchildren.
+    """
     for child in node.children:
         yield child
         yield from child.children
 
 
 def _is_bound(scopes: Scopes, node: Node) -> bool:
-    """Return whether an identifier names a parameter, and the code never deletes this parameter.
+    """Return whether an identifier is a parameter that always has a value, so that reading it cannot fail.
 
-    Reading the parameter then cannot fail. `del` deletes a variable, and so does the end of an `except`
-    clause with `as NAME`.
+    This is False if the code may delete the parameter. A variable is deleted by `del`, and also at the end of
+    an `except` clause that assigns to it, such as `except OSError as x`.
     """
     variable = scopes.at(node)
     return (

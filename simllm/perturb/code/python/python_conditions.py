@@ -1,4 +1,8 @@
-"""Two rewrite rules for Python, nest-else-if and reverse-if, which change `if` statements."""
+"""Two rewrite rules for Python, nest-else-if and reverse-if, which change `if` statements.
+
+The rule nest-else-if turns `elif` into `else:` with a nested `if`. The rule reverse-if turns
+`if c: A else: B` into `if not c: B else: A`.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +39,8 @@ def nest_else_if(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
     """Find the `if` statements whose `elif` clauses can be rewritten as `else:` with a nested `if`.
 
     Yields:
-        A `Site` for each `if` with an `elif` that can be rewritten; a `SkippedSite` for each that cannot.
+        For each `if` with an `elif`: a `Site` with the edits if it can be rewritten, and otherwise a
+        `SkippedSite` with the reason.
     """
     chains = captures(unit, "(if_statement alternative: (elif_clause)) @if").get("if", [])
     if not chains:
@@ -54,13 +59,15 @@ def nest_else_if(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
 def _why_not_nested(
     unit: CodeUnit, lines: Lines, moved: Counter[int], chain: Node, clauses: list[Node]
 ) -> str | None:
-    """Return the reason why the `elif` clauses of an `if` cannot be nested; None if they can be.
+    """Return the reason why the `elif` clauses of an `if` cannot be rewritten as nested `if` statements.
+
+    If they can be rewritten, None is returned.
 
     Args:
         unit: The parsed code.
-        lines: The lines of the code.
-        moved: The number of levels of indentation that rewrites of other `if` statements add to each line.
-            The key is the row of the line, counted from 0.
+        lines: The lines of the code, with their indentation.
+        moved: For each line, the number of levels of indentation that the rewrites of other `if` statements
+            add. The key is the number of the line, counted from 0.
         chain: The `if` statement.
         clauses: The `elif` clauses of this statement.
     """
@@ -79,7 +86,8 @@ def _why_not_nested(
 def _step(unit: CodeUnit, chain: Node) -> bytes:
     """Return the white space that makes one level of indentation in the branches of an `if`.
 
-    If the first branch stands on the same line as the `if`, a tab or four spaces are returned.
+    If the first branch stands on the same line as the `if`, as in `if x: return`, the indentation is not
+    known. A tab is then returned if the `if` is indented by tabs, and four spaces otherwise.
     """
     suite = field(chain, "consequence")
     indent = unit.indent_of(chain.start_byte)
@@ -93,14 +101,14 @@ def _nesting(
 ) -> Iterator[Edit]:
     """Yield the edits that turn each `elif` of an `if` into `else:` with an `if` on the next line.
 
-    The branch of the first `elif` is indented by one more level, the branch of the second by two, and so on.
-    The numbers of levels are added to `moved`.
+    Each new `if` is nested in the one before. The branch of the first `elif` is therefore indented by one
+    more level, the branch of the second by two, and so on.
 
     Args:
         unit: The parsed code.
-        lines: The lines of the code.
-        moved: The number of levels of indentation that all rewrites so far add to each line. It is updated.
-            The key is the row of the line, counted from 0.
+        lines: The lines of the code, with their indentation.
+        moved: For each line, the number of levels of indentation that all rewrites so far add. The key is the
+            number of the line, counted from 0. The levels of this rewrite are added.
         chain: The `if` statement.
         clauses: The `elif` clauses of this statement.
     """
@@ -124,8 +132,8 @@ def reverse_if(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
     """Find the statements `if c: A else: B` that can be rewritten as `if not c: B else: A`.
 
     Yields:
-        A `Site` for each such `if` that can be rewritten; a `SkippedSite` for each that cannot. An `if` with
-        an `elif` is never rewritten, and yields a `SkippedSite`.
+        For each `if` with an `else` or `elif`: a `Site` with the edits if it can be rewritten, and otherwise
+        a `SkippedSite` with the reason. An `if` with an `elif` is never rewritten.
     """
     found = captures(unit, "(if_statement) @if [(global_statement) (nonlocal_statement)] @declaration")
     declared = [node.start_byte for node in found.get("declaration", [])]
@@ -181,9 +189,9 @@ def negation(unit: CodeUnit, condition: Node) -> Iterator[Edit]:
 
 
 def _operator(unit: CodeUnit, node: Node) -> Node | None:
-    """Return the operator of an expression that is negated by changing only this operator.
+    """Return the operator of an expression if the expression can be negated by changing only the operator.
 
-    For example, `a is b` becomes `a is not b`, and `not a` becomes `a`.
+    For example, `a is b` can be negated to `a is not b`, and `not a` to `a`.
 
     Returns:
         The syntax node of the operator `not`, `is`, `in`, `is not` or `not in`. None for all other
@@ -199,5 +207,14 @@ def _operator(unit: CodeUnit, node: Node) -> Node | None:
 
 
 def _replace(unit: CodeUnit, start: int, end: int, text: bytes) -> Edit:
-    """Return the edit that replaces a range by a text, and adds a space where two words would merge."""
+    """Return the edit that replaces a range by a text.
+
+    Spaces are added before or after the text where two words would merge.
+
+    Args:
+        unit: The parsed code.
+        start: The index of the first byte of the range.
+        end: The index after the last byte of the range.
+        text: The new text.
+    """
     return Edit(start, end, pad(unit, start, end, text))

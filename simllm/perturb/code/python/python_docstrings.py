@@ -1,4 +1,7 @@
-"""Search for the names of parameters in the docstring of a Python function."""
+"""Search for the names of parameters in the docstring of a Python function.
+
+If a parameter is renamed, its name is also replaced there.
+"""
 
 from __future__ import annotations
 
@@ -54,10 +57,10 @@ def _fields(text: bytes, word: bytes) -> Iterator[tuple[int, int]]:
 
     Args:
         text: The docstring.
-        word: The name of the parameter, as a regular expression.
+        word: The name of the parameter, escaped for use in a regular expression.
 
     Yields:
-        The start and the end of each occurrence, in bytes of `text`.
+        The start and the end of each occurrence, as byte positions in `text`.
     """
     for match in re.finditer(rb":(?:param|type)[ \t]+(?:[\w.]+[ \t]+)?(" + word + rb"):", text):
         yield match.span(1)
@@ -70,10 +73,10 @@ def _underlined(text: bytes, word: bytes) -> Iterator[tuple[int, int]]:
 
     Args:
         text: The docstring.
-        word: The name of the parameter, as a regular expression.
+        word: The name of the parameter, escaped for use in a regular expression.
 
     Yields:
-        The start and the end of each occurrence, in bytes of `text`.
+        The start and the end of each occurrence, as byte positions in `text`.
     """
     for heading in _UNDERLINED.finditer(text):
         indent = heading[1]
@@ -89,10 +92,10 @@ def _entries(text: bytes, word: bytes) -> Iterator[tuple[int, int]]:
 
     Args:
         text: The docstring.
-        word: The name of the parameter, as a regular expression.
+        word: The name of the parameter, escaped for use in a regular expression.
 
     Yields:
-        The start and the end of each occurrence, in bytes of `text`.
+        The start and the end of each occurrence, as byte positions in `text`.
     """
     entry = re.compile(rb"[ \t]*\*{0,2}(" + word + rb")(?:[ \t]*\([^()]*\))?:")
     at, heading, entries = 0, -1, -1  # widths of the indentation, or -1 outside a list

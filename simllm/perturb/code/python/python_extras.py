@@ -1,4 +1,7 @@
-"""Two rewrite rules for Python that are not applied by default: remove-comments and dead-code."""
+"""Two rewrite rules for Python that are not applied by default: remove-comments and dead-code.
+
+The rule dead-code inserts `if False: pass`, which is never run, into functions.
+"""
 
 from __future__ import annotations
 
@@ -28,8 +31,8 @@ def remove_comments(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
     If a line holds only a comment, the whole line is removed.
 
     Yields:
-        A `Site` with the edit for each comment that can be removed. A `SkippedSite` for each comment that
-        must stay, such as `#!/bin/python`.
+        A `Site` with the edit for each comment that can be removed. A `SkippedSite` with the reason for each
+        comment that must stay, such as `#!/bin/python`.
     """
     found = captures(unit, "(comment) @comment (interpolation) @inside")
     strings = [(node.start_byte, node.end_byte) for node in found.get("inside", [])]
@@ -56,8 +59,8 @@ def add_dead_code(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
     A docstring stays in front of the inserted code.
 
     Yields:
-        A `Site` with the edit for each function that can be edited. A `SkippedSite` for each other function,
-        such as one whose body consists of a docstring.
+        A `Site` with the edit for each function that can be edited. A `SkippedSite` with the reason for each
+        other function, such as one whose body is only a docstring.
     """
     for function in reversed(captures(unit, "(function_definition) @function").get("function", [])):
         body = field(function, "body")

@@ -1,4 +1,8 @@
-"""Two rewrite rules for Python, expand-increment and expand-compound: `n += 1` becomes `n = n + 1`."""
+"""Two rewrite rules for Python, expand-increment and expand-compound: `n += 1` becomes `n = n + 1`.
+
+The rule expand-increment rewrites only `n += 1` and `n -= 1`, for integers. The rule expand-compound rewrites
+`x += e` with any operator, for integers and other immutable values.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +24,8 @@ def expand_increment(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
     """Find the statements `n += 1` that can be rewritten as `n = n + 1`; `n -= 1` is treated in the same way.
 
     Yields:
-        A `Site` if `n` is certainly a local integer, otherwise a `SkippedSite`.
+        For each such statement: a `Site` with the edits if `n` is certainly a local variable that holds an
+        integer, and otherwise a `SkippedSite` with the reason.
     """
     nodes = [node for node in _augmented(unit) if _is_increment(unit, node)]
     return _expand(unit, nodes, ("integer",), "the variable is not surely a local integer")
@@ -30,8 +35,9 @@ def expand_compound(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
     """Find the statements `x += e` that can be rewritten as `x = x + e`, with any operator.
 
     Yields:
-        A `Site` if `x` is a local variable whose value is certainly immutable, otherwise a `SkippedSite`. A
-        list, for example, is mutable: `x += e` changes it in place, but `x = x + e` makes a second list.
+        For each such statement: a `Site` with the edits if `x` is a local variable whose value is certainly
+        immutable, and otherwise a `SkippedSite` with the reason. A list, for example, is mutable: `x += e`
+        changes it in place, but `x = x + e` makes a second list.
     """
     return _expand(unit, _augmented(unit), ("integer", "plain"), "the value may change in place")
 
@@ -60,7 +66,8 @@ def _expand(
         reason: The reason to store in each `SkippedSite`.
 
     Yields:
-        For each assignment, a `Site` with the rewrite, or a `SkippedSite` if the rewrite is unsafe.
+        For each assignment, a `Site` with the edits. If the rewrite is not safe, a `SkippedSite` with the
+        reason instead.
     """
     if not nodes:
         return

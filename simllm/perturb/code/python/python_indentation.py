@@ -25,12 +25,12 @@ class Lines:
             self._in_strings.update(range(node.start_point.row + 1, node.end_point.row + 1))
 
     def text(self, row: int) -> bytes:
-        """Return the text of a line, without the line ending."""
+        """Return the text of the line with the number `row`, counted from 0, without the line ending."""
         end = self.starts[row + 1] if row + 1 < len(self.starts) else len(self._unit.text)
         return self._unit.text[self.starts[row] : end].rstrip(b"\r\n")
 
     def indent(self, row: int) -> bytes:
-        """Return the white space at the beginning of a line."""
+        """Return the white space at the beginning of the line with the number `row`, counted from 0."""
         line = self.text(row)
         return line[: len(line) - len(line.lstrip(b" \t\f"))]
 
@@ -39,5 +39,8 @@ class Lines:
 
         The result is False for a line that begins inside a string, because indenting it would change the
         string. The result is also False for an empty line, which needs no indentation.
+
+        Args:
+            row: The number of the line, counted from 0.
         """
         return row not in self._in_strings and bool(self.text(row).strip())

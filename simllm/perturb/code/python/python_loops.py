@@ -37,7 +37,8 @@ def for_to_while(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
     once and stored in an additional variable. The arguments of `range` are assumed to be integers.
 
     Yields:
-        A `Site` for each loop over `range` that can be rewritten; a `SkippedSite` for each that cannot.
+        For each loop over `range`: a `Site` with the edits if it can be rewritten, and otherwise a
+        `SkippedSite` with the reason.
     """
     loops = [
         node for node in captures(unit, "(for_statement) @for").get("for", []) if _is_over_range(unit, node)
@@ -66,8 +67,8 @@ class _Loops:
 
     Args:
         unit: The parsed code.
-        count: The number of such loops. It is the largest number of new variable names that are needed: the
-            rewrite of a loop may store the end of the range in a new variable.
+        count: The number of these loops. The rewrite of each loop may need a new variable, which stores the
+            end of the range.
     """
 
     def __init__(self, unit: CodeUnit, count: int) -> None:
@@ -152,9 +153,10 @@ class _Loops:
             yield Edit(end, end, (b"; " + update,))
 
     def _value(self, node: Node) -> list[bytes | Span]:
-        """Return the new text of an expression, as a list of byte strings and ranges of the old text.
+        """Return the text of an argument of `range` as it stands in the rewritten code.
 
-        An expression with several lines or with `:=` is put into parentheses.
+        The text is a list of byte strings and ranges of the source. An expression with several lines or with
+        `:=` is put into parentheses.
         """
         span = Span(node.start_byte, node.end_byte)
         if b"\n" in self._unit.text_of(node) or node.type == "named_expression":
@@ -207,10 +209,10 @@ def _loop_over(target: Node) -> Node | None:
 
 
 def _reason_to_skip(loop: Node, loops: list[Node], scope: Scope, use: Use) -> str | None:
-    """Return the reason why one use of the loop variable prevents the rewrite of a loop.
+    """Return the reason why one use of the loop variable prevents the rewrite of a `for` loop as `while`.
 
     The rewrite changes the value that the variable has after the loop. Outside the loop, the variable may
-    therefore be read only in the body of another `for` loop that assigns to it.
+    therefore be read only in the body of another `for` loop that assigns to the variable.
 
     Args:
         loop: The loop to rewrite.

@@ -20,7 +20,7 @@ def mark_frames(module: Scope) -> None:
     """Mark the scopes whose variables may be accessed through frames or code objects.
 
     Examples of such access are `sys._getframe` and `f.__code__`. A scope is marked by setting its attribute
-    `reflects` to True.
+    `reflects` to True. The variables of a marked scope are not renamed.
 
     Args:
         module: The outermost scope.
@@ -35,7 +35,8 @@ def mark_frames(module: Scope) -> None:
 def mark_reader(node: Node, name: str, scope: Scope, module: Scope) -> None:
     """Mark the scopes whose variables a builtin such as `eval` may access by name.
 
-    These builtins are called readers. A scope is marked by setting its attribute `reflects` to True.
+    These builtins are called readers. A scope is marked by setting its attribute `reflects` to True. The
+    variables of a marked scope are not renamed.
 
     Args:
         node: The syntax node of the builtin's name, at a place where the code uses the builtin.

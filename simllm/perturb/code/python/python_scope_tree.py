@@ -34,7 +34,8 @@ class Scope:
         node: The syntax node of the scope.
         parent: The enclosing scope; None for the module.
         children: The scopes directly inside this scope.
-        names: The identifiers directly in this scope: the syntax node, the name and the role of each.
+        names: The identifiers directly in this scope: the syntax node, the name and the role (such as "read"
+            or "bind") of each.
         table: The symbol table of CPython for this scope; None if it could not be identified.
         is_inlined: Whether the scope is a comprehension that CPython has no separate symbol table for. Its
             symbols stand in the table of the enclosing scope.
@@ -72,11 +73,11 @@ class Scope:
         return {name for node, name, role in self.names if role == "bind" and not _is_walrus(node)}
 
     def symbol(self, name: str) -> symtable.Symbol | None:
-        """Return the entry of a name in CPython's symbol table.
+        """Return the entry of a name in CPython's symbol table of this scope.
 
         Returns:
-            The entry. None if the table is unknown, has no such name, or has one entry for two variables of
-            this name.
+            The entry. None if the table is unknown or has no such name. None also if the entry may stand for
+            two different variables of this name.
         """
         if self.table is None or name in self._ambiguous_names:
             return None
@@ -89,9 +90,10 @@ class Scope:
     def _ambiguous_names(self) -> set[str]:
         """The names for which one entry in this scope's symbol table may stand for two variables.
 
-        Such a name is assigned by a comprehension without a symbol table of its own, but not by this scope
-        itself. For example, a function contains `[x for x in y]` and also reads a global `x`. The function's
-        table then has a single entry for the `x` of the comprehension and the global `x`.
+        Since Python 3.12, some comprehensions have no symbol table of their own. Their variables stand in the
+        table of the enclosing scope. For example, a function contains `[x for x in y]` and also reads a
+        global `x`. The function's table then has a single entry for both variables. A name that the function
+        itself assigns is not included.
         """
         inlined = self._inlined()
         own = {name for _, name, role in self.names if role in BINDING}
@@ -101,7 +103,8 @@ class Scope:
     def _inlined(self) -> list[Scope]:
         """Return the comprehensions in this scope that have no symbol table of their own.
 
-        Comprehensions inside such a comprehension are included if they have no symbol table either.
+        Since Python 3.12, the variables of some comprehensions stand in the table of the enclosing scope.
+        Comprehensions of this kind inside other ones are included, too.
         """
         inlined = [scope for scope in self.children if scope.is_inlined]
         return inlined + [inner for scope in inlined for inner in scope._inlined()]

@@ -91,13 +91,13 @@ class Scopes:
         return self._at.get(node.start_byte)
 
     def is_known(self, variable: Variable | None) -> bool:
-        """Return whether all occurrences of a variable were certainly found; False for None."""
+        """Return whether all occurrences of a variable were certainly found; False if `variable` is None."""
         return variable is not None and variable.name not in self.unresolved
 
     def is_builtin(self, node: Node) -> bool:
         """Return whether an identifier certainly refers to a builtin such as `len`.
 
-        It does if nothing in the code can redefine the name.
+        This is True if nothing in the code can redefine the name.
         """
         variable = self.at(node)
         return (

@@ -179,13 +179,19 @@ class _Renaming:
         return self._calls.why_open(function, variable.name)
 
     def _example(self, function: Node) -> str:
-        """Return the docstring of a function if it has an example with `>>>`; otherwise an empty text."""
+        """Return the docstring of a function if it has an example with `>>>`; otherwise an empty text.
+
+        Code in such an example may use the names of the function and of its parameters.
+        """
         node = docstring(function)
         text = self._unit.text_of(node).decode() if node else ""
         return text if ">>>" in text else ""
 
     def _is_quoted(self, name: bytes) -> bool:
-        """Return whether a string in the code equals a given name, as in `getattr(x, "name")`."""
+        """Return whether a string in the code equals a given name, as in `getattr(x, "name")`.
+
+        Code may use such a string to access a function by its name. The function is then not renamed.
+        """
         return any(
             text.strip(b"rRbBuUfF\"'") == name.strip(b"rRbBuUfF") for text in self._strings if name in text
         )
@@ -194,7 +200,8 @@ class _Renaming:
 def _reads_function_name(unit: CodeUnit, attribute: Node) -> bool:
     """Return whether an attribute such as `f.__name__` may give the name of a function.
 
-    The result is False for `type(x).__name__` and `x.__class__.__name__`, which give the name of a class.
+    Code that reads such names may behave differently if a function is renamed. The result is False for
+    `type(x).__name__` and `x.__class__.__name__`, which give the name of a class.
 
     Args:
         unit: The parsed code.

@@ -19,10 +19,13 @@ _TABLE_NAMES = {  # as `symtable` calls scopes without a name
 def match_tables(module: Scope, table: symtable.SymbolTable) -> None:
     """Find the symbol table of each scope, and store it in the attribute `table` of the scope.
 
-    A table belongs to a scope if both have the same name and begin on the same line. A scope without a name,
-    such as a lambda, is matched by its kind instead. If several scopes with the same name or kind begin on
-    one line, the identifiers inside decide which table belongs to which scope. If their tables are all equal,
-    the assignment does not matter. A scope keeps None if its table cannot be determined.
+    A scope is a module, function, class, lambda or comprehension. A table belongs to a scope if both have the
+    same name and begin on the same line. A scope without a name, such as a lambda, is matched by its kind
+    instead.
+
+    Several scopes with the same name or kind may begin on one line. Then the identifiers inside decide which
+    table belongs to which scope. If the tables of these scopes are all equal, any order is correct. If the
+    table of a scope cannot be determined, the attribute `table` stays None.
 
     Args:
         module: The outermost scope. The attribute is set for this scope and all scopes inside.
@@ -51,13 +54,14 @@ def match_tables(module: Scope, table: symtable.SymbolTable) -> None:
 def _pair(
     scopes: list[Scope], tables: list[symtable.SymbolTable]
 ) -> list[tuple[Scope, symtable.SymbolTable]]:
-    """Pair scopes with their symbol tables, where all scopes have one name and begin on one line.
+    """Find the symbol table of each of several similar scopes, such as two lambdas on one line.
 
-    The identifiers inside decide which table belongs to which scope.
+    The identifiers inside a scope decide which table belongs to it.
 
     Args:
-        scopes: The scopes. They may also be scopes of one kind without a name, such as two lambdas.
-        tables: The symbol tables with the same name (or kind) and line as the scopes.
+        scopes: The scopes, which begin on the same line. All have the same name. If they have no names, all
+            are of the same kind.
+        tables: The symbol tables with this name (or kind) and line.
 
     Returns:
         Pairs of a scope and its table. Scopes whose table cannot be determined are left out.

@@ -191,7 +191,7 @@ def line_start(unit: CodeUnit, byte: int) -> int:
 
 
 def line_end(unit: CodeUnit, byte: int) -> int:
-    """Return the index at which the line of a given byte ends, before the line ending."""
+    """Return the index of the end of the line that contains a given byte; the line ending is not included."""
     end = unit.text.find(b"\n", byte)
     if end < 0:
         return len(unit.text)
@@ -199,18 +199,20 @@ def line_end(unit: CodeUnit, byte: int) -> int:
 
 
 def statement_end(unit: CodeUnit, statement: Node) -> int:
-    """Return the index at which the last line of a statement ends, before the line ending.
+    """Return the index of the end of the last line of a statement; the line ending is not included.
 
-    A semicolon, white space, a comment and continuation lines after the statement are included.
+    The line includes a semicolon, white space or a comment after the statement. Further lines that a
+    backslash joins to the statement are included, too.
     """
     rest = _REST.match(unit.text, statement.end_byte)
     return line_end(unit, rest.end() if rest else statement.end_byte)
 
 
 def starts_line(unit: CodeUnit, node: Node) -> bool:
-    """Return whether a syntax node begins a logical line.
+    """Return whether a syntax node is the first one on a logical line.
 
-    Only white space may stand before the node, and the line before may not end with a backslash.
+    This is True if only white space stands before the node on its line, and if the line before does not end
+    with a backslash.
     """
     start = line_start(unit, node.start_byte)
     before = unit.text[:start].rstrip(b"\r\n") if start else b""
@@ -222,17 +224,18 @@ def is_inline(unit: CodeUnit, colon: Node, suite: Node) -> bool:
 
     Args:
         unit: The parsed code.
-        colon: The colon after the head.
-        suite: The body.
+        colon: The syntax node of the colon, with which the head ends.
+        suite: The syntax node of the body.
     """
     between = unit.text[colon.end_byte : suite.start_byte]
     return b"\n" not in re.sub(rb"\\\r?\n", b"", between)
 
 
 def join(unit: CodeUnit, *parts: bytes | Span) -> tuple[bytes | Span, ...]:
-    """Join the parts of a new text; put a space between two words, or two braces, that would merge.
+    """Join the parts of a new text; add a space between two parts where words or braces would merge.
 
-    For example, `not` and `x` would merge to `notx`. In an f-string, `{{` would be an escaped brace.
+    For example, the words `not` and `x` would merge to `notx`. Two braces would merge to `{{`, which is an
+    escaped brace in an f-string.
 
     Args:
         unit: The parsed code.
@@ -256,10 +259,10 @@ def join(unit: CodeUnit, *parts: bytes | Span) -> tuple[bytes | Span, ...]:
 
 
 def pad(unit: CodeUnit, start: int, end: int, *parts: bytes | Span) -> tuple[bytes | Span, ...]:
-    """Join the parts of a replacement; put a space between two words, or two braces, that would merge.
+    """Join the parts of a replacement; add a space between two parts where words or braces would merge.
 
-    In contrast to `join`, a space is also added before or after the replacement, where the replacement would
-    merge with the text around it.
+    For example, the words `not` and `x` would merge to `notx`. A space is also added before or after the
+    replacement if it would merge with the text around it.
 
     Args:
         unit: The parsed code.

@@ -54,8 +54,8 @@ class LocalValues:
 
         Args:
             node: The expression.
-            depth: The number of enclosing expressions, which limits the recursion. Above `_DEEPEST`, the
-                result is None.
+            depth: The number of expressions around this one. If it exceeds a limit (`_DEEPEST`), the result
+                is None. This limits the recursion.
 
         Returns:
             "integer"; "plain" for other immutable values such as strings; or None if the value may be
@@ -99,7 +99,12 @@ class LocalValues:
         )
 
     def _kind_of_call(self, node: Node, depth: int) -> str | None:
-        """Return the kind of value that a call certainly returns: "integer", or None for an unknown kind."""
+        """Return the kind of value that a call certainly returns: "integer", or None for an unknown kind.
+
+        Args:
+            node: The call.
+            depth: The number of expressions around the call, which limits the recursion.
+        """
         if any(self.is_call_of(node, name) for name in _INTEGER_CALLS):
             return "integer"
         if not any(self.is_call_of(node, name) for name in _CHOOSING_CALLS):
@@ -108,9 +113,9 @@ class LocalValues:
         return "integer" if all(self.kind(child, depth) == "integer" for child in passed) else None
 
     def _counts(self, loop: Node) -> bool:
-        """Return whether a loop iterates over `enumerate(...)` and counts from an integer.
+        """Return whether a loop iterates over `enumerate(...)`, and the numbers are certainly integers.
 
-        This is true for `enumerate(x)`, and for `enumerate(x, start)` if `start` is certainly an integer.
+        This is True for `enumerate(x)`, and for `enumerate(x, start)` if `start` is certainly an integer.
         """
         if loop.type != "for_statement" or loop.children[0].type == "async":
             return False
