@@ -61,11 +61,11 @@ def _warn(study: ClassifierStudy) -> Iterator[str]:
         yield f"The label {label} is predicted in {count:,} rows, but it is no item's true class. {treated}"
     original = study.predictions.rows[study.predictions.rows["variant"] == ""]
     for split, rows in original.groupby("split", sort=False):
-        items = rows.groupby("classifier", sort=False)["item"].nunique()
+        once = rows.drop_duplicates(["classifier", "data_set", "item"])
+        items = once.groupby("classifier", sort=False).size()
         for name, count in items[items < items.max()].items():
             yield f"{name} has only {count:,} of the {items.max():,} {split} items."
-        each = rows.drop_duplicates(["classifier", "data_set", "item"]).groupby(["data_set", "item"]).size()
-        common = int((each == len(items)).sum())
+        common = int((once.groupby(["data_set", "item"]).size() == len(items)).sum())
         if len(items) > 1 and common < items.min():
             yield f"All classifiers have {common:,} {split} items in common, on which the tests compare them."
 

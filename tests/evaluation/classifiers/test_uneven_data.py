@@ -225,3 +225,13 @@ def test_facts_about_a_study_may_be_lists_and_dates(tmp_path):
     done = run("evaluate", "classifiers", tmp_path / "a.csv", *words)
     assert done.returncode == 0, done.stderr
     assert "mcc, f1" in (tmp_path / "out" / "report.html").read_text()
+
+
+def test_a_missing_data_set_is_named_even_if_its_ids_occur_in_another(tmp_path):
+    rows = [
+        row(number, "yn"[number % 2], "y", classifier=name, data_set=data_set)
+        for name in "ab"
+        for data_set in "xy"[: 1 + (name == "a")]
+        for number in range(4)
+    ]
+    assert write_conclusions(study(tmp_path, rows))[0] == "b has only 4 of the 8 test items."
