@@ -115,12 +115,12 @@ class SimLLM:
         """Score each candidate against the reference at the same index.
 
         The score of a pair does not depend on the other pairs (within 1e-5). It stays the same if the
-        candidate and the reference are swapped. Some similarities are exceptions:
+        candidate and the reference are swapped. Three values of the metric's option `similarity` are
+        exceptions:
 
-        - If candidate and reference are swapped, `precision` becomes `recall`, and `recall` becomes
-          `precision`.
-        - If the metric was made without `frequencies`, then `precision`, `recall` and `f1` weight tokens by
-          their frequency in all references of this call. Their scores then depend on all references.
+        - `precision` and `recall`: if candidate and reference are swapped, one becomes the other.
+        - `precision`, `recall` and `f1`, if the metric was made without `frequencies`: tokens are weighted by
+          their frequency in all references of this call, so the scores depend on all references.
 
         A pair with a text that is empty after cleaning scores 1 if the two original texts are equal up to
         white space, otherwise 0.

@@ -34,11 +34,12 @@ from simllm.scoring.token_matching import TOKEN_SIMILARITIES
 
 @dataclass(frozen=True)
 class TrainedModel:
-    """A metric that uses a checkpoint of a training run.
+    """A learned metric, with the length of its model's training.
 
     Attributes:
-        metric: The metric.
-        updates: Number of optimizer updates (training steps) before the checkpoint; 0 if untrained.
+        metric: The metric; its model may be a checkpoint from the middle of a training run.
+        updates: Number of optimizer updates (training steps) that the model was trained for; 0 if the model
+            is untrained.
     """
 
     metric: Metric

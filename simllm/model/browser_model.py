@@ -93,8 +93,9 @@ def write_browser_model(model: SavedModel, folder: Path, int8: bool = False) -> 
     Args:
         model: The loaded model folder.
         folder: An existing folder.
-        int8: True: large weights are stored as int8, which may round them. False: large weights that int8
-            would round are stored as float16. They take twice the space, but the scores are more exact.
+        int8: Whether to store large weights as int8 even if this rounds them. If False, such weights are
+            stored as float16: they take twice the space, but the scores are more exact. Large weights that
+            int8 does not round (as in the default model) are stored as int8 in both cases.
 
     Returns:
         Whether this function rounded a weight to 8 bits. If so, scores differ a little from those of the

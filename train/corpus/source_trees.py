@@ -44,8 +44,9 @@ def read_folder(root: Path, tags: int, tally: Tally) -> Iterator[Code]:
     """Yield the source files in a folder and its subfolders.
 
     Args:
-        root: The folder. If it is not a git repository itself, each of its direct subfolders counts as one
-            repository. A git repository further below is read as a repository of its own.
+        root: The folder. The name of a repository is stored with each source file. If `root` is a git
+            repository, it is this repository; otherwise, each direct subfolder of `root` is one. A git
+            repository further below is always a repository of its own.
         tags: Number of tagged revisions to read from each git repository, besides the current commit.
         tally: Counter of files and folders that are left out; it is updated.
     """

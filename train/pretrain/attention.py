@@ -53,8 +53,8 @@ def grouped_attention(batch: PermutedBatch, relative_bias: RelativeBias, dropout
             dim: The dimension to split.
 
         Returns:
-            For each group, a tensor with two dimensions in place of `dim`. The first counts the texts of the
-            group. The second counts the rows of a text: its content stream, then its query stream.
+            For each group, a tensor in which the rows are ordered by text. Two dimensions take the place of
+            `dim`: the texts of the group, and the rows of one text (content stream, then query stream).
         """
         content, queries = x.tensor_split([len(batch.prediction_turns)], dim)
         streams = [(content, [t * (n + m) for t, n, m in groups])]

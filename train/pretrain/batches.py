@@ -95,7 +95,7 @@ class PretrainingBatches:
 
         Returns:
             For each batch of B texts, two (B,) arrays: the epoch of each text, and the index of each text in
-            the shards.
+            the shards. An update can have texts of two epochs, if one epoch ends in it and the next begins.
         """
         first, parts = number * self.update_tokens, []
         edges = [first + part * self.update_tokens // batches for part in range(batches + 1)]

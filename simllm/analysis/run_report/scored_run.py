@@ -83,7 +83,8 @@ class ScoredRun:
     def lower_is_better(self) -> bool:
         """True if lower scores by the main (first) metric are better, as for a metric of the size of an edit.
 
-        Always false for several systems: simllm's learned metric scores them, and higher scores are better.
+        Always false for a run that compares several systems: only simllm's learned metric scores such a run,
+        and its higher scores are better.
         """
         return not self.has_systems and registry.lower_is_better(next(iter(self.scores)))
 
@@ -163,9 +164,10 @@ class ScoredRun:
 
     @cached_property
     def any_changed(self) -> NDArray[np.bool_]:
-        """(n,) bool, true if a candidate is similar to its reference but probably differs in meaning.
+        """(n,) bool: for each of the n references, true if a candidate may have changed the meaning.
 
-        With several systems, one such candidate is enough.
+        This is so if the candidate is similar to the reference (a high score), but the meaning head says that
+        both probably differ in meaning. With several systems, one such candidate is enough.
         """
         return _any([np.zeros(len(self), bool), *self.changed.values()])
 

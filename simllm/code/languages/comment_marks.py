@@ -51,9 +51,11 @@ def line_comments(code: bytes, pattern: re.Pattern[bytes]) -> Iterator[CommentPl
 def strip_block_marks(raw: str) -> str:
     """Remove the comment marks `/**`, `*/` and `*` from a block comment.
 
-    Usually, each line after the first line begins with a star or is empty. Then the stars at the beginning of
-    these lines are removed. If some other line has text but no star, a star may mark a list item. Then a star
-    is removed only if it stands alone on its line, or before a tag such as `@param`.
+    There are two cases for the lines after the first line:
+
+    - Each of these lines begins with a star or is empty. Then all these stars are removed.
+    - One of these lines has text but no star at its beginning. Then a star on another line may mark a list
+      item. A star is removed only if it stands alone on its line, or before a tag such as `@param`.
 
     Args:
         raw: The comment as it stands in the source.

@@ -146,14 +146,17 @@ class SatdMining:
             yield
 
     def write(self, endpoint: ChatEndpoint | None) -> Funnel:
-        """Write the changes that repay technical debt to the output file, and remove the partial file.
+        """Write the changes that repay technical debt to the output file.
+
+        The partial file, which kept the progress of the search, is removed.
 
         A change is a function before and after a commit that deletes a comment such as "TODO: handle errors".
         Only changes that fulfil all rules are written, each as a JSON object on a line of its own (an item).
         If a model judged the changes, only changes for which the model answered "yes" are written.
 
         Args:
-            endpoint: The server with the model that judged the changes; None if no model was asked.
+            endpoint: The server with the model that judged the changes. It is not called: its settings find
+                the stored answers. None if no model was asked.
 
         Returns:
             Counts, such as the number of comments that fulfil each rule, and of items in each split.

@@ -115,8 +115,13 @@ def read(
 def _finish(rows: DataFrame, threshold: float | None, positive: str | None) -> Predictions:
     """Complete a table of predictions, and check all its rows.
 
-    Missing columns are added. If a threshold is given, missing labels are predicted from the probabilities or
-    scores.
+    Missing columns are added. Rows may lack the predicted label, and have only a probability or a score of
+    the positive class. Then the predicted label is positive if this value reaches the threshold.
+
+    Args:
+        rows: The table, with one row for each prediction.
+        threshold: The threshold; None: no predicted labels are added.
+        positive: The name of the positive class; None if it is not known.
     """
     for name in (*KEYS, "gold"):
         if name in rows:

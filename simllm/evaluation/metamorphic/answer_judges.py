@@ -109,7 +109,7 @@ def _field(items: Mapping[str, dict[str, Any]], draw: Draw, name: str) -> Any:
 
     Args:
         items: The items (pieces of code with further fields) by id.
-        draw: The answer of a tool.
+        draw: One answer of a tool about an item; a tool may give several (draws).
         name: The name of the field, such as "label".
 
     Raises:

@@ -1,8 +1,9 @@
 """Edits of a source text, and the pieces of which an edited text consists.
 
-A rewrite rule describes each rewrite by edits, which replace bytes of the source. A replacement consists of
-new bytes and of ranges of the source. A range is copied with all edits that lie inside it, so that code can
-be moved and edited at the same time.
+A rewrite rule describes each rewrite by edits. An edit replaces a range of bytes of the source by a list of
+pieces. A piece is either new bytes or another range of the source. Such a range is copied with all edits that
+lie inside it, so that code can be moved and edited at the same time. For example, one edit swaps the two
+operands of `a < b`, and another edit renames `a`.
 """
 
 from __future__ import annotations

@@ -45,7 +45,8 @@ def load_templates(file: Path, held_out_words: HeldOutWords) -> list[Template]:
     """Load phrases, and for each phrase the other phrases that may replace it.
 
     Args:
-        file: A text file. Each line has phrases with the same meaning, separated by ` | `.
+        file: A text file. Each line has phrases with the same meaning, separated by ` | `. In a phrase, `{1}`
+            stands for any words, as in `get {1} | fetch {1}`.
         held_out_words: Pairs of words that are kept for tests. Two phrases do not replace each other if one
             has the first word of such a pair, and the other has the second word instead. For example, if
             ("get", "fetch") is such a pair, "get {1}" and "fetch {1}" do not replace each other.

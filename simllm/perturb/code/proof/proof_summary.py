@@ -41,7 +41,9 @@ class ProofSummary:
 
     @property
     def power(self) -> float | None:
-        """The share of wrong twins (variants with a deliberate mistake) whose mistake the inputs reveal.
+        """The share of wrong twins (variants with a deliberate mistake) that the test inputs reveal.
+
+        An input reveals a wrong twin if the original and the twin behave differently when they run with it.
 
         It is None if there are no wrong twins.
         """

@@ -203,11 +203,13 @@ def describe(value: Any, depth: int = 0) -> str:
 
 
 def describe_items(items: Any, depth: int) -> list[str]:
-    """Describe each item of a collection, or each remaining item of an iterator.
+    """Describe each item of a collection, or each remaining item of an iterator, in a comparable form.
+
+    Two runs behave the same if the descriptions of their results are equal.
 
     Args:
         items: The collection or iterator.
-        depth: The number of containers around each item.
+        depth: The number of containers around each item. Deeply nested items are not described.
     """
     if isinstance(items, dict):
         return [f"{describe(key, depth)}: {describe(item, depth)}" for key, item in items.items()]

@@ -83,11 +83,12 @@ class Calls:
         return self._why_open_method(function.name.encode(), parameter) if is_own else None
 
     def _why_open_method(self, name: bytes, parameter: str) -> str | None:
-        """Return the reason why a method call may pass a parameter of a function by its name.
+        """Return the reason why a method call may pass a parameter as a keyword argument.
 
-        The parsed code is a single function, which may be a method of a class. The call `x.run(y=1)` or
-        `x.run(**options)` may therefore call the function `run`, and pass its parameter `y`. An attribute
-        that is not called at once, as in `f = x.run`, is also a reason, because `f(y=1)` may follow.
+        If there is such a reason, the parameter must not be renamed. The parsed code is a single function,
+        which may be a method of a class. The call `x.run(y=1)` or `x.run(**options)` may therefore call the
+        function `run`, and pass its parameter `y`. An attribute that is not called at once, as in
+        `f = x.run`, is also a reason, because `f(y=1)` may follow.
 
         Args:
             name: The name of the function.
