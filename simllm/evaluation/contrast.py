@@ -38,8 +38,9 @@ class Triples:
         rewordings: Texts with the same meaning as the references.
         changes: Texts with another meaning than the references.
         kinds: The kinds of difference between change and reference, such as "negation" or "number".
-        forms: "balanced" if rewording and change share equally many words with the reference, or
-            "adversarial" if the change shares more.
+        forms: The groups by which results are averaged. In the contrast set, a form is "balanced" if
+            rewording and change share equally many words with the reference, or "adversarial" if the change
+            shares more. Other triples have other forms, such as "written".
     """
 
     references: list[str]
