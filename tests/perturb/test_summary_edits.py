@@ -93,6 +93,19 @@ def test_sentences_that_do_not_become_passive(text):
 
 
 @pytest.mark.parametrize(
+    ("rule", "text"),
+    [
+        (grammar_rules.adverb_moved, "loads the assembly"),
+        (grammar_rules.adverb_moved, "returns the font family"),
+        (grammar_rules.genitive, "checks that it's empty"),
+        (grammar_rules.genitive, "makes sure that there's room"),
+    ],
+)
+def test_rules_that_do_not_fit(rule, text):
+    assert rule(text.split(), LEXICON, np.random.default_rng(0)) is None
+
+
+@pytest.mark.parametrize(
     ("kind", "text", "expected"),
     [
         ("opposite", "opens an internal file", {

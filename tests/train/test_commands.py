@@ -139,6 +139,17 @@ def test_model_folder_of_a_user_is_unchanged(call, model_folder, inputs, monkeyp
         assert content(model) == before
 
 
+def test_too_few_labelled_pairs_leave_the_model_unchanged(call, model_folder, inputs):
+    model = shutil.copytree(model_folder, inputs / "model")
+    before = content(model)
+    (inputs / "labelled.jsonl").write_text('{"a": "x y", "b": "x z", "label": "same", "set": "paws"}\n')
+    files = ("--comments", inputs / "texts.txt", "--ratings", inputs / "rated.jsonl")
+    done = call(calibrate, model, *files, "--labelled", inputs / "labelled.jsonl")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "labelled.jsonl: too few pairs" in done.stderr
+    assert content(model) == before
+
+
 def test_import_and_export_refuse_existing_folders(call, inputs):
     (inputs / "link").symlink_to(inputs / "nowhere")
     before = content(inputs)

@@ -41,7 +41,7 @@ class DevCriterion:
     def __init__(
         self, dev: Sequence[str], dev_comments: str | None, seed: int, dev_items: str | None = None
     ) -> None:
-        self.rated = [ratings.load(Path(file)) for file in dev]
+        self.rated = dict(zip(_names(dev), [ratings.load(Path(file)) for file in dev], strict=True))
         self.made: dict[str, contrast.Triples] = {}  # key: the name of the accuracy on these triples
         if dev_comments:
             self.made["edits"] = make_edited_triples(Path(dev_comments), seed)
@@ -76,9 +76,9 @@ class DevCriterion:
             on the contrast set.
         """
         figures = {}
-        for rated in self.rated:
+        for name, rated in self.rated.items():
             values = metric.score(rated.candidates, rated.references).values
-            figures[f"spearman_{rated.name}"] = float(spearmanr(values, rated.values).statistic)
+            figures[f"spearman_{name}"] = float(spearmanr(values, rated.values).statistic)
         measures = [""] + (["same_"] if metric.head else [])
         for name, triples in self.made.items():
             for measure in measures:
@@ -90,6 +90,12 @@ class DevCriterion:
             for form, accuracy in contrast.mean_by_label(self.triples.forms, wins).items():
                 figures[f"{measure}contrast_{form}"] = accuracy
         return criterion, figures
+
+
+def _names(files: Sequence[str]) -> list[str]:
+    """Name each file by its file name without the ending; by its whole path if several have this name."""
+    stems = [Path(file).stem for file in files]
+    return [stem if stems.count(stem) == 1 else file for stem, file in zip(stems, files, strict=True)]
 
 
 def _score_by(metric: SimLLM, measure: str) -> Callable[[Sequence[str], Sequence[str]], NDArray[np.float64]]:

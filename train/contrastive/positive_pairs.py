@@ -63,7 +63,8 @@ class PositiveSource:
             self.items = read_items(config.source, "train", excluded, lexicon.held_out_words)
         elif not config.fields:
             files = match_files(config.source)
-            self.texts = [text for file in files for _, text in lines(file) if self._fits(text)]
+            cleaned = (clean(line) for file in files for _, line in lines(file))
+            self.texts = [text for text in cleaned if self._fits(text)]
         self.pairs = [
             pair
             for pair in (_read_pairs(config) if config.fields and not config.items else ())

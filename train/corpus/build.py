@@ -39,10 +39,10 @@ def build(
     - `report.html` and `report.json`: counts and examples.
     - `corpus.json`: the configuration, the SHA-256 of the texts, and counts.
 
-    If `folder` already has a finished corpus with the same configuration, nothing is changed. If the only
-    source is a finished corpus with the configured share of test texts, and without the configured excluded
-    texts, its files are copied. Intermediate files stay in a hidden folder next to `folder` until the corpus
-    is complete.
+    If `folder` already has a finished corpus with the same configuration and the same excluded texts, nothing
+    is changed. If the only source is a finished corpus with the configured share of test texts, and without
+    the configured excluded texts, its files are copied. Intermediate files stay in a hidden folder next to
+    `folder` until the corpus is complete.
 
     Args:
         config: The configuration of the corpus.
@@ -62,17 +62,17 @@ def build(
     config_values = json.loads(json.dumps(asdict(config)))
     real = files.real(folder)
     scratch = real.parent / f".{real.name}.parts"
+    excluded = decontaminate.read_excluded(config.exclude)
     built = corpus_folder.read_facts(folder)
-    if built and built["config"] == config_values and not scratch.exists():
+    if built and _is_current(built, config_values, excluded) and not scratch.exists():
         return built
     folders.check_replaceable(folder, (TRAIN, TEST, COMMENTS, PAIRS, REPORT, PAGE, FACTS))
     for source in config.sources:
         folders.check_apart(folder, sources.source_paths(source))
     folders.check(scratch)
-    excluded = decontaminate.read_excluded(config.exclude)
     with files.locked(scratch):
         built = corpus_folder.read_facts(folder)
-        if not built or built["config"] != config_values:
+        if not built or not _is_current(built, config_values, excluded):
             tallies, copied = Tallies(), _copyable_corpus(config, excluded)
             parts: list[Part] = []
             if not copied:
@@ -123,6 +123,18 @@ def _write(
     for problem in tallies.problems():
         print(f"warning: {problem}", file=sys.stderr)
     return built
+
+
+def _is_current(built: dict[str, Any], config_values: dict[str, Any], excluded: ExcludedTexts) -> bool:
+    """Return whether a finished corpus is what a configuration asks for.
+
+    Args:
+        built: The content of the corpus's `corpus.json`.
+        config_values: The configuration. It has only the paths of the files with excluded texts.
+        excluded: The texts in these files, which may have changed since the corpus was built.
+    """
+    is_same = not config_values["exclude"] or built["excluded_sha256"] == excluded.digest
+    return bool(built["config"] == config_values and is_same)
 
 
 def _copyable_corpus(config: CorpusConfig, excluded: ExcludedTexts) -> dict[str, Any] | None:

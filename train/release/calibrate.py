@@ -35,6 +35,7 @@ from train.corpus.decontaminate import ExcludedTexts
 from train.runtime.command_line import run_tool
 
 _PAIRS, _SEED, _KNOTS = 10_000, 12345, 21  # random pairs; random seed; most knots of the map to ratings
+_FEWEST = 20  # rated pairs, or labelled pairs of each label
 
 
 def main() -> int:
@@ -54,6 +55,8 @@ def main() -> int:
     options = parser.parse_args()
 
     def run() -> None:
+        if options.labelled:  # refuse a wrong file before the model is changed
+            meaning_test_pairs(options.comments, options.labelled, options.items)
         calibrate(options.model, options.comments, options.ratings)
         if options.labelled:
             calibrate_meaning(options.model, options.comments, options.labelled, options.items)
@@ -145,6 +148,9 @@ def meaning_test_pairs(comments: Path, labelled: Path, items: str | None) -> lis
 
     Returns:
         The pairs, in random order.
+
+    Raises:
+        InputError: A file is wrong, or there are fewer than 20 pairs with one of the labels.
     """
     random = np.random.default_rng(_SEED)
     pairs = []
@@ -161,6 +167,8 @@ def meaning_test_pairs(comments: Path, labelled: Path, items: str | None) -> lis
         pairs += [held_out.draw(random) for _ in range(4 * len(held_out))]
     by_label = [[pair for pair in pairs if pair.label == label] for label in (SAME, DIFFERENT)]
     count = min(map(len, by_label))
+    if count < _FEWEST:
+        raise InputError(f"{labelled}: too few pairs ({count} of one label); {_FEWEST} or more are needed")
     chosen = [group[i] for group in by_label for i in random.permutation(len(group))[:count]]
     return [chosen[i] for i in random.permutation(len(chosen))]
 
@@ -208,7 +216,7 @@ def fit(random: Values, scores: Values, rated: Values, fitted_on: str) -> ScoreS
     """
     groups = np.array_split(np.argsort(scores, kind="stable"), min(_KNOTS, len(scores) // 10))
     if len(groups) < 2:
-        raise InputError(f"{len(scores)} rated pairs are too few to calibrate on; expected 20 or more")
+        raise InputError(f"{len(scores)} rated pairs are too few to calibrate on; expected {_FEWEST} or more")
     curves = [
         isotonic_regression([measure(rated[group]) for group in groups]).x
         for measure in (np.mean, lambda r: np.quantile(r, 0.05), lambda r: np.quantile(r, 0.95))

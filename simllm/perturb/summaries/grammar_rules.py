@@ -19,6 +19,12 @@ _SUBJECTS = ("this method", "this function", "the method", "it")
 _MOVABLE = PREPOSITIONS - {"of", "than", "as", "about"}  # begin phrases that modify the whole sentence
 
 
+# Words that end like adverbs.
+_NO_ADVERBS = frozenset(
+    "only apply reply supply multiply comply imply rely family assembly anomaly tally italy".split()
+)
+
+
 def restructure(words: list[str], lexicon: Lexicon, random: np.random.Generator) -> list[str]:
     """Change the grammar of a sentence, but not its meaning, by one random rule.
 
@@ -103,7 +109,9 @@ def adverb_moved(words: list[str], lexicon: Lexicon, random: np.random.Generator
         return None
     if _is_adverb(body[0]):
         return [*body[1:], body[0], *stop]
-    return [body[-1], *body[:-1], *stop] if _is_adverb(body[-1]) else None
+    if _is_adverb(body[-1]) and body[-2] not in DETERMINERS:  # not "loads the assembly"
+        return [body[-1], *body[:-1], *stop]
+    return None
 
 
 def genitive(words: list[str], lexicon: Lexicon, random: np.random.Generator) -> list[str] | None:
@@ -121,7 +129,8 @@ def genitive(words: list[str], lexicon: Lexicon, random: np.random.Generator) ->
             bare = owned[1:]
             whose = [*owner[:-1], owner[-1] + ("'" if owner[-1].endswith("s") else "'s")]
             return [*words[:start], *(whose if random.random() < 0.5 else owner), *bare, *words[end:]]
-        if word.endswith("'s") and place and words[place - 1] in DETERMINERS:
+        is_verb = word in ("it's", "there's", "he's", "she's", "what's", "that's")
+        if word.endswith("'s") and not is_verb and place and words[place - 1] in DETERMINERS:
             end = _noun_phrase_end(words, place + 1)
             if end > place + 1:
                 owner = [words[place - 1], word.removesuffix("'s")]
@@ -158,9 +167,7 @@ _RULES: list[Callable[[list[str], Lexicon, np.random.Generator], list[str] | Non
 
 
 def _is_adverb(word: str) -> bool:
-    return (
-        word.endswith("ly") and len(word) > 4 and word not in ("only", "apply", "reply", "supply", "multiply")
-    )
+    return word.endswith("ly") and len(word) > 4 and word not in _NO_ADVERBS
 
 
 def _form_of_be(noun: str) -> str:

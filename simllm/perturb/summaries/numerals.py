@@ -44,7 +44,7 @@ def other_number(word: str, random: np.random.Generator) -> str | None:
     except ValueError:
         return None
     if not word.isdigit() or len(word) > 9:
-        return f"{value + 1:g}" if np.isfinite(value) else None
+        return f"{value + 1:.15g}" if np.isfinite(value) else None
     near = [int(value) + 1, int(value) * 2 or 3, max(int(value) - 1, 0), int(value) + 10]
     others = [str(number) for number in near if number != int(value)]
     return others[random.integers(len(others))]

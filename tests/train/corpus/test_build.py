@@ -135,6 +135,18 @@ def test_finished_corpus_is_not_built_again(corpus_file, tmp_path):
     assert other["counts"]["test"] > first["counts"]["test"]
 
 
+def test_corpus_is_built_again_if_an_excluded_file_changed(corpus_file, tmp_path):
+    rated = tmp_path / "rated.jsonl"
+    rated.write_text(json.dumps({"candidate": "x", "reference": "no such comment", "rating": 1}) + "\n")
+    config = CorpusConfig((str(corpus_file),), exclude=(str(rated),))
+    build.build(config, tmp_path / "corpus")
+    text = lines(tmp_path / "corpus", "train.txt")[0]
+    with rated.open("a") as file:
+        file.write(json.dumps({"candidate": "x", "reference": text, "rating": 1}) + "\n")
+    build.build(config, tmp_path / "corpus")
+    assert text not in lines(tmp_path / "corpus", "train.txt")
+
+
 def test_corpus_can_be_a_source(tree, tmp_path):
     tree(tmp_path / "code" / "shapes")
     built = build.build(CorpusConfig((str(tmp_path / "code"),)), tmp_path / "corpus")
