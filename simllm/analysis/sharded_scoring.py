@@ -168,7 +168,8 @@ def score_shards(
 
     Raises:
         InputError: An input file is wrong or missing, two tables would have the same name, the folder holds
-            other files or a run with other settings, or the Ray cluster is lost. Complete tables are kept.
+            other files or a run with other settings or other input files, or the Ray cluster is lost.
+            Complete tables are kept.
     """
     folders.check_apart(folder, sources)
     shards = _plan(sources, folder, settings.format)
@@ -176,6 +177,7 @@ def score_shards(
     with files.locked(files.real(folder)):
         folder_replacement.recover_all(folder)
         done = _done(folder, settings)
+        _check_sources(shards, done, folder)
         folders.reserve(folder, [SUMMARY, *(shard.table.name for shard in shards)])
         missing = [s for s in shards if s.table.name not in done or not s.table.exists()]
         complete = len(shards) - len(missing)
@@ -237,6 +239,23 @@ def _done(folder: Path, settings: ShardSettings) -> dict[str, Any]:
             f"{folder}: holds scores with other settings ({', '.join(changed)}); name another folder"
         )
     return tables_
+
+
+def _check_sources(shards: Sequence[Shard], done: dict[str, Any], folder: Path) -> None:
+    """Check that each complete table holds the scores of the same input file as before.
+
+    Args:
+        shards: The input files, and the paths of their tables.
+        done: A dict from the name of each complete table to its summary.
+        folder: The output folder, for the error message.
+
+    Raises:
+        InputError: A table was written for another input file.
+    """
+    for shard in shards:
+        row = done.get(shard.table.name)
+        if row is not None and row["source"] != str(shard.source):
+            raise InputError(f"{folder}: holds the scores of {row['source']}; name another folder")
 
 
 def _check_signature(signature: str, done: dict[str, Any], folder: Path) -> None:

@@ -3,14 +3,14 @@
 Two texts that differ only in these respects have equal normal forms. There are two ways to compute normal
 forms. If all given texts are valid Python, Python's module `ast` prints each text. All other code is split
 into tokens: the leaves of its tree-sitter tree, and whole literals such as strings. The tokens of a line are
-joined by single spaces.
+joined by single spaces. A line end inside a token, such as a long string, becomes the character `␊`.
 """
 
 from __future__ import annotations
 
 import ast
+import os
 import re
-import textwrap
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, lru_cache
@@ -39,6 +39,7 @@ _STATEMENT = re.compile(r".*(statement|declaration|definition)")
 # In these languages, braces and semicolons determine the lines of the normal form. In other languages, the
 # lines stay as in the text.
 _BRACES = frozenset({"cpp", "java", "javascript", "php", "typescript"})
+_LINE_END = "␊".encode()  # stands for a line end inside a token, such as a string
 _CACHED = 4096  # texts
 
 
@@ -68,8 +69,15 @@ def normal_forms(texts: Sequence[str], language: str) -> list[list[str]]:
 
 
 def _dedent(text: str) -> str:
-    """Remove the indentation that all lines share, and convert all line ends to line feeds."""
-    return textwrap.dedent(text.replace("\r\n", "\n").replace("\r", "\n") + "\n")
+    """Remove the indentation that all lines share, and convert all line ends to line feeds.
+
+    Lines of only spaces and tabs have no say in what is shared. They are kept, because they may stand in a
+    string.
+    """
+    lines = (text.replace("\r\n", "\n").replace("\r", "\n") + "\n").split("\n")
+    indents = [line[: len(line) - len(line.lstrip(" \t"))] for line in lines if line.strip(" \t")]
+    shared = os.path.commonprefix(indents)  # noqa: RUF071 (characters are compared, as wanted)
+    return "\n".join(line.removeprefix(shared) for line in lines)
 
 
 @lru_cache(_CACHED)
@@ -104,6 +112,7 @@ def _token_lines(text: str, language: str) -> tuple[str, ...]:
 
     The normal form leaves out comments, docstrings and imports. Each leaf of the syntax tree is a token. The
     exception is a literal, such as a string: the whole literal is one token, even if it has several leaves.
+    A line end inside a token becomes the character `␊`.
 
     In languages with braces, a new line begins after `{`, before and after `}`, after `;` outside
     parentheses, and before each statement or declaration that is directly inside braces or at the top level.
@@ -119,7 +128,7 @@ def _token_lines(text: str, language: str) -> tuple[str, ...]:
         if begins or not lines:
             lines.append((indents[node.start_point.row] if indents else b"", []))
         lines[-1][1].append(token)
-    return tuple((indent + b" ".join(tokens).replace(b"\n", b" ")).decode() for indent, tokens in lines)
+    return tuple((indent + b" ".join(tokens).replace(b"\n", _LINE_END)).decode() for indent, tokens in lines)
 
 
 def _indent(line: bytes) -> bytes:

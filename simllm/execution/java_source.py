@@ -7,10 +7,11 @@ from collections.abc import Mapping
 
 # A comment, a text block, a string or a character: none of them declares a class.
 _NOT_CODE = re.compile(
-    r'//[^\n]*|/\*.*?\*/|"""(?:\\.|.)*?"""|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.DOTALL
+    r'//[^\n]*|/\*.*?\*/|"""(?:\\.|[^\\])*?"""|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.DOTALL
 )
 _PUBLIC_TYPE = re.compile(
-    r"\bpublic\s+(?:(?:abstract|final|strictfp|sealed|non-sealed)\s+)*"
+    r"\bpublic\s+(?:(?:abstract|final|strictfp|sealed|non-sealed)\s+"
+    r"|@\s*(?!interface\b)[\w$.]+(?:\s*\{)?\s*)*"  # an annotation; the brace stands for its values
     r"(?:class|interface|@\s*interface|enum|record)\s+([^\W\d][\w$]*)"
 )
 # The name and the type of `main` as they stand in a class file.
@@ -28,14 +29,14 @@ def file_name(source: str) -> str:
 
 
 def _outermost(code: str) -> str:
-    """Return Java code without the parts in braces; a single `{` replaces each part.
+    """Return Java code without the parts in braces and parentheses; a single `{` replaces each part.
 
-    For example, `class A { int x; } class B {}` becomes `class A { class B {`.
+    For example, `@X(1) class A { int x; } class B {}` becomes `@X{ class A { class B {`.
     """
     parts, depth = [], 0
-    for part in re.split(r"([{}])", code):
-        if part in ("{", "}"):
-            depth += 1 if part == "{" else -1
+    for part in re.split(r"([{}()])", code):
+        if part in ("{", "}", "(", ")"):
+            depth += 1 if part in ("{", "(") else -1
         elif depth == 0:
             parts.append(part)
     return "{".join(parts)

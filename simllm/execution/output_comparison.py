@@ -28,7 +28,7 @@ def comparison(mode: str) -> Callable[[bytes, bytes], str]:
             - `tokens`: All words (parts between white space) are equal.
             - `exact`: All bytes are equal.
             - `float:E`, such as `float:1e-6`: All words are equal, but numbers may have an absolute or
-              relative error of up to E.
+              relative error of up to E. Numbers from about 1.8e308 must be equal in every digit.
 
     Raises:
         InputError: The mode is not known.
@@ -85,11 +85,12 @@ def _equal_numbers(expected: bytes, actual: bytes, tolerance: float) -> bool:
 def _close(expected: bytes, actual: bytes, tolerance: float) -> bool:
     """Return whether two words are equal, or are numbers that differ by at most `tolerance`.
 
-    The difference may be absolute, or relative to the expected number.
+    The difference may be absolute, or relative to the expected number. An expected number that is too large
+    for a float is equal only to itself.
     """
     if expected == actual:
         return True
     if not (_NUMBER.fullmatch(expected) and _NUMBER.fullmatch(actual)):
         return False
     a, b = float(expected), float(actual)
-    return abs(a - b) <= tolerance * max(1.0, abs(a))
+    return math.isfinite(a) and abs(a - b) <= tolerance * max(1.0, abs(a))

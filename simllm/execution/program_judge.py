@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 from simllm.errors import InputError
 from simllm.execution.output_comparison import comparison
@@ -18,9 +19,10 @@ from simllm.execution.toolchains import Program, compile_program
 # memory limit, output limit, runtime error, file error (no output file)
 VERDICTS = ("NC", "CE", "AC", "WA", "PE", "TL", "ML", "OL", "RE", "FE")
 _OF_LIMIT = {"time": "TL", "memory": "ML", "output": "OL"}
-_RULES = 1  # increase it after a change that can change verdicts, so that stored verdicts are not reused
+_RULES = 2  # increase it after a change that can change verdicts, so that stored verdicts are not reused
 _PLAIN_NAME = re.compile(r"(?!\.\.?$)[^/\0*?\[]+")
 _LONGEST_NAME = 255  # bytes, of Linux
+_MIB = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -108,7 +110,8 @@ def judge(
         language: cpp, python or java.
         code: The source code; None if a language model's reply had no code. The verdict is then "NC".
         tests: The tests. All tests are run, even after the program failed one.
-        limits: The limits of the run on each test.
+        limits: The limits of the run on each test. The limit `disk` is raised by the size of the compiled
+            program and its input file.
         files: The files that the program reads and writes; None for standard input and output.
         compare: The rule that compares outputs, as in `output_comparison.comparison`.
 
@@ -150,12 +153,14 @@ def _judge_test(
     """
     given, expected = (text.encode("utf-8", "surrogatepass") for text in (test.input, test.output))
     command = program.command(limits)
+    there = program.files if files is None else {**program.files, files.input: given}
+    size = sum(len(content) for content in there.values())
+    enlarged = replace(limits, disk=limits.disk + math.ceil(size / _MIB))
     if files is None:
-        outcome = sandbox.run(command, program.files, given, limits)
+        outcome = sandbox.run(command, there, given, enlarged)
         output: bytes | None = outcome.stdout
     else:
-        there = {**program.files, files.input: given}
-        outcome = sandbox.run(command, there, limits=limits, keep=(files.output,))
+        outcome = sandbox.run(command, there, limits=enlarged, keep=(files.output,))
         output = outcome.files.get(files.output)
     return JudgedTest(_verdict(program, outcome, output, expected, limits, compared), output or b"", outcome)
 

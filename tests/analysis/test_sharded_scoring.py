@@ -134,6 +134,23 @@ def test_files_with_one_name_and_other_settings_are_refused(shards, tmp_path):
         score_shards(shards, tmp_path / "out", ShardSettings())
 
 
+def test_other_input_files_of_the_same_names_are_refused(shards, tmp_path):
+    (tmp_path / "more").mkdir()
+    twin = write_pairs(tmp_path / "more" / "s1.jsonl.gz", 3)
+    words = ("score", "-o", "out", "-q", "--jsonl")
+    assert command.run(*words, "in/*", cwd=tmp_path).returncode == 0
+    table = (tmp_path / "out" / "s1.tsv").read_bytes()
+    done = command.run(*words, "more/*", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    message = "out: holds the scores of in/s1.jsonl.gz; name another folder"
+    assert done.stderr == f"simllm: error: {message}\n"
+    (tmp_path / "out" / "s1.tsv").unlink()
+    with pytest.raises(InputError, match="holds the scores of in/s1"):
+        score_shards([twin], tmp_path / "out", ShardSettings())
+    assert command.run(*words, "in/*", cwd=tmp_path).returncode == 0
+    assert (tmp_path / "out" / "s1.tsv").read_bytes() == table
+
+
 def test_ray_is_an_extra(shards, tmp_path, monkeypatch):
     from simllm.analysis.ray_scoring import RayScoring
 

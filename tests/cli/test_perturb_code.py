@@ -83,6 +83,8 @@ def test_a_folder_keeps_its_other_files(tmp_path):
     (source / "deep").mkdir(parents=True)
     (source / "deep" / "A.java").write_bytes(JAVA.replace("\n", "\r\n").encode())
     (source / "README.md").write_text("as it is")
+    (source / "deep" / "A.java").chmod(0o755)
+    (source / "README.md").chmod(0o640)
     (source / ".git").mkdir()
     (source / ".git" / "config").write_text("hidden")
     done = run("perturb", "code", source, "--rules", "swap-relation", "-o", tmp_path / "out")
@@ -93,6 +95,8 @@ def test_a_folder_keeps_its_other_files(tmp_path):
     assert found == {"deep/A.java", "README.md", "variants.jsonl", ".simllm"}
     expected = JAVA.replace("a < b", "b > a").replace("\n", "\r\n").encode()
     assert (tmp_path / "out" / "deep" / "A.java").read_bytes() == expected
+    modes = [(tmp_path / "out" / name).stat().st_mode & 0o777 for name in ("deep/A.java", "README.md")]
+    assert modes == [0o755, 0o640]
     assert json.loads((tmp_path / "out" / "variants.jsonl").read_text())["id"] == "deep/A.java"
     (tmp_path / "out" / "mine.txt").write_text("a user's file")
     again = run("perturb", "code", source, "--rules", "swap-equals", "-o", tmp_path / "out", "-q")

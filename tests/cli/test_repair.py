@@ -55,6 +55,16 @@ def test_run_replay_and_report(server, file, tmp_path, sandbox):  # noqa: F811
     assert done.stdout == f"{tmp_path}/report/report.html\n"
 
 
+def test_a_group_may_be_named_all(server, file, tmp_path, sandbox):  # noqa: F811
+    items = [ITEM | {"id": name, "group": name} for name in ("all", "other")]
+    file.write_text("".join(json.dumps(item) + "\n" for item in items))
+    words = ("--base-url", f"{server.url}/v1", "--model", "M", "--attempts", "1", "-o", tmp_path / "run")
+    done = command.run("repair", "run", file, *words)
+    assert done.returncode == 0, done.stderr
+    rows = [line.split("\t")[:2] for line in done.stdout.splitlines()[1:]]
+    assert rows == [["all", "2"], ["all", "1"], ["other", "1"]]
+
+
 def test_status_of_an_incomplete_run(server, file, tmp_path, sandbox):  # noqa: F811
     server.reply = lambda prompt: (500, {}, b"no memory")
     words = ("--base-url", f"{server.url}/v1", "--model", "M", "--retries", "0", "--attempts", "2")

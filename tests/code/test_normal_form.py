@@ -72,10 +72,23 @@ def test_normal_forms_of_the_reference_vectors(shared):
 
 def test_lines_of_strings_stay_together_and_crlf_counts_as_a_line_end():
     ((line,),) = normal_forms(["x := `a\r\n b`"], "go")
-    assert line == "x := `a  b`"
+    assert line == "x := `a␊ b`"
     assert normal_forms(["int a;\r\nint b;"], "java") == normal_forms(["int a;\nint b;"], "java")
     separator = 'x = "a\u2028b"'
     assert normal_forms([separator, "x = (1"], "python")[0] == [separator]
+
+
+@pytest.mark.parametrize(
+    ("language", "first", "second"),
+    [
+        ("go", "x := `a\nb`", "x := `a b`"),
+        ("javascript", "x = `a\n  \nb`", "x = `a\n\nb`"),
+        ("python", 'x = """a\n  \nb"""', 'x = """a\n\nb"""'),
+    ],
+)
+def test_strings_of_other_values_have_other_normal_forms(language, first, second):
+    forms = normal_forms([first, second], language)
+    assert forms[0] != forms[1]
 
 
 def test_all_texts_get_the_same_kind():

@@ -19,6 +19,10 @@ from simllm.execution.java_source import file_name, main_class
         ("public enum Color { RED }", "Color.java"),
         ("public @interface Mark { }", "Mark.java"),
         ("public sealed interface Shape permits A { }", "Shape.java"),
+        ("public @Deprecated class Q { }", "Q.java"),
+        ("public @X.Y({1, 2}) final @ Z(@W(v = (3))) class Q { }", "Q.java"),
+        ('public @X ("a)") @interface Mark { }', "Mark.java"),
+        ("public @Finalclass record Pair(int a) { }", "Pair.java"),
         ("public class Gr\u00f6\u00dfe$1 { }", "Gr\u00f6\u00dfe$1.java"),
         ("}}} public class A {", "Main.java"),
         ("", "Main.java"),
@@ -26,6 +30,14 @@ from simllm.execution.java_source import file_name, main_class
 )
 def test_file_name(source, name):
     assert file_name(source) == name
+
+
+@pytest.mark.parametrize(
+    "source", ['public class A { String s = """\n' + 5000 * "line\\n", "public " + 5000 * "@X  " + "int"]
+)
+def test_broken_code_takes_no_time(source):
+    """With a regular expression that tries many ways to read the text, this test would never end."""
+    assert file_name(source) in ("A.java", "Main.java")
 
 
 def test_main_class():

@@ -81,6 +81,15 @@ def test_bad_ends(sandbox, code, verdict):
     assert judge(sandbox, "python", code, [JudgeTest("", "1\n")], limits).verdict == verdict
 
 
+def test_large_programs_and_input_files_do_not_use_up_the_disk(sandbox):
+    limits = dataclasses.replace(LIMITS, disk=2)
+    code = "char a[3 << 20] = {1};\n" + SUM["cpp"]
+    assert judge(sandbox, "cpp", code, [JudgeTest("1 2\n", "3\n")], limits).verdict == "AC"
+    code = "open('b', 'wb').write(bytes(1 << 20)); print(len(open('a').read()), file=open('c', 'w'))"
+    test = JudgeTest("x" * (3 << 20), str(3 << 20))
+    assert judge(sandbox, "python", code, [test], limits, ProgramFiles("a", "c")).verdict == "AC"
+
+
 def test_comparison(sandbox):
     tests = [JudgeTest("", "0.333333\n")]
     assert judge(sandbox, "python", "print(1/3)", tests, LIMITS, compare="float:1e-6").verdict == "AC"

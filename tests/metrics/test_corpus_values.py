@@ -8,6 +8,7 @@ from simllm import metrics
 from simllm.code.reply_code import code_of_reply
 from simllm.errors import InputError
 from simllm.metrics.code.corpus_values import corpus_value
+from simllm.metrics.code.crystalbleu import shared_of_references
 from simllm.metrics.protocol import Example
 
 OLD = "int f(int a) {\n  return a;\n}\n"
@@ -46,6 +47,13 @@ def test_one_pair_has_the_value_of_the_metric():
     pair = example(body("b(a);", "c(a, 1);"), body("b(a);", "d(a, 1);"))
     for name in ("lemod", "token-bleu", "bleu-diff", "rpsr"):
         assert corpus_value(name, [[pair]]) == pytest.approx(metrics.load(name).score([pair]).values[0]), name
+
+
+def test_ignored_ngrams_do_not_depend_on_the_number_of_candidates():
+    first, second = (body(*(f"{name}{i}();" for i in range(300))) for name in "xy")
+    once = [example(first, first), example(second, second)]
+    more = [*once, *(example(f"int f{i}() {{}}", second) for i in range(3))]
+    assert shared_of_references(more) == shared_of_references(once)
 
 
 def test_crystalbleu_of_a_corpus_equals_the_published_package(tmp_path):

@@ -49,9 +49,13 @@ def add_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("--recorded", type=Path, metavar="FILE", help="results of tools, as told below")
     command.add_argument("--items", type=Path, metavar="FILE", help="original code, as JSON lines")
     command.add_argument("--variants", type=Path, metavar="FILE", help="the output of simllm perturb code")
-    command.add_argument("--command", metavar="WORDS", help="the tool that is asked about the code")
+    command.add_argument(
+        "--command", type=_words, metavar="WORDS", help="the tool that is asked about the code"
+    )
     command.add_argument("--draws", type=int, default=1, metavar="N", help="answers a side; default: 1")
-    command.add_argument("--judge", metavar="WORDS", help="command that judges an answer by its exit status")
+    command.add_argument(
+        "--judge", type=_words, metavar="WORDS", help="command that judges an answer by its exit status"
+    )
     command.add_argument("--metric", metavar="NAME", help="metric of an answer and the reference")
     command.add_argument("--threshold", type=float, metavar="X", help="least score of --metric for a success")
     command.add_argument(
@@ -63,6 +67,21 @@ def add_options(command: argparse.ArgumentParser) -> None:
         "--timeout", type=float, default=600.0, metavar="S", help="seconds of a command; default: %(default)g"
     )
     command.add_argument("--alpha", type=float, default=0.05, help="significance level; default: %(default)s")
+
+
+def _words(command: str) -> list[str]:
+    """Split a command into words, as a shell does.
+
+    Raises:
+        ArgumentTypeError: A quotation mark is not closed, or there are no words.
+    """
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{command!r}: {error}") from None
+    if not words:
+        raise argparse.ArgumentTypeError(f"{command!r}: expected a command")
+    return words
 
 
 def run(options: argparse.Namespace) -> None:
@@ -198,7 +217,7 @@ def _ask(
     folders.own(options.out)
     folders.reserve(options.out, [ANSWERS])
     with files.locked(options.out / ANSWERS):
-        record = AnswerRecord(options.out, shlex.split(options.command))
+        record = AnswerRecord(options.out, options.command)
         is_silent = options.quiet or not sys.stderr.isatty()
         try:
             asked = record.ask_all(questions, options.parallel, options.timeout)
@@ -230,7 +249,7 @@ def _judge(
     from simllm.evaluation.metamorphic import answer_judges
 
     if options.judge:
-        return answer_judges.by_command(shlex.split(options.judge), options.parallel, options.timeout)
+        return answer_judges.by_command(options.judge, options.parallel, options.timeout)
     if metric is not None and options.threshold is not None:
         return answer_judges.by_metric(metric, options.threshold, items)
     return answer_judges.by_label(items) if any("label" in item for item in items.values()) else None

@@ -146,7 +146,7 @@ def _table(summary: dict[str, Any], rpsr: str, missing: str | None) -> tables.Ta
     tops = list(summary["figures"]["TOP"])
     columns = ("items", "n", "AVG", *(f"TOP-{k}" for k in tops), RPSR[rpsr], "requests", "cost")
     rows = []
-    for name, found in {"all": summary["figures"], **summary["groups"]}.items():
+    for name, found in [("all", summary["figures"]), *summary["groups"].items()]:
         rates = [found["AVG"], *(found["TOP"][k] for k in tops)]
         values = [found["items"], *rates, found[RPSR[rpsr]], found["requests"], found["cost"]]
         rows.append([name, *(missing if value is None else value for value in values)])

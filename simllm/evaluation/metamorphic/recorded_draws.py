@@ -118,7 +118,8 @@ def read_recorded(file: Path | str) -> Recorded:
     Any line may have the keys `model` (the name of the tool) and `arm` (the name of the rewriting rule, if
     only one was used). It may also have facts about the item: `nll` (negative log-likelihood of the original
     code), `group`, `rules` (the rules that changed the code) and `unchanged` (whether the rewritten code
-    equals the original).
+    equals the original). The facts about an item may be spread over its lines. If two lines of an item differ
+    in a fact, the later line counts.
 
     Args:
         file: The file.
@@ -143,7 +144,7 @@ def read_recorded(file: Path | str) -> Recorded:
             raise InputError(f"{where}: repeats {places[key]}")
         places[key] = where
         if facts := _read_facts(row, where):
-            found.facts[arm, item] = facts
+            found.facts[arm, item] = replace(found.facts.get((arm, item), ItemFacts()), **facts)
     if not places:
         raise InputError(f"{file}: no results in it")
     return found
@@ -216,7 +217,7 @@ def _count(row: dict[str, Any], side: str, where: str) -> tuple[int, int]:
     return value[0], value[1]
 
 
-def _read_facts(row: dict[str, Any], where: str) -> ItemFacts | None:
+def _read_facts(row: dict[str, Any], where: str) -> dict[str, Any]:
     """Read facts about an item, such as its group, from a line of a file with the results of tools.
 
     Args:
@@ -224,20 +225,23 @@ def _read_facts(row: dict[str, Any], where: str) -> ItemFacts | None:
         where: The place of the line, for error messages.
 
     Returns:
-        The facts; None if the line has none.
+        The facts that the line states, by the names of the attributes of `ItemFacts`.
 
     Raises:
         InputError: The value of a fact has the wrong type.
     """
-    if not {"nll", "group", "rules", "unchanged"} & row.keys():
-        return None
     nll, rules = row.get("nll"), row.get("rules")
     if nll is not None and (isinstance(nll, bool) or not isinstance(nll, int | float) or nll != nll):
         raise InputError(f"{where}: expected a number under nll, not {nll!r}")
     if rules is not None and not (isinstance(rules, list) and all(isinstance(rule, str) for rule in rules)):
         raise InputError(f"{where}: expected a list of names under rules, not {rules!r}")
-    names = None if rules is None else tuple(rules)
-    return ItemFacts(nll, row.get("group") or "", names, bool(row.get("unchanged")))
+    facts = {
+        "nll": nll,
+        "group": row.get("group") or None,
+        "rules": None if rules is None else tuple(rules),
+        "unchanged": None if row.get("unchanged") is None else bool(row["unchanged"]),
+    }
+    return {name: value for name, value in facts.items() if value is not None}
 
 
 def count_successes(
@@ -258,7 +262,8 @@ def count_successes(
         original, or each time on its variant.
 
     Raises:
-        InputError: A tool was run only on the original of an item, or only on its variant.
+        InputError: A tool was run only on the original of an item, or only on its variant. It is no error if
+            the item's original is compared only with variants that single rules made.
     """
     counts: dict[tuple[str, str], dict[str, tuple[int, int]]] = {
         (model, item): dict(zip(SIDES, pair, strict=True))
@@ -296,6 +301,10 @@ def _with_originals(draws: Iterable[Draw], arm: str) -> Iterable[Draw]:
     only under "". These are selected if the tool has answers about the item's rewritten code, but none about
     its original code, under `arm`.
 
+    There is one exception. An item may have answers about code rewritten by single rules, but none about code
+    rewritten by all rules together. For the arm "", the answers about its original code are then not
+    selected.
+
     Args:
         draws: The answers of tools about original and rewritten code.
         arm: The name of the rewriting rule; empty for all rules together.
@@ -303,7 +312,10 @@ def _with_originals(draws: Iterable[Draw], arm: str) -> Iterable[Draw]:
     draws = list(draws)
     own = {(draw.model, draw.id) for draw in draws if draw.arm == arm and draw.side == SIDES[1]}
     has_originals = {(d.model, d.id) for d in draws if d.arm == arm and d.side == SIDES[0]}
+    dropped = set() if arm else {(d.model, d.id) for d in draws if d.arm and d.side == SIDES[1]} - own
     for draw in draws:
         key = (draw.model, draw.id)
-        if draw.arm == arm or (draw.side == SIDES[0] and draw.arm == "" and key in own - has_originals):
+        if (draw.arm == arm and key not in dropped) or (
+            draw.side == SIDES[0] and draw.arm == "" and key in own - has_originals
+        ):
             yield draw

@@ -68,7 +68,8 @@ def make_questions(
     """List the questions of a study: `draws` questions for each original and for each variant.
 
     A question is one run of a tool on a piece of code. A variant is the rewritten code of an item. Items
-    without a variant get no questions.
+    without a variant get no questions. If a variant equals its original, its answers get other numbers than
+    those of the original. Otherwise, the same answers would count for both.
 
     Args:
         items: The items by id. An item has the keys `language` and `source` (the original code).
@@ -86,8 +87,10 @@ def make_questions(
             texts = {SIDES[0]: item["source"], **texts}
         for side, code in texts.items():
             arm = variant.get("arm") or "" if side == SIDES[1] else ""
+            first = draws if side == SIDES[1] and code == item["source"] else 0
             asked += [
-                Question(variant["id"], side, arm, number, item["language"], code) for number in range(draws)
+                Question(variant["id"], side, arm, number, item["language"], code)
+                for number in range(first, first + draws)
             ]
     return asked
 

@@ -137,14 +137,16 @@ def count_shared(texts: Iterable[str], language: str, k: int = SHARED) -> list[t
 def shared_of_references(examples: Sequence[Example]) -> SharedNGrams:
     """Find the n-grams that the metric CrystalBLEU ignores when it scores the given examples.
 
-    For each programming language, these are the 500 n-grams that are most frequent in the references.
+    For each programming language, these are the 500 n-grams that are most frequent in the references. A
+    reference counts once, even if many candidates for the same source are compared with it.
 
     Returns:
         A dict from the name of a programming language to its n-grams.
     """
     references: dict[str, list[str]] = {}
-    for example in examples:
-        references.setdefault(example.language or "", []).append(example.reference)
+    found = dict.fromkeys((each.language or "", each.source, each.reference) for each in examples)
+    for language, _, reference in found:
+        references.setdefault(language, []).append(reference)
     return {
         language: frozenset(ngram for ngram, _ in count_shared(texts, language))
         for language, texts in references.items()

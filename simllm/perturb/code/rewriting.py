@@ -97,10 +97,14 @@ def rewrite(
 
     Raises:
         InputError: The language or a rule is unknown, `share` is out of range, or the source has a syntax
-            error. The message about a syntax error begins with `line N: `.
+            error or is nested too deeply. The message about an error in the source begins with `line N: `.
     """
     check_rules(rules, share)
-    return _Rewriting(source, find_rules(language), namer_of(names), share, random.Random(seed)).run(rules)
+    rewriting = _Rewriting(source, find_rules(language), namer_of(names), share, random.Random(seed))
+    try:
+        return rewriting.run(rules)
+    except RecursionError:
+        raise InputError("line 1: the code is nested too deeply") from None
 
 
 def check_rules(rules: Sequence[str], share: float) -> None:

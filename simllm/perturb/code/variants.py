@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -164,8 +165,8 @@ def vary_items(
         is "rewritten" or "unchanged". Each attribute of `Rewrite` is a further key, such as `text`. The key
         `proof` has the value {"verdict": "parsed"}: the variant has been parsed, but not run.
 
-        An item that cannot be parsed has a single row. Its `status` is "unparsed", and `reason` has the error
-        message.
+        An item that cannot be parsed, or is nested too deeply, has a single row. Its `status` is "unparsed",
+        and `reason` has the error message.
     """
     for item in items:
         kept = {name: item[name] for name in ("id", "language", *CARRIED) if name in item}
@@ -185,8 +186,9 @@ def vary_files(paths: Sequence[Path], plan: RewritePlan, out: Path) -> Iterator[
     """Write variants of source files into a folder; files in other languages are copied unchanged.
 
     If `paths` is a single folder, its content goes directly into `out`. Otherwise, each file or folder in
-    `paths` keeps its own name inside `out`. The file `variants.jsonl` in `out` gets a row (a dict that
-    describes the variant) for each source file.
+    `paths` keeps its own name inside `out`. The permissions of files are kept, too, so that scripts can still
+    be run. The file `variants.jsonl` in `out` gets a row (a dict that describes the variant) for each source
+    file.
 
     Args:
         paths: Files and folders. Hidden files and folders are left out.
@@ -197,8 +199,8 @@ def vary_files(paths: Sequence[Path], plan: RewritePlan, out: Path) -> Iterator[
         The row of each source file, as `vary_items` yields it. Its id is the file's path in `out`.
 
     Raises:
-        InputError: A file cannot be read or has a syntax error, or two files would get the same path in
-            `out`.
+        InputError: A file cannot be read, has a syntax error or is nested too deeply, or two files would get
+            the same path in `out`.
     """
     rows = []
     for name, path in find_files(paths):
@@ -219,6 +221,7 @@ def vary_files(paths: Sequence[Path], plan: RewritePlan, out: Path) -> Iterator[
             content = row["text"].encode()
             rows.append(row)
         target.write_bytes(content)
+        shutil.copymode(path, target)
     files.write(out / RECORD, (json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
 
 

@@ -73,6 +73,26 @@ def test_a_command_is_asked_and_judged_by_labels(study, tmp_path):
     assert (tmp_path / "out" / "report.html").read_text() == page
 
 
+def test_an_unchanged_variant_gets_answers_of_its_own(study, tmp_path):
+    (tmp_path / "tool.py").write_text("import os\nprint('True java', os.environ['SIMLLM_DRAW'])\n")
+    done = run("evaluate", "metamorphic", *study)
+    assert done.returncode == 0, done.stderr
+    found = results(tmp_path)["unchanged"]
+    assert (found["items"], found["original"], found["transformed"]) == (2, 1.0, 0.0)
+
+
+def test_an_item_whose_variant_is_refuted_still_counts_for_its_single_rules(study, tmp_path):
+    rows = [json.loads(line) for line in (tmp_path / "variants.jsonl").read_text().splitlines()]
+    (row,) = (row for row in rows if row["id"] == "item0" and not row.get("arm"))
+    row["status"] = "refuted"
+    (tmp_path / "variants.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    done = run("evaluate", "metamorphic", *study)
+    assert done.returncode == 0, done.stderr
+    found = results(tmp_path)
+    assert [one["id"] for one in found["outcomes"]] == ["item1", "item2", "item3"]
+    assert found["arms"]["for-to-while"]["items"] == 3
+
+
 def test_a_judge_command_reads_restored_answers(study, tmp_path):
     done = run(
         *("perturb", "code", "--jsonl", tmp_path / "items.jsonl", "--rules", "rename-parameter"),
@@ -179,6 +199,12 @@ def test_bad_results_give_file_and_line(tmp_path, rows, message):
         (["--recorded", "r", "--judge", "x", "--metric", "bleu", "--threshold", "1"], "name one"),
         (["--recorded", "r", "--draws", "0"], "expected --draws and --parallel from 1"),
         (["--recorded", "r"], "r: "),
+        (
+            ["--command", "a 'b", "--items", "i", "--variants", "v"],
+            '--command: "a \'b": No closing quotation',
+        ),
+        (["--command", "  ", "--items", "i", "--variants", "v"], "--command: '  ': expected a command"),
+        (["--recorded", "r", "--judge", "x 'y"], '--judge: "x \'y": No closing quotation'),
     ],
 )
 def test_bad_options_give_one_line(tmp_path, words, message):

@@ -7,6 +7,8 @@ from hypothesis import strategies as st
 from simllm import InputError
 from simllm.perturb.code import DEFAULT_RULES, rewrite
 
+TOO_DEEP = "line 1: the code is nested too deeply"
+LONG = " || ".join(["a > 1"] * 1000)
 SOURCE = """int grade(int[] marks, int limit) {
     int good = 0;
     for (int i = 0; i < marks.length; i++) {
@@ -76,6 +78,7 @@ def test_rules_run_in_the_given_order():
         ({"source": "int f( {"}, "line 1: syntax error"),
         ({"source": "class A {\n  int x\n}\n"}, "line 2: syntax error"),
         ({"source": "int f() {\n  return '\ud800'; }"}, "line 2: the code is not valid Unicode"),
+        ({"source": f"void f(int a) {{ if ({LONG}) {{ g(); }} else {{ h(); }} }}"}, TOO_DEEP),
         ({"source": ""}, "line 1: expected a Java file, or exactly one method"),
         ({"source": "int f() {}\nint g() {}"}, "line 1: expected a Java file, or exactly one method"),
     ],

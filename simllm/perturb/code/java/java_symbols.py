@@ -28,6 +28,7 @@ _HARMLESS = frozenset(  # annotations that no tool reads together with the annot
     b"@Nullable @NonNull @Nonnull @NotNull @SuppressWarnings @SafeVarargs @Deprecated".split()
 )
 _METHODS = ("method_declaration", "constructor_declaration")
+_PARAMETERS = ("formal_parameter", "spread_parameter", "formal_parameters")
 
 
 def symbols(unit: CodeUnit) -> Iterator[Symbol | SkippedSite]:
@@ -41,7 +42,7 @@ def symbols(unit: CodeUnit) -> Iterator[Symbol | SkippedSite]:
     yield from _methods(unit)
     words = _annotation_words(unit)
     for variable in unit.scopes.variables:
-        reason = variable.obstacle or _annotation(variable)
+        reason = variable.obstacle or _annotation(variable) or _record_constructor(variable)
         if variable.kind == "parameter" and variable.name.encode() in words:
             reason = "an annotation holds the name"
         if reason:
@@ -72,6 +73,21 @@ def _annotation(variable: Variable) -> str:
         parent = parent.parent
     found = [part for part in (parent.children if parent else ()) if part.type == "modifiers"]
     return "an annotation may read the name" if any(map(_has_annotation, found)) else ""
+
+
+def _record_constructor(variable: Variable) -> str:
+    """Return the reason why the parameter of a record's constructor must keep its name.
+
+    In the canonical constructor of a record, the parameters must have the names of the record's components.
+    The reason is empty for all other variables.
+    """
+    node: Node | None = variable.declaration.parent
+    while node is not None and node.type in ("variable_declarator", *_PARAMETERS):
+        node = node.parent
+    body = node.parent if node is not None and node.type == "constructor_declaration" else None
+    record = body.parent if body is not None else None
+    is_needed = record is not None and record.type == "record_declaration"
+    return "a constructor of a record needs the names of the components" if is_needed else ""
 
 
 def _annotation_words(unit: JavaUnit) -> set[bytes]:

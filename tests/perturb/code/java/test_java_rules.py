@@ -90,6 +90,19 @@ def test_names_of_a_class_inside_that_may_be_inherited_stay():
     assert found.skipped[0].reason == "a class inside may inherit a field of this name"
 
 
+def test_parameters_of_a_constructor_of_a_record_keep_their_names():
+    source = (
+        "record Span(int first, int... rest) {\n"
+        "    Span(int first, int... rest) { this.first = first; this.rest = rest; }\n"
+        "    int plus(int n) { return first + n; }\n"
+        "}\n"
+    )
+    found = rewrite(source, "java", ["rename-parameter"], "plain")
+    assert found.text == source.replace("int n", "int p0").replace("+ n", "+ p0")
+    reasons = [skipped.reason for skipped in found.skipped]
+    assert reasons == ["a constructor of a record needs the names of the components"] * 2
+
+
 @pytest.fixture(scope="module")
 def java_util(tmp_path_factory):
     """Return the folder of the sources of java.util, and the compiler of the same version."""
