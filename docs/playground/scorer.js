@@ -98,7 +98,7 @@ export class Scorer {
       same,
       empty,
       percentile: this.settings.random && percentile(score, this.settings.random),
-      changed: same !== null && score >= this.settings.similar && same < this.settings.same,
+      changed: same !== null && score >= this.settings.similar && same < this.settings.doubtful,
     };
   }
 

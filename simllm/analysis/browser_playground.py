@@ -14,7 +14,7 @@ from simllm.io import files, folder_replacement
 from simllm.io.packaged_folder import find_packaged
 from simllm.metric import SimLLM
 from simllm.model.browser_model import write_browser_model
-from simllm.scoring.scores import SAME, SIMILAR
+from simllm.scoring.scores import DOUBTFUL, SIMILAR
 from simllm.text_cleaning import LONGEST
 
 MODEL, SETTINGS = "model", "settings.json"
@@ -72,7 +72,7 @@ def write_model(metric: SimLLM, folder: Path, int8: bool = False) -> None:
         "random": calibration.random if calibration else None,
         "meaning": {"slope": meaning.slope, "intercept": meaning.intercept} if meaning else None,
         "similar": SIMILAR,
-        "same": SAME,
+        "doubtful": DOUBTFUL,
         "gain": SMALLEST_GAIN,
     }
     files.write(folder / MODEL / SETTINGS, json.dumps(settings))

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     import pandas
 
 SCALES = ("raw", "percentile", "rating", "same")
-SIMILAR, SAME = 0.5, 0.5  # lowest score of similar texts; lowest probability of texts with the same meaning
+SIMILAR = 0.5  # lowest score of similar texts
+DOUBTFUL = 0.3  # if the probability of the same meaning is lower, the meaning may have changed
 COUNTS = ("empty", "unreadable", "truncated", "deduplicated")
 
 
@@ -89,12 +90,12 @@ class Scores:
     def changed(self) -> NDArray[np.bool_]:
         """(n,) bool, true for pairs whose texts are similar but probably differ in meaning.
 
-        This is the case if the score is at least 0.5 and the probability of the same meaning is below 0.5.
+        This is the case if the score is at least 0.5 and the probability of the same meaning is below 0.3.
         All values are false if the model cannot estimate this probability.
         """
         if self.same is None:
             return np.zeros(len(self.values), bool)
-        return (self.values >= SIMILAR) & (self.same < SAME)
+        return (self.values >= SIMILAR) & (self.same < DOUBTFUL)
 
     def to_pandas(self, index: Any = None) -> pandas.Series:
         """Return the scores as a pandas Series named "score".

@@ -29,7 +29,7 @@ from simllm.analysis.run_report.scored_run import ScoredRun
 from simllm.analysis.run_report.script_data import LONGEST_SHOWN, is_cut, script_data
 from simllm.io.html_page import render
 from simllm.io.number_format import format_count, format_number, format_p_value
-from simllm.scoring.scores import SAME, SIMILAR
+from simllm.scoring.scores import DOUBTFUL, SIMILAR
 
 _NONE = "\u2013"  # a dash, in place of a missing number
 
@@ -74,7 +74,7 @@ def render_report(run: ScoredRun, command: str, comparison: Comparison | None = 
         explained=describe_word_search(run),
         surprising=describe_high_scores(run),
         similar=format_number(SIMILAR, 1),
-        likely=format_number(SAME, 1),
+        doubtful=format_number(DOUBTFUL, 1),
         longest=LONGEST_SHOWN,
         has_cut=any(is_cut(run, int(i)) for i in choose_pairs(run)),
         data=script_data(run, fields),
