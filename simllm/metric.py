@@ -114,9 +114,9 @@ class SimLLM:
     def score(self, candidates: Sequence[Any], references: Sequence[str] | None = None) -> Scores:
         """Score each candidate against the reference at the same index.
 
-        The score of a pair does not depend on the other pairs (within 1e-5). It stays the same if the
-        candidate and the reference are swapped. Three values of the metric's option `similarity` are
-        exceptions:
+        The score of a pair does not depend on the other pairs, and stays the same if the candidate and the
+        reference are swapped (within 1e-5; in fast mode, within 0.01). Three values of the metric's option
+        `similarity` are exceptions:
 
         - `precision` and `recall`: if candidate and reference are swapped, one becomes the other.
         - `precision`, `recall` and `f1`, if the metric was made without `frequencies`: tokens are weighted by
