@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from simllm.errors import InputError
 from simllm.evaluation import ratings
@@ -17,6 +18,7 @@ from simllm.metrics.protocol import Floats, Metric, pair_scores
 from simllm.metrics.registry import ColumnMetric
 from simllm.metrics.text import UnavailableError
 from simllm.stats.correlation import area_under_roc, kendall, pearson, rank_correlations, spearman
+from simllm.stats.rater_agreement import round_means
 from simllm.text_cleaning import clean
 
 
@@ -121,7 +123,7 @@ def correlate_all(rated: Ratings, metrics: Sequence[Metric]) -> Correlations:
     """
     rows: list[MetricCorrelation] = []
     missing: dict[str, str] = {}
-    for metric, values in _score_by_all(rated, metrics, missing):
+    for metric, values in score_by_all(rated, metrics, missing):
         known = ~np.isnan(values)
         scores, rating = values[known], rated.values[known]
         result = spearman(scores, rating)
@@ -160,14 +162,14 @@ def correlate_systems(
     if len(found := sorted(set(systems.tolist()))) < 3:
         raise InputError(f'{file}: {len(found)} systems under "system"; a correlation needs at least 3')
     metrics, missing = registry.load_all(registry.names() if names is None else names, model)
-    means = np.array([rated.values[systems == system].mean() for system in found])
+    means = _means_of_groups(rated.values, systems, found)
     rows = []
-    for metric, values in _score_by_all(rated, metrics, missing):
+    for metric, values in score_by_all(rated, metrics, missing):
         known = ~np.isnan(values)
         if any(not known[systems == system].any() for system in found):
             missing[metric.name] = "it has no score for a whole system"
             continue
-        scores = np.array([values[known & (systems == system)].mean() for system in found])
+        scores = _means_of_groups(values[known], systems[known], found)
         results = (
             pearson(scores, means),
             float(rank_correlations(scores[None], means[None])[0]),
@@ -177,8 +179,22 @@ def correlate_systems(
     return rows, missing
 
 
-def _score_by_all(
-    rated: Ratings, metrics: Sequence[Metric], missing: dict[str, str]
+def _means_of_groups(values: Floats, groups: NDArray[np.str_], names: Sequence[str]) -> Floats:
+    """Compute the mean value of each group, rounded so that the order of the values does not matter.
+
+    Args:
+        values: (n,) values.
+        groups: (n,) the name of each value's group.
+        names: The names of the k groups.
+
+    Returns:
+        (k,) means, in the order of `names`.
+    """
+    return round_means(np.array([values[groups == name].mean() for name in names]), values)
+
+
+def score_by_all(
+    rated: Ratings, metrics: Iterable[Metric], missing: dict[str, str]
 ) -> Iterator[tuple[Metric, Floats]]:
     """Score n rated pairs by several metrics; higher scores are always better.
 

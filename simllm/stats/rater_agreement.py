@@ -166,6 +166,16 @@ def mean_ratings(raters: Floats, weights: Floats | None = None) -> Floats:
     weights = np.ones(raters.shape[1]) if weights is None else weights
     counts, sums = is_rated @ weights, np.where(is_rated, raters, 0) @ weights
     means = np.divide(sums, counts, out=np.full(len(raters), np.nan), where=counts > 0)
-    largest = np.max(np.abs(raters), where=is_rated, initial=0)
+    return round_means(means, raters)
+
+
+def round_means(means: Floats, values: Floats) -> Floats:
+    """Round means to about twelve significant digits of the largest averaged value, so that ties are kept.
+
+    Args:
+        means: The means.
+        values: The averaged values, in any shape; NaN where a value is missing.
+    """
+    largest = np.max(np.abs(values), where=~np.isnan(values), initial=0)
     decimals = _DIGITS - math.ceil(math.log10(largest)) if largest else 0
     return np.round(means, min(decimals, 300))

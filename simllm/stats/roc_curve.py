@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,21 +58,64 @@ def auc_interval(positive: NDArray[np.bool_], scores: Floats) -> tuple[float, fl
     return area, max(0.0, area - around), min(1.0, area + around)
 
 
-def compare_aucs(positive: NDArray[np.bool_], scores: Floats) -> tuple[float, float, float, float]:
+def mean_auc_with_covariance(
+    positive: NDArray[np.bool_], scores: Floats, folds: NDArray[Any]
+) -> tuple[Floats, Floats]:
+    """Compute the mean AUC over folds of each of m scoring functions, and the covariance of these means.
+
+    Each fold has its own AUC, because scores of different folds come from different trained models and cannot
+    be compared. The weight of a fold is its number of pairs of a positive and a negative item.
+
+    Args:
+        positive: (n,) whether an item is positive.
+        scores: (m, n) scores, a row for each function; higher for items that should be positive.
+        folds: (n,) the fold of each item.
+
+    Returns:
+        (m,) mean AUCs, and their (m, m) covariance. All are NaN if no fold has a positive and a negative
+        item. The covariance is NaN if such a fold has fewer than two items of a kind.
+    """
+    m, pairs = len(scores), 0.0
+    areas, covariance = np.zeros(m), np.zeros((m, m))
+    for fold in dict.fromkeys(folds.tolist()):
+        own = folds == fold
+        above = int(positive[own].sum())
+        weight = float(above * (own.sum() - above))
+        if weight:
+            part, error = auc_with_covariance(positive[own], scores[:, own])
+            areas += weight * part
+            covariance += weight**2 * error
+            pairs += weight
+    if not pairs:
+        return np.full(m, np.nan), np.full((m, m), np.nan)
+    return areas / pairs, covariance / pairs**2
+
+
+def compare_aucs(
+    positive: NDArray[np.bool_],
+    scores: Floats,
+    folds: NDArray[Any] | None = None,
+    repeats: float = 1.0,
+) -> tuple[float, float, float, float]:
     """Test whether two scoring functions, such as two classifiers, have the same AUC (DeLong's test).
 
     Args:
-        positive: (n,) whether an item is positive; there must be positive and negative items.
+        positive: (n,) whether an item is positive.
         scores: (2, n) scores, a row for each function; higher for items that should be positive.
+        folds: (n,) the fold of each item. The means of the AUCs over the folds are compared (see
+            `mean_auc_with_covariance`). By default, all items are in one fold.
+        repeats: The mean number of folds that an item is in. The error is widened accordingly.
 
     Returns:
         The first AUC minus the second, the standard error of this difference, the test statistic z, and the
-        two-sided p-value. All but the difference are NaN with fewer than two positive or fewer than two
-        negative items. z and p are also NaN if the AUCs differ but the standard error is 0.
+        two-sided p-value. All are NaN if no fold has a positive and a negative item. All but the difference
+        are NaN if such a fold has fewer than two items of a kind. z and p are also NaN if the AUCs differ but
+        the standard error is 0.
     """
-    areas, covariance = auc_with_covariance(positive, scores)
+    folds = np.zeros(len(positive)) if folds is None else folds
+    areas, covariance = mean_auc_with_covariance(positive, scores, folds)
     difference = float(areas[0] - areas[1])
-    variance = float(covariance[0, 0] + covariance[1, 1] - 2 * covariance[0, 1])
+    variance = repeats * float(covariance[0, 0] + covariance[1, 1] - 2 * covariance[0, 1])
     error = math.sqrt(max(0.0, variance)) if variance == variance else math.nan
     same = 0.0 if abs(difference) < 1e-12 else math.nan  # without an error: one order, or too few items
     z = same if error < 1e-12 else difference / error

@@ -59,6 +59,20 @@ def test_means_of_systems(tested):
     assert printed.stdout.splitlines()[0] == "metric\tpearson\tspearman\tkendall"
 
 
+def test_means_of_systems_do_not_depend_on_the_order_of_lines(tmp_path):
+    values = {"a": [0.1, 0.2, 0.3], "b": [0.3, 0.2, 0.1], "c": [0.9, 0.9, 0.9]}
+    tied = {"a": 1, "b": 1, "c": 2}
+    pairs = [(system, value) for system, numbers in values.items() for value in numbers]
+    common = {"reference": "", "candidate": ""}
+    for file, rows in {
+        "scores": [{"system": s, "rating": tied[s], "metrics": {"m": x}} for s, x in pairs],
+        "ratings": [{"system": s, "rating": x, "metrics": {"m": tied[s]}} for s, x in pairs],
+    }.items():
+        written = write(tmp_path / f"{file}.jsonl", [common | row for row in rows])
+        ((found,), _) = correlate_systems(written, ["column=m"])
+        assert (found.spearman, found.kendall) == pytest.approx((1, 1))
+
+
 def test_correlations_of_the_papers_systems(shared, tmp_path):
     """The published means of 20 systems give the published correlations with exact match."""
     published = json.loads((shared / "reference" / "code-metrics-published.json").read_text())

@@ -5,20 +5,22 @@ Degradation is a loss of quality from validation data to test data.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from pandas import DataFrame
+from pandas import DataFrame, Series
 
 from simllm.evaluation.classifiers.performance import Performance, measure
 from simllm.evaluation.classifiers.predictions import COSTS, KEYS
 from simllm.evaluation.classifiers.ranking_metrics import positive_scores
-from simllm.stats.classifier_tests import mcnemar
+from simllm.stats.classifier_tests import mcnemar, paired_permutation
 from simllm.stats.roc_curve import compare_aucs
 
 _SAME_ITEM = [name for name in KEYS if name != "variant"]
+_ITEM = ["data_set", "item"]
 
 
 @dataclass(frozen=True)
@@ -89,21 +91,26 @@ class VariantRobustness:
     """Comparison of the predictions for original items and for rewritten items.
 
     Items can be rewritten in several ways, which are called variants. This is the result for one variant.
-    An output that could not be parsed counts as wrong.
+    An output that could not be parsed counts as wrong. An item with several runs or folds counts once in all
+    numbers of items; the rates are over its predictions.
 
     Attributes:
         n: The number of items with a prediction for the original and for the variant.
         pdr: Performance drop rate: 1 - accuracy on the variant / accuracy on the originals. None if the
             accuracy on the originals is 0.
-        asr: Attack success rate: among the items whose original is predicted right, the share of items whose
-            variant is predicted wrong. None if no original is predicted right.
-        lost: The number of items whose original is predicted right and whose variant is predicted wrong.
-        recovered: The number of items whose original is predicted wrong and whose variant is predicted right.
-        flipped: The share of items whose predicted label changes.
-        test: The name of the significance test that compares `lost` with `recovered`.
+        asr: Attack success rate: among the right predictions for originals, the share of those whose
+            prediction for the variant is wrong. None if no original is predicted right.
+        lost: The number of items whose original is predicted right and whose variant is predicted wrong; with
+            several runs, whose original is predicted right in more runs than the variant.
+        recovered: The number of items for which it is the other way round.
+        flipped: The share of predictions whose label changes.
+        test: The name of the significance test of whether originals and variants are right equally often:
+            McNemar's test of `lost` and `recovered`; with several runs, a paired permutation test of each
+            item's mean over its runs.
         p: The p-value of this test.
         auc: DeLong's test of the AUC on originals minus the AUC on the variant: "difference", "z" and "p".
-            None without scores, or with more than two classes.
+            Scores are averaged over runs, and AUCs over folds. None without scores, or with more than two
+            classes.
     """
 
     n: int
@@ -125,7 +132,7 @@ class Robustness:
         variants: A dict from each kind of rewriting (variant) to the comparison with the original items.
         robust_items: The number of items that have all kinds of variants.
         robust_accuracy: The share of these items for which the original and all variants are predicted right;
-            None if there are no such items.
+            an item's runs are averaged first. None if there are no such items.
     """
 
     variants: dict[str, VariantRobustness] = field(default_factory=dict)
@@ -158,18 +165,22 @@ def measure_robustness(rows: DataFrame, labels: Sequence[str]) -> Robustness:
         survives &= right.loc[survives.index]
     if not variants:
         return Robustness()
-    return Robustness(variants, len(survives), _mean(survives))
+    shares = survives.astype(float).groupby(level=_ITEM, sort=False).mean()
+    return Robustness(variants, len(shares), _mean(shares))
 
 
 def _compare(before: DataFrame, after: DataFrame, labels: Sequence[str]) -> VariantRobustness:
     was, is_ = (table["predicted"].eq(table["gold"]).to_numpy() for table in (before, after))
-    lost, recovered = int((was & ~is_).sum()), int((~was & is_).sum())
     first, second = (table["predicted"].fillna("").to_numpy() for table in (before, after))
-    outcome = mcnemar(lost, recovered)
+    changes = was.astype(float) - is_
+    losses = Series(changes, before.index).groupby(level=_ITEM, sort=False).mean().to_numpy()
+    lost, recovered = int((losses > 0).sum()), int((losses < 0).sum())
+    has_runs = len(losses) < len(was)
+    outcome = paired_permutation(losses) if has_runs else mcnemar(lost, recovered)
     return VariantRobustness(
-        n=len(was),
+        n=len(losses),
         pdr=1 - float(is_.mean() / was.mean()) if was.any() else None,
-        asr=lost / int(was.sum()) if was.any() else None,
+        asr=int((was & ~is_).sum()) / int(was.sum()) if was.any() else None,
         lost=lost,
         recovered=recovered,
         flipped=float((first != second).mean()),
@@ -182,11 +193,16 @@ def _compare(before: DataFrame, after: DataFrame, labels: Sequence[str]) -> Vari
 def _compare_aucs(before: DataFrame, after: DataFrame, labels: Sequence[str]) -> dict[str, float] | None:
     parsed = (before["predicted"].notna() & after["predicted"].notna()).to_numpy()
     scores = np.stack([positive_scores(table[parsed], labels[0], labels)[0] for table in (before, after)])
-    known = ~np.isnan(scores).any(axis=0)
-    positive = (before["gold"][parsed] == labels[0]).to_numpy()[known]
+    table = DataFrame(scores.T, before.index[parsed]).assign(positive=before["gold"][parsed] == labels[0])
+    table = table.dropna().groupby(level=["fold", *_ITEM], sort=False).mean()
+    positive = table.pop("positive").to_numpy(bool)
     if min(positive.sum(), (~positive).sum()) < 2:
         return None
-    difference, _, z, p = compare_aucs(positive, scores[:, known])
+    repeats = len(table) / len(table.groupby(level=_ITEM))
+    folds = table.index.get_level_values("fold").to_numpy()
+    difference, _, z, p = compare_aucs(positive, table.to_numpy().T, folds, repeats)
+    if math.isnan(difference):
+        return None
     return {"difference": difference, "z": z, "p": p}
 
 

@@ -71,22 +71,31 @@ def ask_largest_class(name: str, rows: DataFrame) -> Finding:
 
 
 def _ask_chance(name: str, rows: DataFrame, chance: float, other: str, reason: str) -> Finding:
+    """Test by a binomial test whether a classifier is right more often than by chance.
+
+    Every item counts once: an item with several runs or folds counts as right by its share of right ones, and
+    the sum of the shares is rounded to a whole number of right items.
+
+    Args:
+        name: The name of the classifier.
+        rows: The rows of the classifier.
+        chance: The probability of being right by chance.
+        other: The method that is right by chance, such as "guessing".
+        reason: How the chance was found.
+    """
     shares = mean_by_item(is_right(rows), rows)
     share, n = float(shares.mean()), len(shares)
+    right = round(share * n)
     low, high = wilson(share * n, n)
-    if len(rows) == n:
-        right = round(share * n)
-        outcome = tests.compare_with_chance(right, n, chance)
-        why = f"{right} of {n} items are right"
-    else:
-        outcome = tests.paired_permutation(shares.to_numpy() - chance)
-        why = f"{n} items with several runs or folds, which are averaged first; {share:.3g} are right"
+    why = f"{right} of {n} items are right"
+    if len(rows) > n:
+        why += f", after averaging {len(rows)} runs or folds"
     effect = share - chance
     side = "more often than" if effect > 0 else "less often than" if effect < 0 else "as often as"
     return Finding(
         question=f"Is {name} right more often than {other}?",
         classifiers=[name],
-        outcome=outcome,
+        outcome=tests.compare_with_chance(right, n, chance),
         why=f"{why}; the chance is {chance:.3g} ({reason}).",
         effect=effect,
         interval=(low - chance, high - chance),

@@ -281,26 +281,36 @@ def compare_auc(rows: DataFrame, labels: Sequence[str]) -> list[Finding]:
     """Compare the AUC between each pair of classifiers by DeLong's test.
 
     A pair is compared on the items for which both classifiers have scores. Scores are averaged over runs.
+    Each fold has its own AUC, and the means over folds are compared; see `mean_auc_with_covariance`. If only
+    one of the two classifiers has folds, its folds are used.
 
     Args:
         rows: The rows of all classifiers.
         labels: The two classes; the positive one is the first.
 
     Returns:
-        A finding for each pair with at least two positive and two negative items.
+        A finding for each pair with at least two positive and two negative items, if a fold has items of both
+        kinds.
     """
     scores = {}
     for name, own in rows[rows["predicted"].notna()].groupby("classifier", sort=False):
         values, _ = positive_scores(own, labels[0], labels)
-        scores[name] = Series(values, pd.MultiIndex.from_frame(own[ITEM])).groupby(level=[0, 1]).mean()
+        keys = ITEM if own["fold"].nunique() == 1 else ["fold", *ITEM]
+        scores[name] = Series(values, pd.MultiIndex.from_frame(own[keys])).groupby(level=keys).mean()
     gold = rows.drop_duplicates(ITEM).set_index(ITEM)["gold"] == labels[0]
     findings = []
     for a, b in combinations(scores, 2):
-        both = pd.concat([scores[a], scores[b]], axis=1).dropna()
-        positive = gold.loc[both.index].to_numpy()
+        first, second = scores[a].dropna().reset_index(name="a"), scores[b].dropna().reset_index(name="b")
+        both = first.merge(second)  # on the item, and on the fold if both have several
+        positive = gold.loc[pd.MultiIndex.from_frame(both[ITEM])].to_numpy()
         if min(positive.sum(), (~positive).sum()) < 2:
             continue
-        difference, error, z, p = compare_aucs(positive, both.to_numpy().T)
+        folds = both["fold"].to_numpy() if "fold" in both else None
+        items = len(both.drop_duplicates(ITEM))
+        pair = both[["a", "b"]].to_numpy().T
+        difference, error, z, p = compare_aucs(positive, pair, folds, len(both) / items)
+        if math.isnan(difference):
+            continue
         difference = round(difference, 12)  # equal areas may differ in their last bits
         words = f"The AUC of {a if difference > 0 else b} is larger by {abs(difference):.3f}"
         findings.append(
@@ -308,7 +318,8 @@ def compare_auc(rows: DataFrame, labels: Sequence[str]) -> list[Finding]:
                 question=f"Does {a} or {b} order the items better (AUC)?",
                 classifiers=[a, b],
                 outcome=tests.Outcome("delong", z, p),
-                why=f"Both have scores for {len(both)} common items.",
+                why=f"Both have scores for {items} common items"
+                + ("." if folds is None else ", which are compared within folds."),
                 effect=difference,
                 interval=(difference - Z * error, difference + Z * error),
                 words=words if difference else f"{a} and {b} have the same AUC",

@@ -11,7 +11,7 @@ from pandas import DataFrame
 
 from simllm.evaluation.classifiers.estimates import Estimate, Z, finite, make_estimate
 from simllm.evaluation.classifiers.predictions import chances_of
-from simllm.stats.roc_curve import auc_interval, auc_with_covariance
+from simllm.stats.roc_curve import auc_interval, mean_auc_with_covariance
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int_]
@@ -60,19 +60,8 @@ def auc_within(
         in the mean is its number of pairs of a positive and a negative row. All three numbers are NaN if no
         fold has such a pair. The two ends are NaN if a fold has too few rows to estimate the variance.
     """
-    area = variance = pairs = 0.0
-    for fold in dict.fromkeys(folds.tolist()):
-        own = folds == fold
-        above = int(positive[own].sum())
-        weight = float(above * (own.sum() - above))
-        if weight:
-            areas, covariance = auc_with_covariance(positive[own], scores[own][None])
-            area += weight * float(areas[0])
-            variance += weight**2 * float(covariance[0, 0])
-            pairs += weight
-    if not pairs:
-        return math.nan, math.nan, math.nan
-    area, around = area / pairs, Z * math.sqrt(variance * repeats) / pairs
+    areas, covariance = mean_auc_with_covariance(positive, scores[None], folds)
+    area, around = float(areas[0]), Z * math.sqrt(float(covariance[0, 0]) * repeats)
     if math.isnan(around):  # fewer than two items of a kind
         return area, math.nan, math.nan
     return area, max(0.0, area - around), min(1.0, area + around)

@@ -26,7 +26,7 @@ from tqdm import tqdm
 
 from simllm.errors import InputError
 from simllm.evaluation import model_variants, ratings
-from simllm.evaluation.human_correlation import score_rated_pairs
+from simllm.evaluation.human_correlation import score_by_all
 from simllm.evaluation.metric_study.display_names import label
 from simllm.evaluation.metric_study.study_conclusions import write_conclusions
 from simllm.evaluation.metric_study.study_groups import Group, correlate_groups
@@ -35,7 +35,6 @@ from simllm.evaluation.ratings import Ratings
 from simllm.io.files import real
 from simllm.metrics import registry
 from simllm.metrics.protocol import Metric, pair_scores
-from simllm.metrics.text import UnavailableError
 from simllm.stats import compare_correlations
 from simllm.stats.correlation import interval_by_rater, kendall, pairwise_accuracy, pearson, spearman
 from simllm.stats.multiple_testing import holm_of_pairs
@@ -146,6 +145,8 @@ def _with_progress(metrics: Sequence[M], bar: Any) -> Iterator[M]:
 def _score_set(metrics: Iterator[Metric], rated: Ratings) -> tuple[dict[str, Floats], dict[str, str]]:
     """Score n pairs of texts by each metric, and collect the metrics that are not available.
 
+    The scores of metrics for which lower is better are negated.
+
     Args:
         metrics: The metrics.
         rated: n pairs of candidate and reference, with human ratings.
@@ -157,12 +158,8 @@ def _score_set(metrics: Iterator[Metric], rated: Ratings) -> tuple[dict[str, Flo
     Raises:
         InputError: No metric is available.
     """
-    values, missing = {}, {}
-    for metric in metrics:
-        try:
-            values[metric.name] = score_rated_pairs(metric, rated)
-        except UnavailableError as error:
-            missing[metric.name] = str(error)
+    missing: dict[str, str] = {}
+    values = {metric.name: scores for metric, scores in score_by_all(rated, metrics, missing)}
     if not values:
         remedies = "; ".join(f"{name}: {remedy}" for name, remedy in missing.items())
         raise InputError(f"{rated.name}: no metric is left; {remedies}")

@@ -27,7 +27,8 @@ class MetricResult:
         pearson: Pearson's r between scores and mean ratings.
         pairwise_accuracy: How often scores and ratings agree when two rated pairs are compared: both put the
             same pair higher, or both see a tie. A share from 0 to 1.
-        quantiles: The 5, 25, 50, 75 and 95% quantiles of the scores.
+        quantiles: The 5, 25, 50, 75 and 95% quantiles of the scores. If lower scores of the metric are
+            better, the scores are negated, so that a positive correlation means agreement with people.
     """
 
     metric: str

@@ -39,7 +39,7 @@ def test_runs_are_averaged_before_the_tests(tmp_path):
     ]
     found = study(tmp_path, rows)
     one = answer(found, "Is a right more often than guessing")
-    assert (one.test, one.effect) == ("paired-permutation", pytest.approx(2 / 3 - 0.5))
+    assert (one.test, one.statistic, one.effect) == ("binomial", 13, pytest.approx(2 / 3 - 0.5))
     assert answer(study(tmp_path, rows[::-1]), "Is a right more often than guessing").effect == one.effect
     once = study(tmp_path, [row(i, gold, gold if i % 3 else other[gold]) for i, gold in enumerate(labels)])
     widths = [
@@ -48,6 +48,28 @@ def test_runs_are_averaged_before_the_tests(tmp_path):
         for part in (found, once)
     ]
     assert widths[0] > 0.7 * widths[1]  # three runs of the same items are not three times as many items
+
+
+def test_equal_runs_are_no_evidence_against_chance(tmp_path):
+    rows = [row(i, gold, gold, run=str(k)) for k in range(2) for i, gold in enumerate("n" * 8 + "y" * 2)]
+    once, twice = (
+        answer(study(tmp_path, part), "Is a right more often than always") for part in (rows[:10], rows)
+    )
+    assert once.p == twice.p == pytest.approx(0.2282, abs=1e-4)
+
+
+def test_runs_are_no_further_items_in_the_comparison_with_a_variant(tmp_path):
+    rows = [
+        row(i, "yn"[i % 2], "yn"[(i + (i < 4 and variant != "")) % 2], variant=variant, run=str(k))
+        for k in range(5)
+        for i in range(20)
+        for variant in ("", "typo")
+    ]
+    found = study(tmp_path, rows).classifiers["a"].robustness
+    one = found.variants["typo"]
+    assert (one.n, one.lost, one.recovered, one.asr) == (20, 4, 0, 0.2)
+    assert (one.test, one.p) == ("paired-permutation", pytest.approx(0.125, abs=0.01))
+    assert (found.robust_items, found.robust_accuracy) == (20, 0.8)
 
 
 def test_unparsed_outputs_are_wrong_over_data_sets(tmp_path):
@@ -137,6 +159,42 @@ def test_scores_of_two_folds_have_no_common_order(tmp_path):
             score = 10 * fold + (5 if gold == "y" else 0) + i / 10
             rows.append(row(f"{fold}-{i}", gold, "y", score=score, fold=str(fold)))
     assert study(tmp_path, rows).classifiers["a"].splits["test"].metrics["auc"].value == 1.0
+
+
+@pytest.mark.parametrize("folds_of_both", [True, False])
+def test_the_test_of_two_aucs_compares_within_folds(tmp_path, folds_of_both):
+    random = np.random.default_rng(0)
+    rows = []
+    for i in range(80):
+        gold, fold = "yn"[i % 2], str(i % 8 // 2)
+        shift = 10 * int(fold)
+        rows.append(row(i, gold, "y", fold=fold, score=shift + (gold == "y") + i / 100))
+        score = (gold == "y") + random.normal(0, 0.6) + shift * folds_of_both
+        rows.append(row(i, gold, "y", fold=fold if folds_of_both else "", score=score, classifier="b"))
+    found = study(tmp_path, rows)
+    a, b = (found.classifiers[name].splits["test"].metrics["auc"].value for name in "ab")
+    one = answer(found, "Does a or b order the items better")
+    assert a == 1
+    assert one.p < 0.01
+    assert one.effect == pytest.approx(a - b, abs=1e-9 if folds_of_both else 0.1)
+    assert "80 common items, which are compared within folds" in one.why
+
+
+def test_the_auc_on_a_variant_is_compared_within_folds(tmp_path):
+    rows = []
+    for i in range(40):
+        gold, fold = "yn"[i % 2], i % 4 // 2
+        for k in range(3):
+            common = {"fold": str(fold), "run": str(k)}
+            right, mixed = 10 * fold + (gold == "y") + i / 100, 10 * fold + i % 7
+            rows.append(row(i, gold, "y", score=right, **common))
+            rows.append(row(i, gold, "y", score=mixed, variant="typo", **common))
+    found = study(tmp_path, rows).classifiers["a"]
+    before = found.splits["test"].metrics["auc"].value
+    after = found.splits["test"].variants["typo"].metrics["auc"].value
+    once = study(tmp_path, [one for one in rows if one["run"] == "0"]).classifiers["a"].robustness
+    assert found.robustness.variants["typo"].auc["difference"] == pytest.approx(before - after)
+    assert found.robustness.variants["typo"].auc == pytest.approx(once.variants["typo"].auc)
 
 
 def test_a_fold_may_lack_a_class(tmp_path):

@@ -344,6 +344,23 @@ def test_a_metric_that_is_constant_or_reversed_and_ties_everywhere(run, tmp_path
     assert "Significantly below zero: column=reverse." in json.loads(printed)["summary of rated"]
 
 
+def test_metrics_for_which_lower_is_better_are_negated(tmp_path):
+    rows = [
+        {
+            "language": "python",
+            "source": "x = 1\n",
+            "reference": "x = 2\n",
+            "candidate": "x = 2\n" + "y = 3\n" * i,
+            "rating": 9 - i,
+        }
+        for i in range(8)
+    ]
+    (tmp_path / "rated.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (found,) = run_study([tmp_path / "rated.jsonl"], ["rps"], questions=[]).sets
+    assert found.results[0].spearman == 1
+    assert found.results[0].quantiles[-1] < 0
+
+
 def test_versions_of_missing_libraries_are_left_out():
     assert versions(("numpy", "no-such-library")).keys() == {"simllm", "python", "system", "numpy"}
 
