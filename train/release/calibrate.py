@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -55,11 +56,12 @@ def main() -> int:
     options = parser.parse_args()
 
     def run() -> None:
-        if options.labelled:  # refuse a wrong file before the model is changed
-            meaning_test_pairs(options.comments, options.labelled, options.items)
+        # All files are read first, because a wrong file must leave the model as it was.
+        labelled = options.labelled
+        pairs = meaning_test_pairs(options.comments, labelled, options.items) if labelled else None
         calibrate(options.model, options.comments, options.ratings)
-        if options.labelled:
-            calibrate_meaning(options.model, options.comments, options.labelled, options.items)
+        if pairs:
+            calibrate_meaning(options.model, pairs, labelled.name)
 
     return run_tool(run)
 
@@ -92,29 +94,27 @@ def calibrate(folder: Path, comments: Path, rated: Path) -> None:
     folders.add(folder, saved_model.INFO, json.dumps(asdict(info), indent=2) + "\n")
 
 
-def calibrate_meaning(folder: Path, comments: Path, labelled: Path, items: str | None = None) -> None:
+def calibrate_meaning(folder: Path, held_out: Sequence[MeaningPair], source: str) -> None:
     """Calibrate the probabilities of the meaning head, and write the result into the model folder.
 
-    The meaning head predicts the probability that two texts have the same meaning. `meaning_test_pairs`
-    collects held-out text pairs from the files. One half of these pairs is used here. `train.release.measure`
-    uses the other half to measure how reliable the calibrated probabilities are.
+    The meaning head predicts the probability that two texts have the same meaning. One half of the held-out
+    pairs is used here. `train.release.measure` uses the other half to measure how reliable the calibrated
+    probabilities are.
 
     Args:
         folder: The model folder, with a meaning head.
-        comments: A file of held-out comments, one per line, from which pairs are made by rule.
-        labelled: A file of held-out labelled pairs, the output of `train.data.hold_out_pairs`.
-        items: A file or glob pattern of meaning items (texts with rewordings and changes of meaning). Only
-            the items of the splits "dev" and "test" are used. None: no items.
+        held_out: The held-out pairs from `meaning_test_pairs`.
+        source: The name of the file of labelled pairs among them, to be stored in the model folder.
 
     Raises:
-        InputError: simllm did not write the folder, it has no meaning head, or a file is wrong.
+        InputError: simllm did not write the folder, or it has no meaning head.
     """
     folders.check_addition(folder, saved_model.INFO)
     metric = SimLLM(folder)
     info = metric.model.info
     if info.meaning is None:
         raise InputError(f"{folder}: has no meaning head to calibrate")
-    pairs = meaning_test_pairs(comments, labelled, items)[::2]
+    pairs = held_out[::2]
     same = metric.score([pair.first for pair in pairs], [pair.second for pair in pairs]).on("same")
     same = same.clip(1e-6, 1 - 1e-6)
     logits = (np.log(same / (1 - same)) - info.meaning.intercept) / info.meaning.slope
@@ -123,7 +123,7 @@ def calibrate_meaning(folder: Path, comments: Path, labelled: Path, items: str |
         info.meaning,
         slope=round(slope, 5),
         intercept=round(intercept, 5),
-        fitted_on=f"{len(pairs):,} pairs of {labelled.name}, {comments.name}" + " and items" * bool(items),
+        fitted_on=f"{len(pairs):,} pairs, among them those of {source}",
     )
     folders.add(folder, saved_model.INFO, json.dumps(asdict(replace(info, meaning=meaning)), indent=2) + "\n")
 

@@ -39,6 +39,7 @@ def figure_sections(figures: dict[str, Any]) -> list[str]:
         "adversarial triples the change shares more words, so word overlap gets 0%.",
         *_contrast(figures),
         *_items(figures.get("items")),
+        *_flags(figures.get("flags")),
         *_reliability(figures.get("reliability")),
         "## Languages",
         "Held-out comments: how often a summary is nearest to the description in its own comment, among "
@@ -115,6 +116,21 @@ def _items(figures: dict[str, Any] | None) -> list[str]:
         f"The same share on {figures['triples']:,} triples of held-out meaning items. They were written like "
         "those that the model was trained on.",
         markdown_table(["kind", *metrics], rows),
+    ]
+
+
+def _flags(figures: dict[str, Any] | None) -> list[str]:
+    """Return a sentence on how often similar texts are flagged; an empty list if `figures` is None.
+
+    A flag says that the meaning may have changed.
+    """
+    if figures is None:
+        return []
+    shares = [f"{figures[name]['flagged']:.0%} of {figures[name]['similar']:,}" for name in figures]
+    return [
+        'The note "meaning may have changed" marks texts that are similar (a score of .5 or more), but whose '
+        "meaning probably differs. On these items, it marks {} similar rewordings, and {} similar "
+        "changes.".format(*shares)
     ]
 
 

@@ -32,6 +32,7 @@ from simllm.metrics import registry
 from simllm.metrics.protocol import Metric, pair_scores
 from simllm.perturb.summaries import lexicon
 from simllm.scoring import token_matching
+from simllm.scoring.scores import SIMILAR
 from simllm.stats.probability_calibration import calibration_errors, reliability
 from train.contrastive.meaning_items import make_triples, read_items
 from train.corpus.decontaminate import ExcludedTexts
@@ -103,8 +104,9 @@ def measure(model: Path, config: MeasureConfig) -> dict[str, Any]:
         - "signature": a text with everything that can change the model's scores, such as the model's hash;
         - "spearman": for each rated data set, the result of `correlate_metrics`;
         - "contrast": for each metric, the result of `contrast_accuracies`;
-        - the entries of the dictionaries that `measure_items`, `measure_reliability` and `measure_comments`
-          return: accuracies on meaning items, reliability of the meaning head, and results on code comments.
+        - the entries of the dictionaries that `measure_items`, `measure_flags`, `measure_reliability` and
+          `measure_comments` return: accuracies on meaning items, flagged pairs of them, reliability of the
+          meaning head, and results on code comments.
 
     Raises:
         InputError: A data set cannot be read, or a baseline is unavailable.
@@ -120,6 +122,7 @@ def measure(model: Path, config: MeasureConfig) -> dict[str, Any]:
         "spearman": {set_name(Path(file)): correlate_metrics(Path(file), metrics) for file in config.rated},
         "contrast": {metric_name(metric.name): contrast_accuracies(metric, triples) for metric in metrics},
         **measure_items(metrics, config.items),
+        **measure_flags(learned, config.items),
         **measure_reliability(learned, config),
         **measure_comments(learned, config),
     }
@@ -214,6 +217,36 @@ def measure_items(metrics: Sequence[Metric], items: str | None) -> dict[str, Any
     accuracies = {metric.name: contrast_accuracies(metric, triples)["written"] for metric in metrics}
     figures = {metric_name(name): kinds for name, kinds in accuracies.items()}
     return {"items": {"triples": len(triples.references), **figures}}
+
+
+def measure_flags(learned: SimLLM, items: str | None) -> dict[str, Any]:
+    """Measure how often a model says of similar texts that the meaning may have changed.
+
+    Texts are similar if they score .5 or more. A meaning item is a text with rewordings and with changes
+    (texts that have another meaning). Each rewording and each change is compared with the text.
+
+    Args:
+        learned: The model.
+        items: A file or glob pattern of meaning items; those of the split "test" are used.
+
+    Returns:
+        Under "flags", a dictionary with "rewordings" and "changes". Each has the number of similar pairs
+        under "similar", and the share of them that are flagged under "flagged". The result is empty if
+        `items` is None, or if the model has no meaning head.
+    """
+    if items is None or not learned.head:
+        return {}
+    test = read_items(items, "test", ExcludedTexts([]), lexicon.load().held_out_words)
+    pairs = {
+        "rewordings": [(text, item.same[0]) for item in test for text in item.same[1:]],
+        "changes": [(text, item.same[0]) for item in test for text in item.different],
+    }
+    flags = {}
+    for name, both in pairs.items():
+        scores = learned.score([text for text, _ in both], [text for _, text in both])
+        similar = int((scores.values >= SIMILAR).sum())
+        flags[name] = {"similar": similar, "flagged": int(scores.changed.sum()) / max(similar, 1)}
+    return {"flags": flags}
 
 
 def measure_reliability(learned: SimLLM, config: MeasureConfig) -> dict[str, Any]:

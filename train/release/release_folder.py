@@ -18,7 +18,7 @@ from simllm.errors import InputError
 from simllm.io import files, folder_replacement, folders
 from simllm.model import saved_model
 from train.release import card
-from train.release.calibrate import calibrate, calibrate_meaning
+from train.release.calibrate import calibrate, calibrate_meaning, meaning_test_pairs
 from train.release.measure import MeasureConfig, measure
 from train.release.released_weights import postprocess
 from train.runtime import config_file
@@ -99,7 +99,8 @@ def write_release(release: Release) -> None:
         if release.calibrate:
             calibrate(candidate, *release.calibrate)
             if release.calibrate_meaning:
-                calibrate_meaning(candidate, release.calibrate[0], release.calibrate_meaning, config.items)
+                pairs = meaning_test_pairs(release.calibrate[0], release.calibrate_meaning, config.items)
+                calibrate_meaning(candidate, pairs, release.calibrate_meaning.name)
         golden_scores.write_golden_scores(candidate)
         for name, log in logs.items():
             files.write(candidate / name, log)

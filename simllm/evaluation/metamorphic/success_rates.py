@@ -65,7 +65,7 @@ class McNemar:
 
 @dataclass(frozen=True)
 class SuccessStudy:
-    """How often a tool succeeds on original code and on rewritten code, with significance tests.
+    """Success rates of a tool on original code and on rewritten code, with significance tests.
 
     An item is a piece of code in both forms; the rewritten form is its variant. A draw is one answer of the
     tool. A difference is a success rate on variants minus that on originals. The published study is the

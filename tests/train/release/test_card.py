@@ -14,9 +14,15 @@ from simllm import SimLLM
 from simllm.analysis import golden_scores
 from simllm.io.files import objects
 from simllm.model import ppmi_vectors, saved_model
+from simllm.perturb.summaries import lexicon
 from tests.train.training_processes import content
+from train.contrastive.meaning_items import read_items
+from train.contrastive.meaning_pairs import SAME
+from train.corpus.decontaminate import ExcludedTexts
 from train.release import __main__ as release_
+from train.release import calibrate, card
 from train.release import measure as measure_
+from train.release.calibrate import meaning_test_pairs
 from train.release.measure import MeasureConfig, measure
 from train.release.released_weights import postprocess
 from train.runtime.config_file import load
@@ -124,6 +130,59 @@ def test_release_is_half_as_large_and_has_a_card(release, runs, tmp_path):
         SimLLM(out).calibration.fitted_on == "10,000 random pairs of comments.txt; 60 ratings of rated.jsonl"
     )
     assert golden_scores.largest_difference(SimLLM(out), out) < 1e-5
+
+
+@pytest.fixture
+def items(tmp_path):
+    """Write 100 meaning items; about five are in each of the splits "dev" and "test"."""
+    file = tmp_path / "items.jsonl"
+    rows = [
+        {
+            "text": f"opens {i} files",
+            "same": [f"open {i} files"],
+            "different": [["related", f"adds {i} keys"]],
+        }
+        for i in range(100)
+    ]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return str(file)
+
+
+def test_flags_are_counted_among_similar_texts(head_folder, items):
+    metric = SimLLM(head_folder)
+    flags = measure_.measure_flags(metric, items)["flags"]
+    test = read_items(items, "test", ExcludedTexts([]), lexicon.load().held_out_words)
+    assert test
+    scores = metric.score([item.same[1] for item in test], [item.same[0] for item in test])
+    similar = scores.values >= 0.5
+    found = flags["rewordings"]
+    assert found["similar"] == similar.sum() > 0
+    assert found["flagged"] == pytest.approx((scores.same[similar] < 0.3).mean())
+    assert (
+        f"it marks {found['flagged']:.0%} of {found['similar']} similar rewordings" in card._flags(flags)[0]
+    )
+    assert measure_.measure_flags(metric, None) == {}
+
+
+def test_the_head_is_calibrated_on_labelled_pairs_and_items(call, head_folder, sets, items, tmp_path):
+    model = shutil.copytree(head_folder, tmp_path / "model")
+    comments, labelled = tmp_path / "comments.txt", tmp_path / "labelled.jsonl"
+    comments.write_text("".join(f"opens the first file of {i} users\n" for i in range(60)))
+    rows = [
+        {"a": f"opens {i}", "b": f"{verb} {i}", "label": label, "set": "mine"}
+        for i in range(40)
+        for verb, label in (("open", "same"), ("closes", "different"))
+    ]
+    labelled.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    rated = yaml.safe_load(sets.read_text())["rated"][0]
+    files = ("--comments", comments, "--ratings", rated, "--labelled", labelled, "--items", items)
+    done = call(calibrate, model, *files)
+    assert done.returncode == 0, done.stderr
+    before, after = (SimLLM(folder).model.info.meaning for folder in (head_folder, model))
+    assert (after.slope, after.intercept) != (before.slope, before.intercept)
+    pairs = meaning_test_pairs(comments, labelled, items)
+    assert after.fitted_on == f"{len(pairs[::2])} pairs, among them those of labelled.jsonl"
+    assert sum(pair.label == SAME for pair in pairs) == len(pairs) / 2
 
 
 def test_calibrating_the_head_needs_comments(release, runs, tmp_path):
