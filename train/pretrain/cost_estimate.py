@@ -21,7 +21,7 @@ from train.runtime.training_loop import set_up_encoders
 from train.tokens.shards import Shards
 
 _TYPICAL = 16  # tokens of a typical summary
-_PROBE = 2048  # tokens of the trial batch on a CPU, which take seconds
+_PROBE = 512  # tokens of the trial batch on a CPU, which take seconds
 
 
 def estimate(config: PretrainConfig, world: World) -> str:
@@ -35,6 +35,8 @@ def estimate(config: PretrainConfig, world: World) -> str:
         A table in plain text, one figure per line.
     """
     device, whole = world.device, config
+    if peak_flops(device, config.precision) < peak_flops(device, "fp32"):  # a CPU that emulates bfloat16
+        config = replace(config, precision="fp32")
     length = config.model.max_length if config.packing == "blocks" else min(_TYPICAL, config.model.max_length)
     tokens = config.batch_tokens if device.type == "cuda" else max(_PROBE, config.model.max_length)
     config = replace(config, batch_tokens=-(-tokens // length) * length, accumulation=1)
@@ -66,14 +68,15 @@ def estimate(config: PretrainConfig, world: World) -> str:
     flops = task.flops_per_token
     share = speed * flops / (peak_flops(device, config.precision) * world.size)
     kind = f"{length} tokens each, random"
+    emulated = f", which is faster than {whole.precision} here" if config.precision != whole.precision else ""
     rows = {
         "parameters": f"{parameters / 1e6:.1f} M, language-model head included",
         "tokens per update": f"{whole.update_tokens:,} = {whole.accumulation} x {whole.batch_tokens:,}",
         "tokens in total": f"{total / 1e9:.3g} billion in {whole.updates:,} updates",
         "arithmetic": f"{flops / 1e9:.3g} GFLOP per token, {flops * total:.3g} FLOP in total",
         "memory": f"{memory / 2**30:.1f} GiB per process: weights, gradients, Adam, one batch's activations",
-        "device": f"{world.size} x {device}, {config.precision}: {speed:,.0f} tokens/s, MFU {share:.0%}"
-        f" (texts of {kind})",
+        "device": f"{world.size} x {device}, {config.precision}{emulated}: {speed:,.0f} tokens/s,"
+        f" MFU {share:.0%} (texts of {kind})",
         "time": f"{_format_time(total / speed)}, evaluation not counted",
     }
     width = max(map(len, rows))

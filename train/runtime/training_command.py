@@ -50,7 +50,7 @@ def run_training(
     parser.add_argument("overrides", nargs="*", metavar="key=value", default=[], help="such as updates=100")
     if estimate:
         parser.add_argument("--dry-run", action="store_true", help="print the cost of the run, and stop")
-    options = parser.parse_args()
+    options = parser.parse_intermixed_args()
     is_first = True
     with StopRequest() as stop:
         try:

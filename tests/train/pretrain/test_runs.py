@@ -114,11 +114,12 @@ def test_tensorboard_log(run, prepared, few_comments):
 
 
 def test_a_dry_run_trains_nothing(run, few_comments, tmp_path):
-    started = run.start("train.pretrain", *pretraining(few_comments, tmp_path / "run"), "--dry-run")
+    command = ["train.pretrain", *pretraining(few_comments, tmp_path / "run"), "--dry-run", "accumulation=2"]
+    started = run.start(*command)
     assert started.finish() == 0, started.errors
     rows = dict(line.split("  ", 1) for line in started.output.splitlines())
     assert {"parameters", "memory", "arithmetic", "time"} <= rows.keys()
-    assert rows["tokens per update"].split() == ["1,024", "=", "1", "x", "1,024"]
+    assert rows["tokens per update"].split() == ["2,048", "=", "2", "x", "1,024"]
     assert not (tmp_path / "run").exists()
 
 

@@ -1,0 +1,20 @@
+"""The estimate of a pretraining run."""
+
+import pytest
+import torch
+
+from tests.conftest import ROOT
+from train.pretrain import cost_estimate
+from train.pretrain.config import PretrainConfig
+from train.runtime import config_file
+from train.runtime.distributed import World
+
+
+@pytest.mark.parametrize(
+    ("bf16_peak", "shown"), [(1e9, "cpu, fp32, which is faster than bf16 here: "), (1e12, "cpu, bf16: ")]
+)
+def test_the_trial_does_not_emulate_bfloat16(monkeypatch, bf16_peak, shown):
+    peaks = {"bf16": bf16_peak, "fp32": 1e10}
+    monkeypatch.setattr(cost_estimate, "peak_flops", lambda device, precision: peaks[precision])
+    config = config_file.load(PretrainConfig, ROOT / "configs" / "debug.yaml", ["precision=bf16"])
+    assert shown in cost_estimate.estimate(config, World(device=torch.device("cpu")))
