@@ -147,8 +147,16 @@ def score_systems(
         raise InputError("expected one or more lists of references")
     if len(sizes) != 1 or sizes == {0}:
         raise InputError("expected as many candidates of each system as references, and at least one")
-    ways = [(system, texts) for texts in references for system in systems.values()]
-    scores = metric.score([t for system, _ in ways for t in system], [t for _, texts in ways for t in texts])
+    pairs = [
+        pair for texts in references for system in systems.values() for pair in zip(system, texts, strict=True)
+    ]
+    scores = metric.score([candidate for candidate, _ in pairs], [reference for _, reference in pairs])
+    # Scores of equal pairs can differ by rounding, which would count as wins: each gets that of the first one.
+    places = {pair: place for place, pair in reversed(list(enumerate(pairs)))}
+    first = [places[pair] for pair in pairs]
+    scores = replace(
+        scores, values=scores.values[first], same=None if scores.same is None else scores.same[first]
+    )
     if len(references) > 1:
         signature = f"{scores.signature}|references:{len(references)}|over:{over}"
         scores = replace(scores, signature=signature, calibration=None)

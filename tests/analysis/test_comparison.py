@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from simllm import InputError, SimLLM
-from simllm.analysis.comparison import compare, compare_scores
+from simllm.analysis.comparison import compare, compare_scores, score_systems
 from simllm.cli import main
 
 
@@ -59,6 +59,18 @@ def test_different_and_equal_systems():
     assert worse.difference == pytest.approx(0.05)
     assert max(worse.bootstrap_p, worse.permutation_p) < 0.001
     assert found.wins.tolist() == [[0.5, 0.5, 1.0], [0.5, 0.5, 1.0], [0.0, 0.0, 0.5]]
+
+
+def test_equal_texts_of_two_systems_get_equal_scores():
+    """They are computed in other company, and differed by rounding, which counted as wins."""
+    words = "opens closes reads writes the a file list of names index value".split()
+    draw = np.random.default_rng(500)
+    texts, references = (
+        [" ".join(draw.choice(words, size)) for size in draw.integers(1, 12, 500)] for _ in range(2)
+    )
+    scores = score_systems(SimLLM(mode="exact"), {"a": texts, "b": list(texts)}, [references])
+    assert (scores["a"].values == scores["b"].values).all()
+    assert (scores["a"].same == scores["b"].same).all()
 
 
 def test_several_references(model_folder):
