@@ -147,11 +147,10 @@ def score_systems(
         raise InputError("expected one or more lists of references")
     if len(sizes) != 1 or sizes == {0}:
         raise InputError("expected as many candidates of each system as references, and at least one")
-    pairs = [
-        pair for texts in references for system in systems.values() for pair in zip(system, texts, strict=True)
-    ]
+    ways = [(system, texts) for texts in references for system in systems.values()]
+    pairs = [pair for system, texts in ways for pair in zip(system, texts, strict=True)]
     scores = metric.score([candidate for candidate, _ in pairs], [reference for _, reference in pairs])
-    # Scores of equal pairs can differ by rounding, which would count as wins: each gets that of the first one.
+    # Scores of equal pairs can differ by rounding, which would count as wins: all get that of the first.
     places = {pair: place for place, pair in reversed(list(enumerate(pairs)))}
     first = [places[pair] for pair in pairs]
     scores = replace(

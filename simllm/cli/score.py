@@ -100,8 +100,9 @@ def add_options(score: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Run `simllm score` with the parsed options: read text pairs, score them and write a table."""
+    scale = _scale(options)
     if several := score_files.matching_files(options.jsonl):
-        score_files.run(options, several)
+        score_files.run(options, several, scale)
         return
     if options.engine != "local":
         raise InputError("--engine ray goes with several files: --jsonl 'PATTERN'")
@@ -119,11 +120,6 @@ def run(options: argparse.Namespace) -> None:
         files.check_output(partial_file.path_of(target), source.files, overwrite=True)
     elif options.resume:
         raise InputError("--resume goes with -o FILE")
-    if options.measure == "same" and options.scale != "raw":
-        raise InputError("--measure same is a probability; it goes without --scale")
-    if options.scale == "same":
-        raise InputError("--scale same: expected raw, percentile or rating; use --measure same")
-    scale = "same" if options.measure == "same" else options.scale
     total = sum(1 for _ in source.rows()) if source.repeatable else None  # this also checks the input
     from simllm.metric import SimLLM  # not before the input is known to be good: torch is slow
     from simllm.scoring import resumable
@@ -161,6 +157,19 @@ def run(options: argparse.Namespace) -> None:
         scores = _write(options, scale, metric, resumable.read_chunks(partial, metric.no_scores))
         partial.remove()
     _write_report(options, groups, pairs, scores, metric)
+
+
+def _scale(options: argparse.Namespace) -> str:
+    """Return the scale that the options `--measure` and `--scale` name, as in `Scores.on`.
+
+    Raises:
+        InputError: The options exclude each other, or `--scale` is "same".
+    """
+    if options.measure == "same" and options.scale != "raw":
+        raise InputError("--measure same is a probability; it goes without --scale")
+    if options.scale == "same":
+        raise InputError("--scale same: expected raw, percentile or rating; use --measure same")
+    return "same" if options.measure == "same" else str(options.scale)
 
 
 def _choose_source(options: argparse.Namespace) -> PairSource:

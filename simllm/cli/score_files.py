@@ -37,26 +37,28 @@ def matching_files(pattern: Path | None) -> list[Path] | None:
         pattern: The value of `--jsonl`, such as "*.jsonl"; None without this option.
 
     Returns:
-        The files that the pattern matches, sorted. None if the value is not a pattern: it is missing, it is
-        the path of an existing file, or it has no wildcards.
+        The files that the pattern matches, sorted; folders are left out. None if the value is not a pattern:
+        it is missing, it is the path of an existing file, or it has no wildcards.
 
     Raises:
         InputError: No file matches the pattern.
     """
     if pattern is None or pattern.exists() or not glob.has_magic(str(pattern)):
         return None
-    found = sorted(map(Path, glob.glob(str(pattern), recursive=True)))  # noqa: PTH207 (also absolute patterns)
+    matches = sorted(map(Path, glob.glob(str(pattern), recursive=True)))  # noqa: PTH207 (also absolute patterns)
+    found = [path for path in matches if not path.is_dir()]
     if not found:
         raise InputError(f"{pattern}: no file matches")
     return found
 
 
-def run(options: argparse.Namespace, sources: list[Path]) -> None:
+def run(options: argparse.Namespace, sources: list[Path], scale: str) -> None:
     """Score several files, write a table for each file, and print a table with the mean score of each file.
 
     Args:
         options: The parsed options of `simllm score`.
         sources: The input files, as JSON lines.
+        scale: The scale on which scores are shown, as in `Scores.on`.
 
     Raises:
         InputError: An option is wrong or cannot be used with several files, or an input file is wrong.
@@ -90,7 +92,7 @@ def run(options: argparse.Namespace, sources: list[Path]) -> None:
         candidate_field=options.candidate_field,
         reference_field=options.reference_field,
         id_field=options.id_field,
-        scale="same" if options.measure == "same" else options.scale,
+        scale=scale,
         format=form,
     )
     with tqdm(unit=" files", disable=options.quiet or not sys.stderr.isatty()) as bar:

@@ -80,6 +80,16 @@ def test_complete_tables_are_not_scored_again(shards, tmp_path):
     assert scored[4:] == ["s1.jsonl.gz"]
 
 
+def test_the_pattern_may_match_the_output_folder(shards, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path / "in")
+    for _ in range(2):
+        done = command.run("score", "--jsonl", "*", "-o", "scores")
+        assert done.returncode == 0, done.stderr
+    assert sorted(path.name for path in (tmp_path / "in" / "scores").glob("*.tsv")) == [
+        f"s{n}.tsv" for n in range(4)
+    ]
+
+
 def test_a_wrong_file_stops_the_run_and_keeps_complete_tables(shards, tmp_path):
     shards[2].write_bytes(gzip.compress(b'{"candidate": "adds"}\n'))
     done = command.run("score", "--jsonl", tmp_path / "in" / "*", "-o", tmp_path / "out")
@@ -102,6 +112,7 @@ def test_a_wrong_file_stops_the_run_and_keeps_complete_tables(shards, tmp_path):
         (("-o", "out", "--actors", "2"), "--address and --actors go with --engine ray"),
         (("-o", "out", "--similarity", "f1"), "token-level similarities of several files need --frequencies"),
         (("-o", "out", "--scale", "stars"), "scale 'stars'"),
+        (("-o", "out", "--measure", "same", "--scale", "rating"), "it goes without --scale"),
         (("-o", "in"), "is the source"),
         (("-o", "mine"), "mine: "),
     ],
