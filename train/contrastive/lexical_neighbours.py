@@ -20,6 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
+from simllm.errors import InputError
 from simllm.io import files
 from simllm.text_cleaning import clean
 from train.contrastive.lexical_teacher import LexicalTeacher
@@ -57,9 +58,17 @@ def _write(corpus: Path, out: Path, pairs: int, overwrite: bool) -> None:
         out: The JSON-lines file to write, with one pair per line.
         pairs: The largest number of pairs.
         overwrite: Whether `out` may be replaced if it exists.
+
+    Raises:
+        InputError: `pairs` is negative, or the corpus has fewer than two different texts.
     """
     check_output(out, overwrite, [corpus])
-    texts = list(dict.fromkeys(clean(line) for _, line in files.lines(corpus)))
+    if pairs < 0:
+        raise InputError(f"--pairs {pairs}: expected a whole number from 0")
+    cleaned = (clean(line) for _, line in files.lines(corpus))
+    texts = list(dict.fromkeys(text for text in cleaned if text))
+    if len(texts) < 2:
+        raise InputError(f"{corpus}: expected two or more different texts")
     rows = [{"a": first, "b": second} for first, second in neighbour_pairs(texts, pairs)]
     files.write(out, "".join(json.dumps(row) + "\n" for row in rows))
     print(f"{len(rows):,} pairs in {out}", file=sys.stderr)

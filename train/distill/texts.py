@@ -78,7 +78,7 @@ def gather(
         The groups, in random order.
 
     Raises:
-        InputError: A source is missing or has no texts.
+        InputError: A source is missing or has no texts, or all its texts are excluded.
     """
     file = folder / GROUPS
     if not file.is_file():
@@ -103,6 +103,8 @@ def gather(
                     group = tuple(text for text in variants if text not in excluded)
                 groups.append(group)
                 kept += 1
+            if not kept:
+                raise InputError(f"texts {source.source!r}: all texts are excluded")
         mixed = [groups[number] for number in random.permutation(len(groups))]
         with folder_replacement.replacing(folder) as partial:
             files.write(partial / LINES, "".join(f"{text}\n" for group in mixed for text in group))

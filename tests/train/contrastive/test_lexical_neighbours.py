@@ -31,9 +31,24 @@ def test_number_of_pairs_is_limited(count):
 
 def test_command_cleans_texts_and_keeps_an_existing_file(call, tmp_path):
     corpus, out = tmp_path / "train.txt", tmp_path / "pairs.jsonl"
-    corpus.write_text("Opens the file.\nOpens a file!\nopens the file .\n", encoding="utf-8")
+    corpus.write_text("Opens the file.\n\n/**/\nOpens a file!\nopens the file .\n", encoding="utf-8")
     done = call(lexical_neighbours, corpus, out)
     assert (done.returncode, done.stderr) == (0, f"2 pairs in {out}\n")
     rows = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
     assert {tuple(sorted(row.values())) for row in rows} == {("opens a file !", "opens the file .")}
     assert call(lexical_neighbours, corpus, out).returncode == 2
+
+
+@pytest.mark.parametrize(
+    ("lines", "options", "message"),
+    [
+        ("\nadds it\n\nAdds it\n", (), "expected two or more different texts"),
+        ("adds it\nsets it\n", ("--pairs", "-1"), "--pairs -1: expected a whole number from 0"),
+    ],
+)
+def test_bad_input_is_one_line(call, lines, options, message, tmp_path):
+    (tmp_path / "train.txt").write_text(lines)
+    done = call(lexical_neighbours, tmp_path / "train.txt", tmp_path / "pairs.jsonl", *options)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert done.stderr.count("\n") == 1

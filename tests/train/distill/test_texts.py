@@ -87,6 +87,15 @@ def test_excluded_texts_are_left_out(tmp_path):
     assert not texts & {*variants, "opens the file"}
 
 
+def test_a_source_with_excluded_texts_only_is_an_error(tmp_path):
+    (tmp_path / "plain.txt").write_text("gets the name\n")
+    row = {"reference": "Gets the name.", "candidate": "opens", "rating": 1}
+    (tmp_path / "rated.jsonl").write_text(json.dumps(row) + "\n")
+    plain = TextsConfig(source=str(tmp_path / "plain.txt"))
+    with pytest.raises(InputError, match="all texts are excluded"):
+        gathered(tmp_path, plain, exclude=[str(tmp_path / "rated.jsonl")])
+
+
 def test_group_of_repeated_texts_is_left_out(tmp_path):
     (tmp_path / "a.txt").write_text("gets it\nGets  it\nsets it\n")
     (tmp_path / "b.jsonl").write_text(
