@@ -18,6 +18,7 @@ from simllm.io.html_page import render
 from simllm.io.installed_versions import versions
 from simllm.io.latex import escape_latex, latex_table
 from simllm.io.number_format import format_number, format_p_value
+from simllm.metrics import registry
 
 _LIBRARIES = ("numpy", "scipy", "torch", "nltk", "rouge-score", "sacrebleu", "scikit-learn")
 _NAMES = ("study.json", "tables.tex", "report.html")
@@ -49,7 +50,12 @@ def write(study: Study, folder: Path, command: str) -> None:
     Raises:
         InputError: The folder must not be replaced, or a file cannot be written.
     """
-    facts = {"command": command, "versions": versions(_LIBRARIES), "signatures": study.signatures}
+    facts = {
+        "command": command,
+        "versions": versions(_LIBRARIES),
+        "signatures": study.signatures,
+        "negated": [name for name in study.signatures if registry.lower_is_better(name)],
+    }
     numbers = tables.finite({**facts, "missing": study.missing, "sets": [asdict(one) for one in study.sets]})
     with folder_replacement.replacing(folder) as partial:
         files.write(partial / "study.json", json.dumps(numbers, indent=1) + "\n")
@@ -62,8 +68,9 @@ def html(study: Study, facts: dict[str, Any]) -> str:
 
     Args:
         study: The results of the study.
-        facts: The command line, the versions of the libraries, and the signatures of the metrics, under the
-            keys "command", "versions" and "signatures".
+        facts: The command line, the versions of the libraries, the signatures of the metrics, and the names
+            of the metrics whose scores are negated, under the keys "command", "versions", "signatures" and
+            "negated".
     """
     return render(
         Path(__file__).with_name("study_report.html"),

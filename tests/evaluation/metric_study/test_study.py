@@ -17,6 +17,7 @@ from simllm import InputError
 from simllm.cli import main
 from simllm.evaluation import model_variants, ratings
 from simllm.evaluation.human_correlation import clean_ratings
+from simllm.evaluation.metric_study import study_report
 from simllm.evaluation.metric_study.study import run_study
 from simllm.io.installed_versions import versions
 from simllm.metrics.text import jaccard
@@ -356,9 +357,13 @@ def test_metrics_for_which_lower_is_better_are_negated(tmp_path):
         for i in range(8)
     ]
     (tmp_path / "rated.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    (found,) = run_study([tmp_path / "rated.jsonl"], ["rps"], questions=[]).sets
+    study = run_study([tmp_path / "rated.jsonl"], ["rps"], questions=[])
+    (found,) = study.sets
     assert found.results[0].spearman == 1
     assert found.results[0].quantiles[-1] < 0
+    study_report.write(study, tmp_path / "report", "simllm evaluate study")
+    assert json.loads((tmp_path / "report" / "study.json").read_text())["negated"] == ["rps"]
+    assert "Lower scores of rps are better; they are negated" in (tmp_path / "report/report.html").read_text()
 
 
 def test_versions_of_missing_libraries_are_left_out():
