@@ -12,18 +12,18 @@ _CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 
 
 def needs_browser(test):
-    """Mark a test as slow, and skip it without Chromium unless REQUIRE_BROWSER=1."""
+    """Mark a test as slow; skip it if Chromium is not installed, unless REQUIRE_BROWSER=1 is set."""
     is_missing = _CHROMIUM is None and os.environ.get("REQUIRE_BROWSER") != "1"
     return pytest.mark.slow(pytest.mark.skipif(is_missing, reason="no Chromium to show the page")(test))
 
 
 class Visit:
-    """A page in the browser, and what it did.
+    """A page in the browser, with the requests and errors that it caused.
 
     Attributes:
         page: The page of Playwright.
-        requests: The addresses that it asked for, the page itself included.
-        errors: The uncaught errors of its scripts.
+        requests: The addresses that were requested, that of the page included.
+        errors: The uncaught errors of the page's scripts.
     """
 
     def __init__(self, page):
@@ -32,7 +32,7 @@ class Visit:
         page.on("pageerror", lambda error: self.errors.append(str(error)))
 
     def faults(self):
-        """Return the serious faults that axe finds: rule and elements."""
+        """Return the serious accessibility faults that axe finds: for each, the rule and the elements."""
         from axe_playwright_python.sync_playwright import Axe
 
         violations = Axe().run(self.page).response["violations"]

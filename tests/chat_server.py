@@ -8,16 +8,17 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
 class ChatServer:
-    """The server's address, and the requests that it got.
+    """The address and the replies of the server, and the requests that it got.
 
     Attributes:
         url: The address.
         requests: The path, the headers and the JSON body of each request.
-        reply: Takes the prompt, or the whole body if `whole` is true, and returns the answer, (status,
-            headers, body) of the HTTP response, or None to cut the connection.
+        reply: A function that takes the prompt, or the whole JSON body if `whole` is true. It returns the
+            text of the answer, or the HTTP response (status, headers, body), or None to cut the
+            connection.
         whole: Whether `reply` takes the whole body.
         delay: Seconds before each answer.
-        usage: Takes the body and returns the token counts of an answer, or None.
+        usage: A function that takes the JSON body and returns the token counts of the answer, or None.
     """
 
     def __init__(self):

@@ -34,7 +34,7 @@ SHARED = ROOT.parent / "shared"
 
 @pytest.fixture(scope="session")
 def shared():
-    """Return the folder of real corpora, rated pairs and reference vectors (beside the checkout)."""
+    """Return the folder beside the checkout with real corpora, rated pairs and reference results."""
     if not SHARED.is_dir():
         pytest.skip(f"no {SHARED}: real corpora, rated pairs and reference vectors")
     return SHARED
@@ -104,7 +104,7 @@ def model_folder(tokenizer, small_config, tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def head_folder(model_folder, tmp_path_factory):
-    """The model of `model_folder` with a meaning head of random weights."""
+    """Write the model of `model_folder`, with a meaning head of random weights in addition."""
     loaded = saved_model.load(model_folder)
     torch.manual_seed(1)
     head = MeaningHead(HeadConfig(16, 2, 2, encoder_layers=2), loaded.encoder.config)
@@ -123,7 +123,7 @@ def corpus_file(comments, tmp_path):
 
 @pytest.fixture
 def ray_nodes(monkeypatch):
-    """Start a Ray cluster of a head node without processors and two nodes with one each."""
+    """Start a Ray cluster: a head node without processors, and two nodes with one processor each."""
     pytest.importorskip("ray")
     from ray.cluster_utils import Cluster
 

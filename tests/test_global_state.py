@@ -50,7 +50,7 @@ def state():
 
 @pytest.fixture
 def unchanged(tmp_path, monkeypatch):
-    """Check that nothing has changed at the end of the test."""
+    """Check at the end of a test that the global state has not changed."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     before = state()
     yield

@@ -1,4 +1,4 @@
-"""The order of the packages: imports only point down, and simllm never imports train."""
+"""The order of the packages: each imports only lower packages, and simllm never imports train."""
 
 import ast
 from itertools import pairwise
@@ -14,7 +14,7 @@ PACKAGES += ["code", "stats", "model", "io", "text_cleaning", "errors"]
 
 
 def modules(package):
-    """Return the file of each module."""
+    """Return a dict from the name of each module in a package to its file."""
     files = sorted((ROOT / package).rglob("*.py"))
     return {
         ".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): file
@@ -80,7 +80,7 @@ def test_every_listed_package_exists():
 
 
 def test_module_names_differ():
-    """Each module name has one meaning; only commands and parallel stages share names."""
+    """No two modules have the same name, except in commands and in parallel stages of training."""
     shared = {"__init__", "__main__", "batches", "task", "losses", "config"}
     fairseq = {"tokenizer", "checkpoint", "dataset", "weights"}  # the tokenizer of fairseq, in train/fairseq
     names = sorted(

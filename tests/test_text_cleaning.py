@@ -80,7 +80,7 @@ def test_line_of_a_million_characters_is_truncated(piece, around):
 
 
 def test_tokenizer_files_contain_the_same_cleaning_rules(tokenizer, tmp_path):
-    """This includes the default model: a vocabulary keeps the cleaning rules that it was learned with."""
+    """A tokenizer file stores cleaning rules; those of the default model must equal the current ones."""
     tokenizer.backend.save(str(tmp_path / "tokenizer.json"))
     fresh = json.loads((tmp_path / "tokenizer.json").read_text())["normalizer"]
     shipped = json.loads((default_model() / "tokenizer.json").read_text())["normalizer"]

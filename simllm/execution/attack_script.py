@@ -1,11 +1,12 @@
-"""Script that attacks a sandbox from inside, to test the sandbox. It imports nothing of simllm.
+"""Script that attacks a sandbox from inside, to test the sandbox.
 
-`simllm.execution.self_attack` runs the script in the sandbox. The command line has these arguments: a TCP
-port outside the sandbox, the name of an abstract socket outside the sandbox, the size limit of a folder in
-bytes, the largest number of processes, and the paths that programs may read.
+The module `simllm.execution.self_attack` runs the script in the sandbox. The script does not import simllm,
+because simllm is not available there. The command line has these arguments: a TCP port outside the sandbox,
+the name of an abstract socket outside the sandbox, the size limit of each writable folder in bytes, the
+largest number of processes, and the paths that programs may read.
 
 Each attack is a function. It returns a text that says how the attack succeeded, or "" if the sandbox
-prevented the attack. The script prints a JSON object with the text of each attack.
+prevented the attack. The script prints a JSON object with the name and the returned text of each attack.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ def fill_memory_with_files(most: int, readable: list[str]) -> str:
 
 
 def _fill(folder: str, most: int) -> int:
-    """Write files into a folder until `most` bytes are exceeded or writing fails, and delete the files.
+    """Write files into a folder until they exceed `most` bytes or writing fails; then delete the files.
 
     Returns:
         The number of bytes that were written.
@@ -122,9 +123,9 @@ def read_environments() -> str:
 
 
 def see_other_processes() -> str:
-    """Return a text with the number of visible processes; "" if no unexpected process is visible.
+    """Return a text with the number of foreign processes that are visible; "" if there is none.
 
-    This process and the first process of the sandbox do not count.
+    All visible processes count as foreign, except this process and the first process of the sandbox.
     """
     others = {path.name for path in Path("/proc").glob("[0-9]*")} - {"1", str(os.getpid())}
     return f"{len(others)} processes are visible" if others else ""
@@ -133,8 +134,8 @@ def see_other_processes() -> str:
 def inherit_open_files() -> str:
     """Return the numbers of the open file descriptors that leaked into the sandbox, joined by commas.
 
-    Standard input, output and error are allowed. Descriptor 3 is ignored, too, because it belongs to the
-    listing of the folder /proc/self/fd. If no descriptor leaked, the result is "".
+    Standard input, output and error are allowed. Descriptor 3 is ignored, too: this function itself opens it
+    to list the folder /proc/self/fd. If no descriptor leaked, the result is "".
     """
     return ", ".join(sorted({path.name for path in Path("/proc/self/fd").iterdir()} - {"0", "1", "2", "3"}))
 
@@ -167,8 +168,8 @@ def reach_the_network(port: int, name: str) -> str:
 def gain_rights() -> str:
     """Return the ways in which this process can get the rights of the user root, joined by commas.
 
-    The ways are: it has capabilities, it is root, it may start setuid programs, or it can create a user
-    namespace (in which it would be root).
+    A process can get these rights if it has capabilities, if it is root, if it may start setuid programs, or
+    if it can create a user namespace (in which it would be root). If there is no way, the result is "".
     """
     status = dict(line.split(":\t", 1) for line in Path("/proc/self/status").read_text().splitlines())
     gained = [name for name in ("CapInh", "CapPrm", "CapEff", "CapBnd") if int(status[name], 16)]
@@ -217,7 +218,7 @@ def hide_memory() -> str:
 
 
 def start_many_processes(most: int) -> str:
-    """Try to start more processes than the sandbox allows: more than `most`.
+    """Try to start more than `most` processes, which is the largest number that the sandbox allows.
 
     Each process sleeps for a minute, even after this script has ended. At the end of the run, the sandbox
     must kill these processes.

@@ -1,4 +1,4 @@
-"""Killing of all child processes of this process, and of their descendants."""
+"""A function that kills all child processes of the calling process, and all their descendants."""
 
 from __future__ import annotations
 

@@ -21,7 +21,8 @@ _MAIN = (b"\x01\x00\x04main", b"\x01\x00\x16([Ljava/lang/String;)V")
 def file_name(source: str) -> str:
     """Return the file name that javac requires for a Java source text.
 
-    javac requires the name of the public class. Without a public class, the name is Main.java.
+    javac requires that a source file has the name of its public class. For a text without a public class,
+    the name is Main.java.
     """
     code = _outermost(_NOT_CODE.sub(" ", source))
     match = _PUBLIC_TYPE.search(code)

@@ -21,14 +21,15 @@ def comparison(mode: str) -> Callable[[bytes, bytes], str]:
     otherwise.
 
     Args:
-        mode: The rule by which two outputs are equal:
+        mode: The rule that decides whether two outputs count as equal:
 
             - `lines`: All lines are equal. Spaces and tabs at the ends of lines, and empty lines at the end
               of the output, are ignored.
             - `tokens`: All words (parts between white space) are equal.
             - `exact`: All bytes are equal.
             - `float:E`, such as `float:1e-6`: All words are equal, but numbers may have an absolute or
-              relative error of up to E. Numbers from about 1.8e308 must be equal in every digit.
+              relative error of up to E. Numbers that are too large for a float (from about 1.8e308) must
+              be equal in every digit.
 
     Raises:
         InputError: The mode is not known.

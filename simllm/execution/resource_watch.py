@@ -19,8 +19,9 @@ class Usage:
     Attributes:
         cpu_seconds: Processor time in seconds, including that of ended processes.
         largest: Resident memory of the process that uses the most memory, in bytes.
-        memory: Resident memory of all processes together, in bytes. Memory that processes share counts once
-            if it was measured exactly (see `measure`). Otherwise it counts once for each of these processes.
+        memory: Resident memory of all processes together, in bytes. Memory that several processes share
+            counts only once if the exact sum was computed (see `measure`). Otherwise, shared memory counts
+            once for each process that shares it.
     """
 
     cpu_seconds: float
@@ -31,16 +32,16 @@ class Usage:
 def measure(proc: int, pids: Sequence[str], folders: Sequence[int], enough: int) -> Usage:
     """Measure the memory and the processor time of processes.
 
-    Two sums of the processes' resident memory are possible. The simple sum counts memory several times if
-    several processes share it. The exact sum counts shared memory once, but takes the kernel much longer.
-    Therefore the exact sum is computed only if the simple sum exceeds `enough`.
+    The resident memory of all processes can be added up in two ways. The simple sum counts memory several
+    times if several processes share it. The exact sum counts shared memory once, but takes the kernel much
+    longer. Therefore the exact sum is computed only if the simple sum exceeds `enough`.
 
     Args:
         proc: The file descriptor of a /proc folder that lists the processes.
         pids: The ids of the processes to measure.
         folders: File descriptors of the sandbox's folders that are kept in memory. The kernel uses some
             memory for each file in them, even for an empty one. This memory is added to the result.
-        enough: A number of bytes, such as the memory limit. A simple sum up to this number need not be exact.
+        enough: A number of bytes, such as the memory limit. Up to this number, the simple sum is returned.
 
     Returns:
         The processor time and the memory of the processes.
@@ -87,7 +88,7 @@ def _resident(proc: int, pid: str, fields: list[bytes]) -> int:
     """Return the resident memory of a process in bytes.
 
     The memory is read from /proc/PID/stat. This file shows no memory if the first thread of the process has
-    ended but others run. Then the memory is read from the other threads.
+    ended but other threads still run. In this case, the memory is read from the files of the other threads.
 
     Args:
         proc: The file descriptor of the folder /proc.

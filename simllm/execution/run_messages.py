@@ -1,7 +1,7 @@
 """Requests to run a command in the sandbox, and outcomes of such runs.
 
-The functions send requests and outcomes through pipes: between the process that requests a run and the
-process that controls the run.
+Two processes exchange requests and outcomes through pipes. One process sends a request. The other process
+controls the run, and sends the outcome back.
 """
 
 from __future__ import annotations

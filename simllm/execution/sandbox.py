@@ -21,7 +21,7 @@ class Sandbox:
     processes of the run are killed and all its files removed. A new sandbox first tests itself: it runs
     attacks on itself, and raises an error if an attack succeeds.
 
-    Several threads may use a sandbox at the same time. Use it in a `with` block, or call `close`.
+    Several threads may use a sandbox at the same time. Use it in a `with` block, or call `close` at the end.
 
     Args:
         unsafe: Run commands without bubblewrap. They can then read and change whatever an ordinary user can.
@@ -32,8 +32,8 @@ class Sandbox:
         contained: Whether commands are isolated by bubblewrap; the opposite of `unsafe`.
 
     Raises:
-        InputError: The sandbox does not start, or an attack succeeded; the message says what to install. Or
-            a `readable` path does not exist.
+        InputError: A `readable` path does not exist, the sandbox does not start, or an attack succeeded. In
+            the last two cases, the message says what to install.
 
     Examples:
         >>> with Sandbox() as sandbox:
@@ -74,7 +74,7 @@ class Sandbox:
                 files are read from the working folder into `Outcome.files`.
 
         Returns:
-            The exit status, the output, the resource use and the kept files.
+            The exit status, the output, the resource use, and the files that match a pattern in `keep`.
 
         Raises:
             InputError: The path of a file leads out of the working folder.

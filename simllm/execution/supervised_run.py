@@ -157,8 +157,9 @@ class SupervisedRun:
     def _spawn(self, descriptors: Sequence[int]) -> int:
         """Start the shell that later becomes the command: in a new sandbox, or without a sandbox.
 
-        The settings of the run say whether to use a sandbox; bubblewrap makes it. The shell waits for a line
-        from the supervisor. It then replaces its own process by the command (with `exec`).
+        If the settings have the path of bubblewrap, bubblewrap makes a sandbox; otherwise there is none. The
+        shell waits for a line from the supervisor. It then replaces its own process by the command (with
+        `exec`).
 
         Args:
             descriptors: File descriptors that the new process inherits, such as the pipe for standard output.

@@ -126,8 +126,8 @@ def _compress(graph: GraphProto, int8: bool) -> bool:
 
     Args:
         graph: The graph; it is changed.
-        int8: True: weights are stored as int8 even if they lose precision. False: only weights that lose no
-            precision are stored as int8, and all others as float16.
+        int8: If true, weights are stored as int8 even if they lose precision. If false, only weights that
+            lose no precision are stored as int8, and all others as float16.
 
     Returns:
         Whether a weight lost precision because it was stored as int8.

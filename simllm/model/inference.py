@@ -1,9 +1,9 @@
 """Preparation of the encoder and other networks for fast scoring.
 
 On a CPU, PyTorch multiplies float32 matrices with the library MKL. MKL is slow on CPUs that are not from
-Intel. It also reorders (packs) the weights again for every product. This module packs the weights only once,
-for oneDNN, another library that comes with PyTorch. If oneDNN does not work on a machine, the linear layers
-stay unchanged.
+Intel. MKL also packs the weights (reorders them in memory) again for every product. This module uses oneDNN
+instead, another library that comes with PyTorch, and packs the weights only once. If oneDNN does not work on
+a machine, the linear layers stay unchanged.
 """
 
 from __future__ import annotations

@@ -116,8 +116,8 @@ class MeaningHead(nn.Module):
         of the token's alignment scores.
 
         Args:
-            own: (P, L, W) states of the text to compute features of, in each of P pairs: L tokens, mapped to
-                the head's width W.
+            own: (P, L, W) mapped states of the text whose features are computed, in each of P pairs: one
+                vector of the head's width W for each of L tokens.
             mask: (P, L) bool, true for tokens of `own` that are not padding.
             other: (P, M, W) mapped states of the other text in each pair, with M tokens.
             other_mask: (P, M) bool, true for tokens of `other` that are not padding.
@@ -125,8 +125,8 @@ class MeaningHead(nn.Module):
             attention: The function that computes the attention of the head's layers.
 
         Returns:
-            (P, 2 W) features of each pair. The first W are the mean over the tokens of `own`, the last W the
-            maximum.
+            (P, 2 W) features of each pair. The first W features are the mean over the tokens of `own`. The
+            last W features are the maximum over these tokens.
         """
         scores = scores.masked_fill(~other_mask[:, None, :], torch.finfo(scores.dtype).min)
         # In float32: bfloat16 cannot tell position 300 from 301, and its softmax is slow.

@@ -30,9 +30,9 @@ _SPECIAL_TOKENS = 5  # as in simllm.model.tokenizer, which is slow to import
 class ModelConfig:
     """Shape of the encoder. The attributes have the names of transformers' `MPNetConfig`.
 
-    The default values are those of the base model in the SIMLLM paper. MPNet does not use the first two rows
-    of its table of position embeddings. Therefore `max_position_embeddings` is the longest input (in tokens)
-    plus two.
+    The default values are those of the base model in the SIMLLM paper. `max_position_embeddings` is the
+    length of the longest input (in tokens) plus two, because MPNet does not use the first two rows of its
+    table of position embeddings.
     """
 
     vocab_size: int = 40_000

@@ -1,7 +1,8 @@
 """Pooling functions: they turn the hidden states of a text's tokens into one embedding.
 
-A pooling function takes (B, L, D) hidden states and a (B, L) mask, true for tokens that are not
-padding: B texts, L tokens, hidden size D. It returns (B, D) embeddings. See section 4.2 of the SIMLLM paper.
+A pooling function takes the (B, L, D) hidden states of B texts with L tokens; D is the hidden size. It also
+takes a (B, L) mask, true for tokens that are not padding. It returns (B, D) embeddings. See section 4.2 of
+the SIMLLM paper.
 """
 
 from __future__ import annotations

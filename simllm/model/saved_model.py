@@ -3,7 +3,7 @@
 config.json               shape of the encoder (transformers reads it as an MPNet model)
 model.safetensors         encoder weights under transformers' names, in one file or in several with an index
 tokenizer.json            vocabulary and the rules that clean texts
-simllm.json               pooling, similarity, facts about the training, calibration of scores
+simllm.json               pooling, similarity, facts about the training, map from scores to human ratings
 meaning_head.safetensors  weights of the meaning head (optional; the other libraries ignore the file)
 README.md                 model card
 tokenizer_config.json, modules.json, …   settings for the other two libraries

@@ -23,9 +23,9 @@ _CHUNK = 1_000_000
 class Tokenizer:
     """Tokenizer that cleans texts and turns them into token ids.
 
-    Cleaning removes comment marks and converts letters to lower case, for example. The ids of a text begin
-    with the id of the token `<s>` and end with that of `</s>`. If a text contains the letters of a special
-    token, such as "<mask>", they are treated as ordinary text.
+    For example, cleaning removes comment marks and converts letters to lower case. The ids of a text begin
+    with the id of the token `<s>` and end with that of `</s>`. A special token that is written out in a text,
+    such as "<mask>", is treated as ordinary text.
     """
 
     def __init__(self, backend: Backend) -> None:

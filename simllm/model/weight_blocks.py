@@ -3,8 +3,8 @@
 A block is stored as 32 8-bit integers and one scale. A weight is its integer times the scale of its block.
 
 The weights of a released model are rounded in this way. The model folder stores the rounded weights as
-float16. The export for browsers stores the integers and scales, which takes half the space. Nothing more is
-lost, so a browser computes the same scores as Python.
+float16. The export for browsers stores the integers and scales, which takes half the space. The export does
+not round the weights again, so a browser computes the same scores as Python.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A client of an OpenAI-compatible endpoint: it sends requests, repeats failed ones, and parses replies."""
+"""A client that sends requests to a model at an OpenAI-compatible endpoint, and parses the replies."""
 
 from __future__ import annotations
 
@@ -178,7 +178,7 @@ class ChatClient:
         return RawReply(200, self._hidden(body))
 
     def close(self) -> None:
-        """Cancel unfinished requests, and close all connections. A closed client may be closed again."""
+        """Cancel unfinished requests, and close all connections. Closing the client again has no effect."""
         with self._closing:
             if self._closed:
                 return

@@ -17,8 +17,8 @@ class KeptValues:
     Args:
         folder: The folder of the cache file; simllm must have made this folder.
         name: The name of the cache file.
-        source: A folder with another cache file of the same name, such as the folder of an earlier run. Its
-            values are used, too, but the file is not changed. None for no other cache.
+        source: A folder with another cache file of the same name, such as the folder of an earlier run. The
+            values in that file are used, too, but that file is not changed. None if there is no other cache.
 
     Raises:
         InputError: A file is damaged, or cannot be written.

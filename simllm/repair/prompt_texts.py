@@ -1,4 +1,4 @@
-"""The texts of prompts for a language model, as jinja2 templates; users can replace the included ones."""
+"""The jinja2 templates of the prompts for a language model; users can replace them by their own templates."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Prompts:
             The prompt, without empty lines at its beginning and end; it may be "".
 
         Raises:
-            InputError: The template uses an undefined name, or fails.
+            InputError: The template uses an undefined name, or cannot be rendered for another reason.
         """
         try:
             return self._environment.get_template(name).render(values).strip("\n")
@@ -85,8 +85,8 @@ def load_prompts(folder: Path | None = None) -> Prompts:
     """Load the prompts that are included in simllm, and the user's own prompts.
 
     Args:
-        folder: A folder with templates (`.j2`), or with a file `strategies.json`, or both. They replace the
-            included files of the same name. None loads only the included files.
+        folder: A folder with templates (`.j2`), or with a file `strategies.json`, or both. Each file in this
+            folder replaces the included file of the same name. None loads only the included files.
 
     Raises:
         InputError: The folder has neither a template nor `strategies.json`, a template is wrong, or a file

@@ -46,9 +46,10 @@ def run(
 ) -> dict[str, Any]:
     """Run an experiment in which a language model repairs programs; write the results into a folder.
 
-    The model makes several attempts at each item. An attempt has one or more rounds. In each round, the model
-    sends a program, and simllm runs it on the tests of the item. If a test fails, the next round tells the
-    model what is wrong. In the same way, the model can write summaries of code, which a metric scores.
+    The model makes several attempts at each item (an incorrect program with tests). An attempt has one or
+    more rounds. In each round, the model sends a corrected program, and simllm tests it. If a test fails, the
+    next round tells the model what is wrong. In the same way, the model can write summaries of code, which a
+    metric scores.
 
     The API key comes from the environment variable OPENAI_API_KEY. All replies are recorded. The same call
     resumes a stopped run and reuses the recorded replies.
@@ -78,8 +79,8 @@ def run(
         parallel: The number of attempts at the same time.
         rate: The largest number of requests in a minute; None for no limit.
         retries: The largest number of times that a failed request is repeated.
-        replay: The folder of an earlier run. Its recorded replies are used, without an endpoint. Its settings
-            are used, too, unless they are given here.
+        replay: The folder of an earlier run. The recorded replies of that run are used instead of an
+            endpoint. The settings of that run are used, too, except those that are given here.
         unsafe: Whether programs run without the sandbox.
         progress: A function that is called after each attempt with the number of done attempts and the number
             of all attempts.

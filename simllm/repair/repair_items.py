@@ -58,7 +58,7 @@ class RepairItem:
 
     @property
     def limits(self) -> Limits:
-        """The limits for each test: time and memory as the item says, and defaults for all other limits."""
+        """The limits for each test: those in `time` and `memory`, and defaults for all other limits."""
         given = {"time": self.time, "memory": self.memory}
         return Limits(**{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]
 

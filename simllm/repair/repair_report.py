@@ -1,4 +1,4 @@
-"""The HTML report of runs in which models repaired programs: a main page, and a page for each item."""
+"""The HTML report of runs in which models repaired programs: a main page, and a page for each program."""
 
 from __future__ import annotations
 
@@ -57,16 +57,16 @@ class ReportedRun:
 def write(runs: Sequence[Path], folder: Path, rpsr: str = "mean") -> None:
     """Write the report of runs in which models repaired programs.
 
-    The report has the files `report.html` and `report.json`, and a page for each item. An earlier report is
-    replaced, but files that simllm did not write are kept.
+    The report has the files `report.html` and `report.json`, and a page for each item: an incorrect program,
+    or code to summarize. An earlier report is replaced, but files that simllm did not write are kept.
 
     Args:
         runs: The folders of the runs, all with the same items.
         folder: The folder of the report.
-        rpsr: The definition of RPSR (relative patch size ratio): the size of the model's change to a program,
-            divided by the size of the known correct change. "mean" is the mean over the programs that pass
-            all tests. "published" is the definition in the code published with the repair method CREF; it
-            also counts programs that fail a test.
+        rpsr: The definition of RPSR (relative patch size ratio), which compares the model's changes to
+            programs with the known correct changes. "mean" is the mean ratio of their sizes, over the
+            programs that pass all tests. "published" is the definition that the authors of the repair method
+            CREF use in their code; it also counts programs that fail a test.
 
     Raises:
         InputError: A run cannot be read, the runs have different items, or the report cannot be written.
@@ -125,7 +125,7 @@ def read_runs(runs: Sequence[Path]) -> list[ReportedRun]:
 
 
 def _check_items(runs: Sequence[ReportedRun]) -> None:
-    """Check that items with the same id are equal in all runs.
+    """Check that items (programs, or code to summarize) with the same id are equal in all runs.
 
     Raises:
         InputError: An item differs between two runs.
@@ -139,7 +139,7 @@ def _check_items(runs: Sequence[ReportedRun]) -> None:
 
 
 def item_page(item: RepairItem, attempts: Mapping[str, Sequence[AttemptResult]]) -> str:
-    """Render the HTML page of one item: the item, and the model's replies in all attempts at it.
+    """Render the HTML page of one item, with the model's replies in all attempts at this item.
 
     Args:
         item: The incorrect program, or the code to summarize.
@@ -196,7 +196,7 @@ def _row(
     """Return the row of an item in the report's table of items.
 
     Args:
-        item: The item.
+        item: The incorrect program, or the code to summarize.
         page: The relative path of the item's page.
         runs: The runs.
         attempts: The attempts in each run at each item: `attempts[name of the run][id of the item]`.

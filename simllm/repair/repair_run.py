@@ -48,8 +48,8 @@ VERDICTS, PATCHES = "verdicts.jsonl", "patches.jsonl"
 class Source:
     """The source of the model's replies, and limits for the requests.
 
-    The source is an endpoint, or an earlier run whose replies were recorded. A run makes several attempts at
-    each item (program to repair, or code to summarize).
+    The source is an endpoint (the server of a model), or an earlier run whose replies were recorded. In a
+    run, the model makes several attempts at each item (program to repair, or code to summarize).
 
     Attributes:
         base_url: The address of the endpoint; None means the value of the environment variable
@@ -193,7 +193,8 @@ class _Replies:
 
     Args:
         model: The name of the model.
-        known: The recorded replies. The key of a reply names its request, item, attempt and round.
+        known: A dict with the recorded replies. Its keys say to which request, item, attempt and round a
+            reply belongs.
         budget: The limits for the total cost, and for the number of requests in a minute.
         client: The client of the endpoint; None if only recorded replies are used.
         records: The file to which replies from the endpoint are added; None if only recorded replies are

@@ -73,10 +73,10 @@ class ReplyJudge(Protocol):
 
 
 class ProgramJudge:
-    """Judge that runs programs on the tests of their item; a program is accepted if it passes all tests.
+    """Judge that accepts a model's corrected program if it passes all tests of the item (incorrect program).
 
-    At most as many programs run at the same time as there are processors. Otherwise, programs would slow each
-    other down.
+    The number of programs that run at the same time is limited to the number of processors. Otherwise, the
+    programs would slow each other down.
 
     Args:
         sandbox: The sandbox in which programs are compiled and run.
@@ -202,7 +202,7 @@ class SummaryJudge:
         return self._judge(item, reply.strip())
 
     def judge_code(self, item: RepairItem) -> Judged:
-        """Return a judgement without a score that is not accepted: the item's code is not a summary."""
+        """Return a judgement that has no score and is not accepted, because an item's code is no summary."""
         return Judged(None, False)
 
     def feedback(self, item: RepairItem, judged: Judged) -> Feedback:

@@ -21,7 +21,7 @@ class ReplyPlace:
 
     Attributes:
         request: The key of the request: the SHA-256 of its JSON with sorted keys.
-        item: The id of the item that the model repairs.
+        item: The id of the item: the program that the model repairs, or the code that it summarizes.
         attempt: The number of the attempt at this item, from 1.
         round: The number of the round (request) in this attempt, from 1.
     """
@@ -42,7 +42,8 @@ class ReplyRecords:
         folder: The folder of the run.
 
     Attributes:
-        known: The recorded replies. The key of a reply names its request, item, attempt and round.
+        known: A dict with all recorded replies. Its keys say to which request, item, attempt and round a
+            reply belongs.
 
     Raises:
         InputError: The records are damaged, or cannot be written.
@@ -71,7 +72,7 @@ def read_records(run: Path) -> Mapping[ReplyPlace, RawReply]:
     """Read the recorded replies of an earlier run from its folder.
 
     Returns:
-        The replies. The key of a reply names its request, item, attempt and round.
+        A dict with the replies. Its keys say to which request, item, attempt and round a reply belongs.
 
     Raises:
         InputError: The folder has no record of replies, or the record is damaged.

@@ -43,7 +43,7 @@ def round_messages(
     """Make the messages that are sent to the model in a round (request) of a conversation.
 
     A round can add help, such as a tutor's hint or the failed tests. It is skipped if none of its help is
-    available: for example, if it adds a tutor's hint and the item has no hint. Only the first request of an
+    available: for example, if it adds a tutor's hint and the item has no hint. The first request of an
     attempt is never skipped.
 
     Args:

@@ -1,4 +1,4 @@
-"""Comparison of runs in which models repaired the same items, by paired tests with Holm's correction."""
+"""Comparison of runs in which models repaired the same programs, by paired tests with Holm's correction."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Figure = Callable[[Attempts], float | None]  # takes the finished attempts at on
 
 
 def compare_runs(runs: Mapping[str, Attempts]) -> dict[str, Comparison]:
-    """Compare runs in which models repaired the same items, by three measures.
+    """Compare runs in which models repaired the same programs (items), by three measures.
 
     - AVG is the share of accepted attempts. An attempt is accepted if the model's last program passes all
       tests, or if its last summary of code has a high enough score.

@@ -22,13 +22,14 @@ RPSR = {"mean": "RPSR", "published": "RPSR published"}  # the names of its two d
 
 
 def finished_by_item(attempts: Sequence[AttemptResult]) -> Items:
-    """Group finished attempts by the item that the model repairs.
+    """Group a model's finished attempts by item: the program to repair, or the code to summarize.
 
     Args:
         attempts: The attempts, sorted by item; unfinished attempts are ignored.
 
     Returns:
-        A dict from the id of each item to its finished attempts. An item without any is left out.
+        A dict from the id of each item to its finished attempts. Items without a finished attempt are left
+        out.
     """
     finished = [attempt for attempt in attempts if attempt.open is None]
     return {id_: list(group) for id_, group in groupby(finished, key=lambda attempt: attempt.item)}
@@ -37,12 +38,12 @@ def finished_by_item(attempts: Sequence[AttemptResult]) -> Items:
 def figures(
     attempts: Sequence[AttemptResult], most_attempts: int, most_rounds: int, price: Price | None
 ) -> dict[str, Any]:
-    """Compute statistics of attempts to repair items: pass rates, sizes of the patches, and costs.
+    """Compute statistics of a model's attempts to repair programs: pass rates, sizes of patches, and costs.
 
-    Unfinished attempts count only for the numbers of requests and tokens, and for the cost.
+    Unfinished attempts are left out, but their requests, tokens and costs are counted.
 
     Args:
-        attempts: The attempts, sorted by item.
+        attempts: The attempts, sorted by item (program to repair, or code to summarize).
         most_attempts: The number of attempts at each item.
         most_rounds: The largest number of rounds (requests to the model) in an attempt.
         price: The price of the model; None if it is not known.
@@ -137,12 +138,13 @@ def patch_figures(items: Items) -> dict[str, Any]:
     """Compute how large a model's patches are, relative to the programs and to the known fixes.
 
     A patch turns an incorrect program into the model's final program. A fix turns the incorrect program into
-    a known correct program. Their size is the number of edits: edited nodes of the syntax tree.
+    a known correct program. The size of a patch or a fix is the number of its edits: the nodes of the syntax
+    tree that it edits.
 
-    Only attempts whose final program passes all tests count, except in "RPSR published".
+    All values use only the attempts whose final program passes all tests. "RPSR published" is the exception.
 
     Args:
-        items: The finished attempts at each item, by the id of the item.
+        items: The finished attempts at each incorrect program (item), by the id of the item.
 
     Returns:
         These values by name; None if a mean is not defined:
@@ -193,7 +195,7 @@ def patch_ratio(attempt: AttemptResult) -> float | None:
 def _intervals(
     items: Items, passed: Mapping[str, Sequence[bool]], most_attempts: int
 ) -> dict[str, list[float] | None]:
-    """Compute the 95% bootstrap intervals of AVG, TOP-k and RPSR, by resampling of the items.
+    """Compute the 95% bootstrap intervals of AVG, TOP-k and RPSR, by resampling of the items (programs).
 
     - AVG is the share of accepted attempts. An attempt is accepted if the model's last program passes all
       tests, or if its last summary of code has a high enough score.

@@ -1,4 +1,4 @@
-"""The results of a run: attempts to repair items, and their rounds, as stored in `results.jsonl`."""
+"""The results of a model's attempts to repair programs or to summarize code, stored in `results.jsonl`."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class RoundResult:
     """The result of one round of an attempt: the messages to the model, its reply, and the judgement.
 
     Attributes:
-        round: The number of the round, from 1. Skipped rounds are counted, too.
+        round: The number of the round, from 1. Rounds that were skipped have a number, too.
         messages: The messages that were sent in this round, each with the keys "role" and "content". Messages
             of earlier rounds are not repeated.
         reply: The text of the reply; None if the conversation was too long for the model.
@@ -66,12 +66,12 @@ class RoundResult:
 
 @dataclass(frozen=True)
 class AttemptResult:
-    """The result of one attempt of a model to repair an item, in one or more rounds.
+    """The result of one attempt of a model to repair a program or to summarize code, in one or more rounds.
 
-    A round is one request to the model and its reply.
+    A round is one request to the model and the model's reply.
 
     Attributes:
-        item: The id of the item.
+        item: The id of the item: the program to repair, or the code to summarize.
         attempt: The number of the attempt, from 1.
         rounds: The results of the rounds in which the model was asked.
         skipped: The numbers of the rounds that were skipped, because they had nothing new to tell the model.

@@ -97,8 +97,8 @@ def read_run_items(run: Path, settings: RunSettings) -> list[RepairItem]:
 def own_folder(folder: Path, settings: RunSettings, items: list[RepairItem]) -> None:
     """Create the folder of a run, and write the settings and items of the run into it.
 
-    If the folder already has a run, only check that this run has the same settings and items. Then the run
-    can be resumed.
+    If the folder already has a run, nothing is written. The function then only checks that the earlier run
+    has the same settings and items, so that it can be resumed.
 
     Raises:
         InputError: The folder has a run with other settings or items, or files that simllm did not write.

@@ -1,6 +1,6 @@
 """Import of TutorCode, a data set of students' incorrect C++ programs with hints from tutors.
 
-It was published with CREF (Yang et al., ISSTA 2024).
+TutorCode was published together with the repair method CREF (Yang et al., ISSTA 2024).
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ def read_tutorcode(folder: Path) -> Iterator[str]:
             `cases/PROBLEM/*.json` hold the tests of a programming problem.
 
     Yields:
-        Each item as a line of JSON, sorted by the name of its file. Names that are numbers are sorted as
-        numbers, so that 10 comes after 9.
+        The items, each as a line of JSON. They are sorted by the names of their files; names that are numbers
+        are sorted as numbers, so that 10 comes after 9.
 
     Raises:
         InputError: The folder has no file `NAME.json`, or a file is wrong.

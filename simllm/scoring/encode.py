@@ -71,7 +71,7 @@ class Tokenized:
 
     @property
     def repeated(self) -> int:
-        """Number of texts that repeat an earlier one of the n texts: their token ids are equal."""
+        """Number of texts that have the same token ids as an earlier one of the n texts."""
         return len(self.inputs) - len({tuple(windows) for windows in self.inputs})
 
 

@@ -1,4 +1,4 @@
-"""Scorer of text pairs that also estimates the probability that both texts have the same meaning."""
+"""Scorer that computes the similarity of two texts, and the probability that both have the same meaning."""
 
 from __future__ import annotations
 

@@ -34,8 +34,8 @@ def stream(
     appended to this file. The scores are bit-identical to those of a run without an interruption.
 
     Args:
-        score: A function that takes an iterable of pairs, and the number of its first pair among all pairs
-            (from 1). It yields chunks of pairs with their scores, as `SimLLM.stream` does.
+        score: A function that yields chunks of pairs with their scores, as `SimLLM.stream` does. It takes the
+            pairs that are not yet scored, and the number that the first of them has among all pairs (from 1).
         pairs: All pairs of the input, including those that are already scored. A pair is a tuple of JSON
             values: candidate, reference, and optionally more.
         partial: The file that stores finished chunks between runs.

@@ -71,8 +71,8 @@ def choose_for_groups(groups: int, smallest_expected: float = 0.0) -> str:
             accuracy. With two groups, this argument is not used.
 
     Returns:
-        The name of the test: "fisher" for two groups, else "chi2", or "chi2-permutation" (a chi-squared test
-        by permutations) if the smallest expected count is below 5.
+        The name of the test: "fisher" for two groups. For three or more groups, it is "chi2-permutation" (a
+        chi-squared test by permutations) if the smallest expected count is below 5, and "chi2" otherwise.
     """
     if groups == 2:
         return "fisher"
@@ -93,8 +93,8 @@ def choose_for_degradation(
             those on the test sets. None if there are fewer than 3 folds or fewer than 3 test sets.
 
     Returns:
-        "welch-t" if both p-values are at least 0.05, else "mann-whitney"; "none: interval only" if there are
-        too few values for a test.
+        The name of the test: "none: interval only" if there are too few values for a test. Otherwise it is
+        "welch-t" if both p-values are at least 0.05, and "mann-whitney" if not.
     """
     if shapiro_p is None or min(validation_folds, test_sets) < 3:
         return "none: interval only"
@@ -242,7 +242,7 @@ def compare_groups(right_wrong: Sequence[Sequence[int]]) -> Outcome:
             has at least one prediction.
 
     Returns:
-        The outcome of Fisher's exact test for two groups, else of a chi-squared test.
+        For two groups, the outcome of Fisher's exact test; for more groups, that of a chi-squared test.
     """
     from scipy.stats import chi2_contingency, fisher_exact, random_table
 

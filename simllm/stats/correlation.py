@@ -210,12 +210,12 @@ def area_under_roc(positive: Floats, negative: Floats) -> float:
 
 
 def pairwise_accuracy(scores: Floats, ratings: Floats) -> float:
-    """Compute the share of pairs of items that scores order in the same way as ratings.
+    """Compute the share of item pairs for which the scores give the same order as the ratings.
 
-    If two items have the same rating, their scores must be tied, too. Continuous scores are hardly ever
-    equal. Therefore, two scores count as tied if they differ by at most epsilon. Epsilon is the value that
-    gives the highest accuracy (acc*eq in Deutsch, Foster and Freitag, "Ties matter", 2023). If there are more
-    than two million pairs of items, only two million random pairs are compared.
+    A pair of items with equal ratings counts as right only if the two scores are tied, too. Continuous scores
+    are hardly ever equal. Therefore, two scores count as tied if they differ by at most epsilon. Epsilon is
+    the value that gives the highest accuracy (acc*eq in Deutsch, Foster and Freitag, "Ties matter", 2023). If
+    there are more than two million pairs of items, only two million random pairs are compared.
 
     Args:
         scores: (n,) scores of n items.

@@ -1,4 +1,4 @@
-"""Tests that compare two systems by their scores for the same items: bootstrap and sign flip test."""
+"""Bootstrap and permutation tests, which compare two systems by their scores for the same items."""
 
 from __future__ import annotations
 
@@ -73,14 +73,16 @@ def permutation_p(extreme: Values, n: int) -> Values:
 
 
 def _batches(n: int) -> Iterator[range]:
-    """Divide the numbers 0 to 9,999 of the resamples into ranges, so that each range fits into memory.
+    """Divide the 10,000 resamples into batches, so that the arrays for one batch fit into memory.
+
+    The resamples are numbered from 0 to 9,999. A batch is a range of these numbers.
 
     Args:
-        n: Number of items in a resample. A range of k resamples needs arrays of shape (k, n).
+        n: Number of items in a resample. The arrays for a batch of k resamples have the shape (k, n).
 
     Returns:
-        Consecutive ranges, such as range(0, 500), range(500, 1000), and so on. A range has at most 500
-        resamples, and fewer if n is very large.
+        The batches: range(0, 500), range(500, 1000), and so on. If n is more than 20,000, a batch has fewer
+        than 500 resamples.
     """
     size = max(1, min(500, _AT_ONCE // n))
     return (range(start, min(start + size, _RESAMPLES)) for start in range(0, _RESAMPLES, size))

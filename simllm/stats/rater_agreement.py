@@ -70,9 +70,9 @@ def alpha(raters: Floats, ordinal: bool) -> float:
     alpha is 1 if raters always agree, and about 0 if they agree only by chance (Krippendorff, "Computing
     Krippendorff's alpha-reliability", 2011).
 
-    alpha = 1 - observed / expected disagreement. The observed disagreement is the mean squared difference
-    between two ratings of the same item. The expected disagreement is the mean squared difference between
-    any two ratings. Both are computed from sums of squares, to save memory.
+    alpha = 1 - (observed disagreement) / (expected disagreement). The observed disagreement is the mean
+    squared difference between two ratings of the same item. The expected disagreement is the mean squared
+    difference between any two ratings. Both are computed from sums of squares, to save memory.
 
     Args:
         raters: (n, r) ratings of n items by r raters, NaN where a rater did not rate; at least two

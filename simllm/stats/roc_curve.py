@@ -61,7 +61,7 @@ def auc_interval(positive: NDArray[np.bool_], scores: Floats) -> tuple[float, fl
 def mean_auc_with_covariance(
     positive: NDArray[np.bool_], scores: Floats, folds: NDArray[Any]
 ) -> tuple[Floats, Floats]:
-    """Compute the mean AUC over folds of each of m scoring functions, and the covariance of these means.
+    """Compute, for each of m scoring functions, the mean AUC over folds; and the covariance of these means.
 
     Each fold has its own AUC, because scores of different folds come from different trained models and cannot
     be compared. The weight of a fold is its number of pairs of a positive and a negative item.
@@ -72,8 +72,9 @@ def mean_auc_with_covariance(
         folds: (n,) the fold of each item.
 
     Returns:
-        (m,) mean AUCs, and their (m, m) covariance. All are NaN if no fold has a positive and a negative
-        item. The covariance is NaN if such a fold has fewer than two items of a kind.
+        (m,) mean AUCs, and their (m, m) covariance. A fold without a positive or without a negative item has
+        no AUC and is left out; all values are NaN if no fold remains. The covariance is also NaN if a
+        remaining fold has only one positive or only one negative item.
     """
     m, pairs = len(scores), 0.0
     areas, covariance = np.zeros(m), np.zeros((m, m))
@@ -104,13 +105,15 @@ def compare_aucs(
         scores: (2, n) scores, a row for each function; higher for items that should be positive.
         folds: (n,) the fold of each item. The means of the AUCs over the folds are compared (see
             `mean_auc_with_covariance`). By default, all items are in one fold.
-        repeats: The mean number of folds that an item is in. The error is widened accordingly.
+        repeats: The mean number of folds that contain an item. The variance of the difference is multiplied
+            by this number.
 
     Returns:
         The first AUC minus the second, the standard error of this difference, the test statistic z, and the
-        two-sided p-value. All are NaN if no fold has a positive and a negative item. All but the difference
-        are NaN if such a fold has fewer than two items of a kind. z and p are also NaN if the AUCs differ but
-        the standard error is 0.
+        two-sided p-value. A fold without a positive or without a negative item is left out; all values are
+        NaN if no fold remains. All values but the difference are NaN if a remaining fold has only one
+        positive or only one negative item. z and p are also NaN if the AUCs differ but the standard error
+        is 0.
     """
     folds = np.zeros(len(positive)) if folds is None else folds
     areas, covariance = mean_auc_with_covariance(positive, scores, folds)

@@ -1,4 +1,4 @@
-"""The playground: its files, its server, and the page in a browser, which scores as Python does."""
+"""The playground, a web page that scores texts: its export to files, and its server."""
 
 import hashlib
 import json

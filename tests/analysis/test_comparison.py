@@ -1,4 +1,4 @@
-"""Comparison of systems: p-values by hand and by SciPy, and the real command."""
+"""Comparison of systems: the p-values equal hand-computed ones and SciPy's, and the command works."""
 
 import json
 
@@ -45,7 +45,7 @@ def test_p_values_of_few_items_use_all_sign_assignments(n):
 
 @pytest.mark.parametrize("n", range(2, 9))
 def test_p_values_are_not_below_those_of_a_sign_test(n):
-    """All items favour system a."""
+    """System a scores higher on all n items, so the p-value of a sign test is 2^(1 - n)."""
     (found,) = compare_scores({"a": np.linspace(0.5, 0.9, n), "b": np.linspace(0.1, 0.2, n)}).differences
     assert found.bootstrap_p == found.permutation_p == 2 ** (1 - n)
 
@@ -62,7 +62,7 @@ def test_different_and_equal_systems():
 
 
 def test_equal_texts_of_two_systems_get_equal_scores():
-    """They are computed in other company, and differed by rounding, which counted as wins."""
+    """Equal texts may be in different batches; rounding errors must not make one system the winner."""
     words = "opens closes reads writes the a file list of names index value".split()
     draw = np.random.default_rng(500)
     texts, references = (

@@ -1,4 +1,4 @@
-"""Explanations: their contributions sum to the score, and every output format."""
+"""Explanations of scores: the contributions of words sum to the score, and all output formats work."""
 
 import json
 import re

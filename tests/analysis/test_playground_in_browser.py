@@ -35,7 +35,7 @@ def metric():
 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory):
-    """Serve the exported folder with Python's own file server, below a path."""
+    """Serve the exported playground in a subfolder, with Python's file server; yield its address."""
     root = tmp_path_factory.mktemp("www")
     assert run("export", "--web", root / "below" / "a path").returncode == 0
     command = [sys.executable, "-u", "-m", "http.server", "0", "--bind", "127.0.0.1", "--directory", root]
@@ -61,7 +61,7 @@ def page(shown):
 
 @pytest.fixture(scope="module")
 def texts(comments):
-    """Return 1,001 real texts: rewordings of summaries, comments, and lines of documentation and code."""
+    """Return 1,001 texts: summaries, comments, lines of documentation and code, and a few hostile texts."""
     items = map(json.loads, (ROOT / "simllm" / "evaluation" / "contrast.jsonl").read_text().splitlines())
     summaries = [text for item in items for text in (item["rewording"], item["reference"], item["change"])]
     docs = [

@@ -1,4 +1,7 @@
-"""Many files of pairs are scored into one table each, complete or absent, here and on a Ray cluster."""
+"""Scoring of many files of pairs, on this machine or on a Ray cluster.
+
+Each file gets a table of scores. If a run stops early, there are only complete tables.
+"""
 
 import gzip
 import json

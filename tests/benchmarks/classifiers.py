@@ -1,4 +1,4 @@
-"""Benchmark of `simllm evaluate classifiers`: intervals against resampling with scikit-learn, and many rows.
+"""Benchmark of `simllm evaluate classifiers`: bootstrap intervals against scikit-learn, and large inputs.
 
 python -m tests.benchmarks.classifiers
 python -m tests.benchmarks.classifiers --json tests/benchmarks/results/classifiers-cpu.json
@@ -21,7 +21,7 @@ from tests.benchmarks import machine
 
 
 def intervals(n, resamples):
-    """Return the seconds for the intervals of six metrics: simllm's, and those of resampled items."""
+    """Return the seconds for bootstrap intervals, by simllm and by resampling items with scikit-learn."""
     random = np.random.default_rng(0)
     gold = random.integers(0, 2, n)
     predicted = np.where(random.random(n) < 0.8, gold, 1 - gold)
@@ -50,7 +50,7 @@ def intervals(n, resamples):
 
 
 def many_rows(n):
-    """Return the seconds and the memory of the command for two classifiers with n rows in all."""
+    """Return the seconds and the peak memory of the command for two classifiers with n rows together."""
     random = np.random.default_rng(0)
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "rows.csv"

@@ -4,10 +4,11 @@
     python -m tests.benchmarks.code_metrics --mined items.jsonl --published SATD_tool.py
 
 The Python items are functions of the standard library in which some names and lines were changed. Other items
-are mined repayments; their candidate is the reference with two changed names. `SATD_tool.py` is the code that
-Sheikhaei et al. published (SATD-Auto-Repayment); it needs the packages black, crystalbleu, Levenshtein and
-pandas. Each way scores the same items, in turns, and the fastest turn counts. The tree edit distances of the
-packages apted, zss and edist are timed, too, if they are installed.
+are repayments of technical debt, mined from git histories; their candidate is the reference with two changed
+names. `SATD_tool.py` is the code that Sheikhaei et al. published (SATD-Auto-Repayment); it needs the packages
+black, crystalbleu, Levenshtein and pandas. simllm and this code score the same items several times, and the
+fastest time of each counts. The tree edit distances of the packages apted, zss and edist are timed, too, if
+they are installed.
 """
 
 import argparse
@@ -43,7 +44,7 @@ NAMES = ("exact-match", "lemod", "bleu-diff", "crystalbleu-diff")
 
 
 def mined_items(file, count):
-    """Return mined repayments as examples; two names of the reference are changed in the candidate."""
+    """Return mined repayments of technical debt; each candidate is the reference with two changed names."""
     random_ = random.Random(0)
     rows = [json.loads(line) for line in file.read_text().splitlines()][:count]
     return [
@@ -63,7 +64,7 @@ def functions():
 
 
 def renamed(text, random_, everywhere):
-    """Change two names in a text, in one place each or everywhere."""
+    """Change two random names in a text: everywhere if `everywhere`, otherwise at one place each."""
     words = sorted(set(re.findall(r"\b[a-z_]{4,}\b", text)))
     for word in random_.sample(words, min(2, len(words))):
         places = list(re.finditer(rf"\b{word}\b", text))
@@ -73,7 +74,7 @@ def renamed(text, random_, everywhere):
 
 
 def items(count):
-    """Return examples whose reference inserts lines, and whose candidate has other names, too."""
+    """Return examples: the reference inserts two lines, and the candidate also has two changed names."""
     random_, texts, made = random.Random(0), functions(), []
     for source in itertools.cycle(texts):
         if len(made) == count:
@@ -99,7 +100,7 @@ def parses(text):
 
 
 def load_published(file):
-    """Load the published module."""
+    """Load the file with the published metrics as a module."""
     spec = spec_from_file_location("SATD_tool", file)
     module = module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -107,7 +108,7 @@ def load_published(file):
 
 
 def score_as_published(published, examples):
-    """Score examples by the four metrics with the published functions."""
+    """Score examples by the four metrics, with the published functions."""
     language = examples[0].language.capitalize()
     words = " ".join(example.reference for example in examples).split()
     ngrams = (zip(*(words[start:] for start in range(n)), strict=False) for n in (1, 2, 3, 4))
@@ -132,13 +133,13 @@ def score_as_published(published, examples):
 
 
 def score(examples):
-    """Score examples by the four metrics."""
+    """Score examples by the four metrics, with simllm."""
     for name in NAMES:
         metrics.load(name).score(examples)
 
 
 def fastest(function, turns=3):
-    """Return the seconds of the fastest of several turns; each begins without cached results."""
+    """Return the seconds of the fastest of several calls; caches are emptied before each call."""
     times = []
     for _ in range(turns):
         for cached in (normal_form._printed_python, normal_form._token_lines, compared_texts.edits):
@@ -150,7 +151,10 @@ def fastest(function, turns=3):
 
 
 def tree_pairs(count):
-    """Return pairs of trees with 200 to 400 nodes: two names changed in one place, everywhere, and others."""
+    """Return pairs of syntax trees of functions with 200 to 400 nodes, by the kind of difference.
+
+    Two names differ at one place each, or two names differ everywhere, or the functions are different.
+    """
     random_ = random.Random(1)
     texts = [text for text in functions() if 200 <= len(syntax_tree(text, "python")) <= 400]
     random_.shuffle(texts)
@@ -200,7 +204,7 @@ PACKAGES = {"apted": apted_distance, "zss": zss_distance, "edist": edist_distanc
 
 
 def nested(tree, make):
-    """Return the root of a tree as a package's node, made by `make(label, children)`."""
+    """Convert a tree to nodes of another package, made by `make(label, children)`; return the root."""
     stack = []
     for node, label in enumerate(tree.labels):
         first = len(stack) - len(tree.children(node))
@@ -209,7 +213,7 @@ def nested(tree, make):
 
 
 def preorder(children):
-    """Return the numbers of the nodes, parents first; the root has the last number."""
+    """Return a tree's node numbers, parents first; the root is the last entry of `children`."""
     order, waiting = [], [len(children) - 1]
     while waiting:
         order.append(waiting.pop())
@@ -218,7 +222,7 @@ def preorder(children):
 
 
 def compare_distances(pairs):
-    """Return the speed of our tree edit distance, beside those of the installed packages."""
+    """Return the speed of our tree edit distance, and how many times as fast it is as other packages."""
     times = {name: [] for name in ("simllm", *filter(find_spec, PACKAGES))}
     for pair in pairs:
         ways = {"simllm": lambda pair=pair: tree_edit_distance(*pair)}

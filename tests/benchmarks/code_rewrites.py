@@ -2,8 +2,8 @@
 
     python -m tests.benchmarks.code_rewrites --java FOLDER --python FOLDER --json rewrites.json
 
-Each way treats the same sources: whole files, and their methods or functions alone. They take turns, and the
-fastest turn counts. Times are processor seconds.
+Both are measured on the same sources: whole files, and their single methods or functions. The fastest of
+several runs counts. Times are processor seconds.
 """
 
 import argparse
@@ -32,7 +32,7 @@ def walk(source, language):
 
 
 def functions(source, language):
-    """Return the outermost functions of a source as texts of their own."""
+    """Return the text of each outermost function in a source."""
     code, found = source.encode(), []
     stack = [find_language(language).parse(code)]
     while stack:
@@ -46,7 +46,7 @@ def functions(source, language):
 
 
 def seconds(work, sources):
-    """Return the fastest time of a function over all sources."""
+    """Return the seconds that a function takes for all sources, in the fastest of several runs."""
     times = []
     for _ in range(TURNS):
         begun = time.process_time()
@@ -57,7 +57,7 @@ def seconds(work, sources):
 
 
 def measure(sources, language):
-    """Return the figures of rewriting sources, and of walking their trees."""
+    """Return the time to rewrite sources, beside the time to parse and walk their syntax trees."""
     usable, counts = [], dict.fromkeys(STRUCTURAL, 0)
     for source in sources:
         try:

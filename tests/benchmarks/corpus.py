@@ -3,8 +3,8 @@
     python -m tests.benchmarks.corpus
     python -m tests.benchmarks.corpus repositories/ --workers 1 8 --json corpus.json
 
-Without a SOURCE, the installed Python is read. `reading` and `extraction` are these
-steps alone, in one process; a build includes all steps, up to the report.
+Without a SOURCE, the files of the installed Python are read. In the results, `reading` and `extraction` are
+single steps in one process; a build includes all steps, up to the report.
 """
 
 import argparse
@@ -26,7 +26,7 @@ FILES = 5000  # for the single steps
 
 
 def steps(names):
-    """Measure the reading and the extraction of some files."""
+    """Measure two steps of a build: the reading of files, and the extraction of their comments."""
     started = time.perf_counter()
     items = itertools.chain.from_iterable(sources.read(name, 0, Tally()) for name in names)
     codes = list(itertools.islice((item for item in items if isinstance(item, Code)), FILES))
@@ -41,7 +41,7 @@ def steps(names):
 
 
 def whole(names, workers):
-    """Measure a build with this number of workers."""
+    """Measure a whole build of a corpus with this number of workers."""
     with tempfile.TemporaryDirectory() as folder:
         started = time.perf_counter()
         built = build.build(CorpusConfig(names), Path(folder) / "corpus", OneMachine(workers))

@@ -58,7 +58,7 @@ FULL = {"base": [], "mini": ["batch_tokens=65536"]}  # small batches cannot fill
 
 
 class Checks:
-    """The checks, on one device.
+    """The checks and measurements on one device, a GPU or a CPU.
 
     Args:
         device: The device.
@@ -70,16 +70,16 @@ class Checks:
         self.on_gpu = device.type == "cuda"
 
     def settings(self, name, *more):
-        """Return a configuration in full or reduced size."""
+        """Return the configuration `name`: in full size on a GPU, in reduced size on a CPU."""
         sizes = FULL[name] if self.on_gpu else REDUCED[name]
         return config_file.load(PretrainConfig, CONFIGS / f"{name}.yaml", ["out=none", *sizes, *more])
 
     def data(self, settings):
-        """Return random texts as long as comments."""
+        """Return texts of random tokens that are about as long as comments."""
         return random_shards(settings.model, texts=200_000 if self.on_gpu else 2_000, longest=48)
 
     def attention(self):
-        """Compare losses and gradients of two layers with those of the CPU in float32."""
+        """Compare losses and gradients of two layers, in each precision, with those of a CPU in float32."""
         settings, tokens = self.settings("base"), 4096 if self.on_gpu else 512
         config = replace(settings.model, num_hidden_layers=2, hidden_dropout_prob=0.0)
         batches = PretrainingBatches(self.data(settings), config.vocab_size, 0.15, tokens, seed=1)
@@ -112,7 +112,7 @@ class Checks:
         return result
 
     def _gradients(self, model, batch, precision):
-        """Return the loss per predicted token and its gradients, on the CPU."""
+        """Return the mean loss of a predicted token, and its gradients; all are moved to the CPU."""
         model.train()
         model.zero_grad()
         device = model.encoder.device.type
@@ -124,7 +124,7 @@ class Checks:
         return found | {"loss": loss.detach().float().cpu()}
 
     def training(self):
-        """Train in each precision; stop and resume a run in bfloat16."""
+        """Train in each precision, and stop and resume a run in bfloat16; check that the results agree."""
         with tempfile.TemporaryDirectory() as folder:
             runs = {name: self._train(Path(folder) / name, name) for name in PRECISIONS}
             resumed = self._train(Path(folder) / "resumed", "bf16", stop_after=2)
@@ -145,7 +145,10 @@ class Checks:
         return result
 
     def _train(self, out, precision, stop_after=None):
-        """Train in a folder; return the weights and the lines of the log."""
+        """Train in a folder; return the weights and the lines of the log.
+
+        If `stop_after` is given, the run is stopped after this update, and resumed.
+        """
         settings = self.settings(
             "mini", f"out={out}", f"precision={precision}", "token_vectors=random", "warmup_updates=4",
             f"updates={40 if self.on_gpu else 6}", "evaluate_every=2", "test_texts=50",
@@ -172,7 +175,7 @@ class Checks:
         return weights, lines
 
     def encoder(self):
-        """Measure the steps of an encoder, as in the contrastive stage, with each option."""
+        """Measure training steps of an encoder: plain, with gradient checkpointing, and compiled on a GPU."""
         settings, result = self.settings("base"), {}
         size = (256, 32) if self.on_gpu else (8, 16)
         tokens = torch.randint(5, settings.model.vocab_size, size, device=self.world.device)
@@ -215,7 +218,7 @@ class Checks:
         return result | {"overrides": FULL[name] if self.on_gpu else REDUCED[name]}
 
     def scoring(self):
-        """Measure the included model on random pairs of about 20 tokens."""
+        """Measure how many random pairs of about 20 tokens the included model scores in a second."""
         device, random = str(self.world.device), np.random.default_rng(0)
         count = 50_000 if self.on_gpu else 50
         words = "adds two lists and returns the number of elements which are in a file of given name".split()
@@ -244,7 +247,7 @@ class Checks:
 
 
 def compare_with_targets(results):
-    """Return the figures that have targets, and whether these are reached."""
+    """Return the measured figures that have targets, their targets, and whether these are reached."""
     found = {}
     if "error" not in results.get("base", {"error": ""}):
         found["mfu"] = results["base"]["simllm"]["mfu"]

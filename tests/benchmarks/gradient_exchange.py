@@ -3,7 +3,7 @@
     python -m tests.benchmarks.gradient_exchange configs/mini.yaml
     python -m tests.benchmarks.gradient_exchange configs/base.yaml batch_tokens=1024 --processes 1 2
 
-Each update is a whole update of pretraining, on random texts. Three ways take turns: `overlapped`, the
+Whole updates of pretraining are measured, on random texts. Three ways take turns: `overlapped`, the
 exchange of the training loop (DDP, in buckets, during the last backward pass); `one message`, all gradients
 after the last backward pass; and `none`, without an exchange. A process has one thread, or one GPU.
 """
@@ -53,7 +53,7 @@ def sum_in_one_message(model):
 
 
 def measure(config, world, updates):
-    """Return the seconds of each update of each way, in turns."""
+    """Return the updates per second of each way of exchange, and its time relative to no exchange."""
     data = random_shards(config.model)
     task = PretrainingTask(config, data, data, world)
     exchange = GradientExchange(task.model, world)

@@ -7,14 +7,17 @@
     python -m tests.benchmarks.growth nodes 1 2 --texts pairs.jsonl.gz
     python -m tests.benchmarks.growth corpus-nodes 1 2 --texts comments.jsonl.gz
 
-The texts are recombined at random from those of `--texts`, because equal texts are encoded or kept only
-once: the first words of one text, then the last words of another. `pairs` are scored in one process, in fast
-mode. `files` are Java files with ten commented methods each, and `comments` are JSON lines; both are built
-into a corpus by one worker. `nodes` are those of a Ray cluster on this machine, with one processor each; they
-score the same files of pairs. `corpus-nodes` build the same corpus of 10,000 files.
+Each new text is made of two random texts of `--texts`: the first words of one, then the last words of the
+other. Otherwise texts would repeat, and equal texts are encoded or kept only once.
 
-Memory is the largest sum over all processes, bytes are those that the processes read and wrote, temporary
-files included. All are sampled five times a second. Processor time leaves out the processes of Ray.
+`pairs` are scored in one process, in fast mode, by the included model or that of `--model`: with a tiny one,
+the reading, cleaning and writing remain. `files` are Java files with ten commented methods each, and
+`comments` are JSON lines; both are built into a corpus by one worker. `nodes` are those of a Ray cluster on
+this machine, with one processor each; they score the same files of pairs. `corpus-nodes` build the same
+corpus of 10,000 files.
+
+Memory is the largest sum over all processes. Bytes are what the processes read and wrote, temporary files
+included. Memory and bytes are sampled five times a second. Processor time leaves out the processes of Ray.
 """
 
 import argparse
@@ -28,6 +31,7 @@ import sys
 import tempfile
 import threading
 import time
+from functools import partial
 from pathlib import Path
 
 import psutil
@@ -41,7 +45,7 @@ FILES = 10_000  # Java files on Ray
 
 
 class Watch(threading.Thread):
-    """Context manager that watches the memory and the bytes of all child processes."""
+    """Context manager that measures the memory of all child processes, and the bytes they read and write."""
 
     def __init__(self):
         super().__init__(daemon=True)
@@ -67,7 +71,10 @@ class Watch(threading.Thread):
 
 
 def new_texts(file, length):
-    """Yield texts without end, each of two halves of given texts and of at most `length` words."""
+    """Yield endless new texts: the first half of a random text in a file, and the second half of another.
+
+    The texts of the file are first cut to `length` words.
+    """
     texts = [text.split()[:length] for _, row in files.objects(file) for text in _strings(row)]
     chance = random.Random(0)
     while True:
@@ -102,7 +109,7 @@ def write_files(folder, count, texts):
 
 
 def measure(command, folder):
-    """Run a command; return its figures."""
+    """Run a command; return its time, its memory, and the bytes that it read and wrote."""
     before, load = resource.getrusage(resource.RUSAGE_CHILDREN), os.getloadavg()[0]
     started = time.perf_counter()
     with Watch() as watch:
@@ -128,11 +135,10 @@ def _size(path):
     return sum(found.stat().st_size for found in paths if found.is_file())
 
 
-def of_pairs(count, folder, texts):
+def of_pairs(count, folder, texts, model=None):
     write_pairs(folder / "in", count, texts)
-    return measure(
-        ["simllm", "score", "--jsonl", folder / "in", "--mode=fast", "-qo", folder / "out"], folder
-    )
+    command = ["simllm", "score", "--jsonl", folder / "in", "--mode=fast", "-qo", folder / "out"]
+    return measure([*command, *(["--model", model] if model else [])], folder)
 
 
 def of_files(count, folder, texts):
@@ -202,14 +208,16 @@ def main():
     parser.add_argument("counts", nargs="+", type=int, metavar="COUNT")
     parser.add_argument("--texts", type=Path, required=True, help="JSON lines of pairs or of comments")
     parser.add_argument("--length", type=int, default=10, help="words of a text at most (default: 10)")
+    parser.add_argument("--model", type=Path, help="model of `pairs` (default: the included one)")
     parser.add_argument("--json", type=Path, help="write the figures there")
     options = parser.parse_args()
+    if options.model and options.work != "pairs":
+        parser.error("--model goes with pairs")
+    of_work = partial(of_pairs, model=options.model) if options.model else WORK[options.work]
     result = {}
     for count in options.counts:
         with tempfile.TemporaryDirectory() as folder:
-            result[count] = row = WORK[options.work](
-                count, Path(folder), new_texts(options.texts, options.length)
-            )
+            result[count] = row = of_work(count, Path(folder), new_texts(options.texts, options.length))
         print(f"{count:>12,} {options.work:8} {row['seconds']:>8,} s {row['peak_memory_mb']:>7,} MB memory "
               f"{row['input_mb']:>8,} MB in {row['output_mb']:>8,} MB out", flush=True)  # fmt: skip
         if options.json:  # after each count, because the next may take long

@@ -1,4 +1,4 @@
-"""The machine of a benchmark, and its memory use."""
+"""Facts about the machine that runs a benchmark, and measurement of memory use."""
 
 import ctypes
 import datetime
@@ -15,7 +15,7 @@ import simllm
 
 
 def facts():
-    """Return the date, the hardware, the versions and the command."""
+    """Return facts that are stored with results: the date, the command, the hardware and the versions."""
     cpu = next(
         (
             line.split(":")[1].strip()
@@ -38,7 +38,7 @@ def facts():
 
 
 class PeakMemory:
-    """Context manager that measures the peak memory above that at its start; `peak` is in bytes."""
+    """Context manager that measures how far memory use rises above that at the start; `peak` is in bytes."""
 
     def __init__(self, device):
         self.device = device

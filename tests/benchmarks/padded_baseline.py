@@ -15,14 +15,14 @@ IGNORED = 1  # the padding token
 
 
 class Plain:
-    """Pretraining on batches of a fixed number of random texts, padded to the longest of the batch."""
+    """Pretraining with a fixed number of random texts in each batch, padded to the longest text."""
 
     def __init__(self, task, texts):
         self.task, self.texts, self.paddings = task, texts, []
         self.order = np.random.default_rng(0).permutation(task.batches.texts)
 
     def losses(self, update):
-        """Return a function for each batch of an update with enough tokens of text."""
+        """Return, for each batch of an update, a function that computes its loss."""
         parts, tokens, number = [], 0, 0
         while tokens < self.task.config.update_tokens:
             first = (1000 * update + number) * self.texts
@@ -33,12 +33,15 @@ class Plain:
         return parts
 
     def loss(self, batch):
-        """Return the mean loss of a batch, and its number of tokens of text."""
+        """Return the mean loss of a batch, and the number of tokens in its texts."""
         columns, device = len(batch.prediction_turns), self.task.world.device
         own = [batch.texts == text for text in range(len(batch.shape))]
 
         def padded(rows, value):
-            """(T,) -> (texts, longest content + longest query stream), or without queries if it has none."""
+            """Turn a flat array into a padded matrix with a row for each text of the batch.
+
+            A row has the text's content stream and, if the array has query streams, its query stream.
+            """
             streams = [rows[:columns], rows[columns:]] if len(rows) > columns else [rows]
             masks = [[mask[:columns] for mask in own], [mask[columns:] for mask in own]]
             parts = (

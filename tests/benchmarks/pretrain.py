@@ -3,10 +3,10 @@
     python -m tests.benchmarks.pretrain configs/mini.yaml
     python -m tests.benchmarks.pretrain configs/base.yaml packing=documents --source 'comments/*.jsonl.gz'
 
-Every figure is measured on this machine, in this run. Tokens are tokens of text: padding and
-slots do not count. MFU is the model FLOPs of `train.runtime.flops.training_flops` per second, over the
-device's peak (`train.runtime.flops.peak_flops`). Both take whole updates, in turns, of about the
-same number of tokens.
+Every figure is measured on this machine, in this run. Only tokens of texts count: not padding, and not the
+placeholders of predicted tokens (slots). MFU is the model FLOPs of `train.runtime.flops.training_flops` per
+second, over the device's peak (`train.runtime.flops.peak_flops`). simllm and the baseline take turns; each
+turn is a whole update of about the same number of tokens.
 """
 
 import argparse
@@ -40,7 +40,7 @@ TEXTS = 200_000  # at most this many texts of the source are read
 
 
 def tokenized(source, settings, folder):
-    """Return the texts of the source as shards, in the default model's vocabulary."""
+    """Tokenize the texts of a source with the default model's vocabulary; return them as shards."""
     corpus, file = Path(folder) / "corpus", Path(folder) / "texts.txt"
     build.build(CorpusConfig((source,)), corpus)
     with (corpus / build.TRAIN).open() as train, file.open("w") as some:
@@ -52,13 +52,13 @@ def tokenized(source, settings, folder):
 
 
 def tiled(some, tokens):
-    """Return a corpus of this many tokens, made of repetitions of `some`."""
+    """Return a corpus of about `tokens` tokens, made by repeating the texts of `some`."""
     times = max(1, round(tokens / some.tokens))
     return shards.Shards(some.parts * times, np.tile(some.lengths, times))
 
 
 def growth(settings, data, world, steps):
-    """Measure the seconds until the first batches, and the speed, by size of the corpus."""
+    """Measure the seconds until the first batches, and the tokens per second, for growing corpora."""
     found = {}
     for millions in (1, 10, 100):
         corpus = tiled(data, millions * 1_000_000)
@@ -88,7 +88,7 @@ def several(arguments, processes):
 
 
 def work(settings, data, steps):
-    """Train in one of several processes."""
+    """Train as one of several processes; the first one prints the speed of all processes together."""
     with join_processes() as world:
         task = PretrainingTask(settings, data, data, world)
         stepper = Stepper(task, task.losses)

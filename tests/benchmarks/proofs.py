@@ -1,11 +1,12 @@
-"""Benchmark of proofs in batches, against a javac and a java process for each side.
+"""Benchmark of proofs in batches, against single javac and java processes.
 
     python -m tests.benchmarks.proofs --reference metamorphic-java.json
     python -m tests.benchmarks.proofs --reference metamorphic-java.json --json results.json
 
-The functions of the file are rewritten by their rules. The other way compiles one side, with an empty `main`
-beside it, and starts it. That is the least that a way without batches does. Its time is the mean over the
-first functions.
+A proof runs a function and its variant (rewritten version) on the same inputs, and compares the results. The
+variants are made by the rules in the file. Without batches, every function and every variant is compiled with
+an empty `main`, and started. That is the least that a proof without batches needs. Its time is the mean over
+the first functions.
 """
 
 import argparse
@@ -31,7 +32,7 @@ public static void main(String[] args) {{ }}
 
 
 def read_cases(file):
-    """Return the functions of a file, with their variants."""
+    """Read the functions of a file, and make a variant of each by its rules."""
     cases = []
     for case in json.loads(file.read_text())["cases"]:
         found = rewrite(case["source"], "java", case["rules"], case.get("names", {}))
@@ -41,7 +42,7 @@ def read_cases(file):
 
 
 def seconds_one_by_one(cases):
-    """Return the seconds for a function if each side has a javac and a java process."""
+    """Return the seconds per function if it and its variant each need a javac and a java process."""
     begun = time.perf_counter()
     for case in cases:
         for source in (case.original, case.variant):
@@ -53,7 +54,7 @@ def seconds_one_by_one(cases):
 
 
 def seconds_in_batches(cases, sandbox, twins, parallel):
-    """Return the seconds for a function in batches, and the summary of the proofs."""
+    """Return the seconds per function if functions are proven in batches, and the summary of the proofs."""
     summary = ProofSummary()
     begun = time.perf_counter()
     for proof in prove(cases, sandbox, twins=twins, parallel=parallel):

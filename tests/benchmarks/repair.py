@@ -1,4 +1,4 @@
-"""Benchmark of repair: requests a second to a slow endpoint, and the time of a replay.
+"""Benchmark of repair: requests per second to a slow endpoint, and the time to replay a recorded run.
 
 python -m tests.benchmarks.repair
 python -m tests.benchmarks.repair --json tests/benchmarks/results/repair-cpu.json
@@ -20,7 +20,7 @@ DELAY, PARALLEL = 0.2, 32  # seconds before each answer; attempts at the same ti
 
 
 def serve(pipe, delay):
-    """Run an endpoint that answers after a delay; all replies differ, and none is right."""
+    """Run an endpoint that answers after a delay; each reply is a different incorrect program."""
     with chat_server() as server:
         server.delay = delay
         server.reply = lambda prompt: fenced(f"number = {time.monotonic_ns()}\n{WRONG}")
@@ -29,7 +29,7 @@ def serve(pipe, delay):
 
 
 class Endpoint:
-    """The endpoint in another process, so that it does not slow the client down."""
+    """An endpoint that runs in another process, so that it does not slow the client down."""
 
     def __init__(self, delay):
         self.delay = delay
@@ -52,7 +52,7 @@ def write_items(folder, rows):
 
 
 def request_rate(folder, requests):
-    """Measure requests a second; summaries are asked for, so that no program runs meanwhile."""
+    """Measure the requests per second; the model is asked for summaries, so that no program must run."""
     rows = [{"id": f"{n}", "code": f"x = {n}", "reference": "sets x"} for n in range(requests)]
     file = write_items(folder, rows)
     with Endpoint(DELAY) as url:
@@ -68,7 +68,7 @@ def request_rate(folder, requests):
 
 
 def replay_time(folder, rounds):
-    """Measure the time to replay a run, of whose attempts all have three rounds."""
+    """Measure the time to replay a recorded run, whose attempts all have three rounds."""
     file = write_items(folder, items(max(1, rounds // 15)))
     with Endpoint(0) as url:
         repair.run(file, Path(folder) / "run", model="M", base_url=url, attempts=5, parallel=8)

@@ -1,4 +1,4 @@
-"""Benchmark of the sandbox: the time that a run takes longer than without it, and compilations a program.
+"""Benchmark of the sandbox: the time that it adds to a run, and how often a program is compiled.
 
 python -m tests.benchmarks.sandbox
 python -m tests.benchmarks.sandbox --json tests/benchmarks/results/sandbox-cpu.json
@@ -28,7 +28,7 @@ PROGRAMS = {
 
 
 def milliseconds(run, repeats):
-    """Return the median time of a function."""
+    """Return the median time of a function in milliseconds."""
     times = []
     for _ in range(repeats):
         begun = time.perf_counter()
@@ -38,7 +38,7 @@ def milliseconds(run, repeats):
 
 
 def overhead(sandbox, language, repeats):
-    """Return the times of one test of a program, bare and in the sandbox."""
+    """Return the time of one run of a program without the sandbox and in it, and the difference."""
     program = compile_program(sandbox, language, PROGRAMS[language])
     command = program.command(LIMITS)
     with tempfile.TemporaryDirectory() as folder:
@@ -60,7 +60,7 @@ def overhead(sandbox, language, repeats):
 
 
 def compilations(sandbox, tests):
-    """Return the number of compilations for one program with many tests."""
+    """Return how often the judge compiles one program that it runs on many tests."""
     commands, run = [], sandbox.run
     sandbox.run = lambda argv, *rest, **options: commands.append(argv[0]) or run(argv, *rest, **options)
     judgement = judge(sandbox, "cpp", PROGRAMS["cpp"], [JudgeTest("1 2", "3")] * tests, LIMITS)

@@ -8,9 +8,9 @@ All scorers score the same pairs with the same model folder, in turns, and the f
 counts. sentence-transformers' `encode` is called at its defaults, and the cosines of what it
 returns are compared with our scores. Without --source, the pairs are the first
 paragraphs of neighbouring docstrings of the installed Python.
-For simllm's modes, the share of the machine's rate is printed, too: the arithmetic of the encoder's matrix
-products, over that of one large product with the same precision in the same time. Both are measured in each
-turn. Repeated texts and padding do not count. With the meaning head, its arithmetic does not count either.
+For simllm's modes, the share of the machine's speed is printed, too: the operations per second of the
+encoder's matrix products, divided by those of one large matrix product in the same precision. Both are
+measured in each turn. Operations for repeated texts, for padding and in the meaning head do not count.
 If only one core is allowed, processor time is measured instead of clock time: on an idle
 machine they are equal, and on a busy machine processor time excludes the waiting.
 """
@@ -45,7 +45,7 @@ from train.runtime.config_file import load
 
 
 def pairs(source, count, fields):
-    """Return `n` pairs of texts that all differ."""
+    """Return up to `count` candidates and as many references; all of these texts differ."""
     if source is None:
         codes = (item for item in sources.read(sources.INSTALLED_PYTHON, 0, Tally()))
         comments = (found for code in codes for found in extract(code.data, code.language, Counter()))
@@ -59,7 +59,7 @@ def pairs(source, count, fields):
 
 
 def ways(model):
-    """Return the scorers: name -> function of candidates and references."""
+    """Return a dict from the name of each scorer to a function that scores candidates and references."""
     modes = {mode: SimLLM(model, mode=mode) for mode in ("exact", "fast")}
     theirs = SentenceTransformer(str(model), device=str(modes["exact"].engine.device))
 
@@ -115,7 +115,7 @@ def measure(scorers, candidates, references, turns, clock):
 
 
 def encoder_flops(model, texts):
-    """Return the operations of the encoder for the distinct texts; a multiply-add counts as two."""
+    """Count the encoder's operations for texts; equal texts count once, a multiply-add as two operations."""
     config = model.model.encoder.config
     hidden, inner = config.hidden_size, config.intermediate_size
     distinct = {window for windows in model.tokenize(texts).inputs for window in windows}

@@ -1,4 +1,4 @@
-"""The speed of training, beside a plain baseline."""
+"""Measurement of the speed of training, beside that of a plain baseline."""
 
 import statistics
 import time
@@ -15,7 +15,7 @@ from train.runtime.optimizer_and_schedule import make_optimizer
 
 
 class Stepper:
-    """Optimizer steps on given losses, with their durations and the waiting for batches."""
+    """Optimizer steps, with the measured time of each step and of the waiting for its batches."""
 
     def __init__(self, task, losses):
         self.task, self.losses = task, losses
@@ -46,7 +46,7 @@ class Stepper:
 
 
 def beside_baseline(settings, data, world, seconds, baseline_texts):
-    """Measure simllm and the baseline in turns, until each has had its seconds."""
+    """Measure simllm and the baseline in turns, until each has run for `seconds`."""
     tasks = [PretrainingTask(settings, data, data, world) for _ in range(2)]
     plain = Plain(tasks[1], baseline_texts)
     tasks[1].model.make_attention = None  # not needed by the baseline

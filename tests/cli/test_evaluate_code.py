@@ -1,4 +1,4 @@
-"""`simllm evaluate correlation` for metrics of code: tests that passed, grades, and means of systems."""
+"""`simllm evaluate correlation` for code: metrics against passed tests and grades, also over systems."""
 
 import json
 
@@ -20,7 +20,7 @@ def write(file, rows):
 
 @pytest.fixture
 def tested(tmp_path):
-    """Write tested candidates of three systems; the first always passes."""
+    """Write candidates of three systems that were run on tests; those of the first system always pass."""
     rows = []
     for system, candidates in (("a", [FIXED, OTHER]), ("b", [FIXED, SOURCE]), ("c", [SOURCE, ""])):
         for number, text in enumerate(candidates):
@@ -42,7 +42,7 @@ def test_auc_of_passed_tests(tested):
 
 
 def test_code_reaches_metrics_for_code_as_it_is(tmp_path):
-    """Cleaning would lower-case the code and remove its markup."""
+    """Code must not be cleaned like a comment: in lower case, "x = A" and "x = a" would be equal."""
     rows = [{"reference": "x = A", "candidate": text, "language": "python", "rating": rating}
             for text, rating in (("x = A", 3), ("x = a", 1), ("y = a", 0))]  # fmt: skip
     file = write(tmp_path / "case.jsonl", rows)
@@ -74,7 +74,7 @@ def test_means_of_systems_do_not_depend_on_the_order_of_lines(tmp_path):
 
 
 def test_correlations_of_the_papers_systems(shared, tmp_path):
-    """The published means of 20 systems give the published correlations with exact match."""
+    """The published mean scores of 20 systems give the published correlations with exact match."""
     published = json.loads((shared / "reference" / "code-metrics-published.json").read_text())
     for language, expected in published["pearson_with_exact_match"].items():
         rows = []

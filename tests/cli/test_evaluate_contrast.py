@@ -23,7 +23,10 @@ ROWS = [
 
 
 def test_accuracy_overall_by_form_and_by_kind(tmp_path, monkeypatch, capsys):
-    """Jaccard: 3/4 against 1/2 wins, 1/2 against 1 loses, 1/3 against 1/3 ties."""
+    """The rewording wins in the first triple, loses in the second, and ties in the third.
+
+    The Jaccard index of rewording and change is 3/4 and 1/2, then 1/2 and 1, then 1/3 and 1/3.
+    """
     fields = ("reference", "rewording", "change", "kind", "form")
     file = tmp_path / "triples.jsonl"
     file.write_text("".join(json.dumps(dict(zip(fields, row, strict=True))) + "\n" for row in ROWS))

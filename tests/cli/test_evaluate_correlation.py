@@ -23,7 +23,7 @@ def cache(tmp_path, monkeypatch):
 
 
 def quarters():
-    """Return a quarter of each candidate's length; the scores are cached."""
+    """Return a metric whose score is a quarter of the candidate's length; scores are cached."""
     return CachedMetric(
         FunctionMetric("length", "length", lambda c, r: np.array([len(text) / 4 for text in c]))
     )

@@ -1,4 +1,4 @@
-"""`simllm mine satd`: mining of git histories, resuming, and the judge."""
+"""`simllm mine satd`: mining repayments of technical debt from git, resuming, and the judge."""
 
 import json
 import os
@@ -28,7 +28,7 @@ def function(name, comment="", body="return 1"):
 
 
 def repaid(name, comment, body="return 2"):
-    """Return a function before and after its debt is repaid."""
+    """Return the code of a function before and after its debt comment is removed and its body changed."""
     return function(name, comment), function(name, body=body)
 
 
@@ -70,7 +70,7 @@ simllm: train 0, validation 2, test 0
 
 @pytest.fixture
 def rules(tmp_path):
-    """Make a history in which each rule is fulfilled and broken; one commit for each file."""
+    """Make a git history that fulfils and breaks each rule for repayments; each commit changes one file."""
     before = {path: code for path, (code, _) in CHANGES.items()}
     return make_history(
         tmp_path / "all" / "rules", before, *({path: new} for path, (_, new) in CHANGES.items())
@@ -220,7 +220,7 @@ class StoppedError(Exception):
 
 @pytest.fixture
 def stopped_run(rules, tmp_path, monkeypatch):
-    """Stop a run after the first of two repositories; return the folder."""
+    """Start a run that is stopped after the first of two repositories; return its folder."""
     before, after = repaid("g", "FIXME: return two")
     make_history(tmp_path / "all" / "second", {"g.py": before}, {"g.py": after})
     mine_repository = satd_items._mine_repository
@@ -299,7 +299,7 @@ exec {git} "$@"
 
 @pytest.mark.slow
 def test_killed_run_is_resumed_to_the_same_bytes(stopped_run):
-    """The second repository is held up until the process is killed."""
+    """A fake git waits at the second repository, where the process is killed."""
     folder = stopped_run
     (folder / "items.jsonl.partial").unlink()
     fake = folder / "bin" / "git"

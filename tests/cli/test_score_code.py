@@ -12,7 +12,7 @@ FIXED = "int half(int x) {\n  return x / 2;\n}\n"
 
 @pytest.fixture
 def fixes(tmp_path):
-    """Write three items: a right reply, an unchanged candidate, and a reply without code."""
+    """Write three items: a reply with correct code, an unchanged candidate, and a reply without code."""
     rows = [
         {
             "id": 1,

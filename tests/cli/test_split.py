@@ -1,4 +1,4 @@
-"""`simllm split`: shares, strata and groups of the command line."""
+"""The command `simllm split`: shares, strata and groups of items."""
 
 import csv
 

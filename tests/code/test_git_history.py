@@ -1,4 +1,4 @@
-"""The walk over a git history: the changed files of each commit, read safely."""
+"""Reading of a git history: the changed files of each commit are found, and read safely."""
 
 import pytest
 
@@ -141,7 +141,7 @@ def test_commit_with_too_many_files_is_an_error(tmp_path, monkeypatch):
 
 
 def test_exponentially_many_files_do_not_fill_the_memory(tmp_path, monkeypatch):
-    """A small history stands for 10**8 changed files, which git would list in memory."""
+    """A small repository describes 10**8 changed files; git must not list all of them in memory."""
     git(tmp_path, "init", "--bare", ".")
 
     def commit(content, *parent):

@@ -1,4 +1,4 @@
-"""Documented functions of each language, in realistic snippets."""
+"""Documented functions are found in realistic snippets of each language."""
 
 from collections import Counter
 

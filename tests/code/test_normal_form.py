@@ -92,7 +92,7 @@ def test_strings_of_other_values_have_other_normal_forms(language, first, second
 
 
 def test_all_texts_get_the_same_kind():
-    """Python code is only printed by `ast` if all texts parse."""
+    """Python texts are normalized by `ast` only if all of them parse; otherwise all are split into tokens."""
     assert normal_forms(["f(1)", "g(2)"], "python") == [["f(1)"], ["g(2)"]]
     assert normal_forms(["f(1)", "print 2"], "python") == [["f ( 1 )"], ["print 2"]]
 

@@ -13,7 +13,7 @@ from simllm.code.tree_edit_distance import tree_edit_distance
 
 
 def tree(nested):
-    """Make a tree from nested lists: a label and the subtrees."""
+    """Make a tree from nested lists; each list has a label and then the subtrees."""
     labels, sizes = [], []
 
     def add(node):
@@ -27,7 +27,7 @@ def tree(nested):
 
 
 def reference_distance(a, b):
-    """Compute the distance by its recursive definition over forests."""
+    """Compute the tree edit distance by its recursive definition, which is simple but slow."""
 
     def frozen(node):
         return node[0], tuple(map(frozen, node[1:]))
@@ -94,7 +94,7 @@ def test_large_trees(shape):
 
 
 def test_table_of_forest_distances_is_split(monkeypatch):
-    """With little memory, the columns are computed in several parts, with the same result."""
+    """If the table is too large for the memory, its columns are computed in parts, with the same result."""
     first = syntax_tree("def f(a, b):\n    return [a, b, (a, b)] + g(a)[b]\n", "python")
     second = syntax_tree("def f(a, c):\n    if a:\n        return g(c, a)[b] + [(a, b), c]\n", "python")
     expected = tree_edit_distance(first, second)

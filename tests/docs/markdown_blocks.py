@@ -2,7 +2,7 @@
 
 A comment on the line above a block gives its options:
 
-    <!-- block: slow -->                       is run in the slow lane only
+    <!-- block: slow -->                       is run only with the slow tests
     <!-- block: exit 2 -->                     must exit with this status
     <!-- block: needs bwrap -->                is not run without bubblewrap, unless REQUIRE_BWRAP=1
     <!-- block: not run, needs SLURM -->       is not run; its commands are parsed
@@ -120,7 +120,7 @@ def blocks(page):
 
 
 class Session:
-    """Runs the blocks of one page, in one folder with the example files."""
+    """Runs the blocks of one page, in a folder that contains the example files."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -184,7 +184,7 @@ class _Terminal(io.StringIO):
 
 
 class _Stderr(io.StringIO):
-    """Standard error that writes to the output; it is no terminal, so no progress bar is drawn."""
+    """Standard error that is captured with the output; it is no terminal, so no progress bar is drawn."""
 
     def __init__(self, out):
         super().__init__()
@@ -195,7 +195,7 @@ class _Stderr(io.StringIO):
 
 
 def commands(code):
-    """Return the single commands of a shell block, without comments and line breaks."""
+    """Return the commands of a shell block, each as one line; lines with only a comment are left out."""
     lines = code.replace("\\\n", " ").splitlines()
     return [line for line in lines if shlex.split(line, comments=True)]
 
@@ -229,7 +229,7 @@ def parse(command):
 
 
 def _job(words):
-    """Return the command that a SLURM script runs."""
+    """Return the command that a SLURM script runs; `words` are the arguments of sbatch."""
     options = [word for word in words if word.endswith(".sbatch")]
     script, arguments = options[0], words[words.index(options[0]) + 1 :]
     assert (ROOT / script).is_file(), script
@@ -324,6 +324,6 @@ def _value(number):
 
 
 def _last_digit(number):
-    """Return the unit of the last digit shown in a number."""
+    """Return the value of one unit in the last digit of a number, such as 0.01 for "3.14"."""
     digits, _, exponent = number.replace(",", "").partition("e")
     return 10.0 ** (int(exponent or 0) - len(digits.partition(".")[2]))

@@ -1,4 +1,7 @@
-"""The programs for Spark and datasets score as one process does, and each worker loads the model once."""
+"""The documented programs for Spark and `datasets` give the same scores as one process.
+
+Each of their worker processes loads the model once.
+"""
 
 import gzip
 import itertools
@@ -30,7 +33,7 @@ sys.addaudithook(note)
 
 @pytest.fixture
 def shards(tmp_path):
-    """Write three files: one with more pairs than are scored together, and two small ones."""
+    """Write three files of pairs: one with more pairs than are scored in one chunk, and two small ones."""
     numbers, shards = itertools.count(), []
     (tmp_path / "shards").mkdir()
     for name, count in (("a", 1100), ("b", 30), ("c", 40)):
@@ -54,7 +57,7 @@ def scores_of_one_process(rows):
 
 
 def run(program, folder, **environment):
-    """Run a command of the page as typed there; return how often each process loaded the model."""
+    """Run the documented command with `program`; return how often each process loaded the model."""
     (folder / "docs").symlink_to(ROOT / "docs")
     loads = folder / "loads"
     (folder / "hook").mkdir()

@@ -34,7 +34,7 @@ def test_error_about_a_bad_triple_names_the_line(tmp_path, rows, message):
 
 
 def test_wins_losses_and_ties(tmp_path):
-    """The rewording shares more, as many and fewer words than the change."""
+    """Against the change, the rewording shares more, as many, or fewer words with the reference."""
     file = tmp_path / "contrast.jsonl"
     rows = [{**GOOD, "rewording": "a b c"}, GOOD, {**GOOD, "change": "b a", "form": "adversarial"}]
     file.write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -45,7 +45,7 @@ def test_wins_losses_and_ties(tmp_path):
 
 
 def test_means_of_many_long_labels_are_fast():
-    """A search through all values for each label would take minutes, a table of labels gigabytes."""
+    """A search through all values for each label would take minutes, and an array of labels gigabytes."""
     labels = [f"{'x' * 2000}{i}" for i in range(30_000)]
     assert contrast.mean_by_label(labels, np.ones(30_000)) == dict.fromkeys(labels, 1)
 
@@ -89,7 +89,10 @@ def test_the_shipped_triples():
 
 
 def test_word_overlap_does_not_separate_the_shipped_triples():
-    """In one of twenty balanced triples, a punctuation mark or part of a compound counts as a word."""
+    """In balanced triples, the rewording and the change share equally many words with the reference.
+
+    There are few exceptions, in which a punctuation mark or a part of a compound counts as a word.
+    """
     triples = contrast.load()
     wins, forms = contrast.rewording_wins(overlap, triples), np.array(triples.forms)
     assert not wins[forms == "adversarial"].any()

@@ -1,4 +1,4 @@
-"""Variants of simllm share one model and one encoder pass, and score like separate metrics."""
+"""Variants of the metric simllm share one model and one run of the encoder; their scores do not change."""
 
 from unittest import mock
 

@@ -73,7 +73,12 @@ def test_rejects_too_few_editable_texts(known, summaries, message):
 
 
 def test_drop_auc_and_failures_by_hand():
-    """Score 1 of equal texts, 0.2 of unrelated ones. Kept: 0.9 and 0.3; changed: 0.6 and 0.3 (a tie)."""
+    """The mean drop of scores, the AUC and the failures equal values that were computed by hand.
+
+    Equal texts score 1, and unrelated texts 0.2. The two edits that keep the meaning score 0.9 and 0.3. The
+    two edits that change the meaning score 0.6 and 0.3. The text "t" is a failure, because both of its edits
+    score 0.3.
+    """
     made = Edits(
         ["s", "t"], np.array([0, 1, 0, 1]), ["s1", "t1", "s2", "t2"], ["case", "typo", "number", "number"]
     )
@@ -106,7 +111,7 @@ def test_the_command(tmp_path, monkeypatch, capsys):
 
 
 def test_long_texts_and_long_numbers_are_edited_fast(known):
-    """Trying all edits of a text of thousands of words would take minutes."""
+    """Only 200 words of a long text are used; to try all edits of thousands of words would take minutes."""
     made = make_edits(["gets two values if they are set " * 2000, f"adds {'9' * 5000} to the list"], known, 1)
     assert max(len(text.split()) for text in made.summaries) == 200
     assert "number" in made.kinds

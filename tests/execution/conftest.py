@@ -8,7 +8,7 @@ from simllm.execution import Sandbox
 
 @pytest.fixture(scope="session")
 def sandbox():
-    """Yield a sandbox. Where programs are not contained, tests are skipped, or fail if REQUIRE_BWRAP=1."""
+    """Yield a sandbox. If none can be made here, the test is skipped, or fails if REQUIRE_BWRAP=1 is set."""
     try:
         sandbox = Sandbox()
     except InputError as error:

@@ -1,4 +1,4 @@
-"""Processes of this machine that belong to a test."""
+"""Helpers that search for processes of this machine, and wait until they have ended."""
 
 import os
 import time
@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def with_word(word):
-    """Return the processes that have a word in their command line; zombies have none."""
+    """Return the processes whose command line contains a word; zombies have no command line."""
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:

@@ -1,4 +1,4 @@
-"""Hostile programs leave nothing behind, and neither does a killed judge."""
+"""Hostile programs and killed judges leave no processes and no files behind."""
 
 import json
 import os
@@ -50,7 +50,7 @@ def judge_hostile_programs(folder, vectors, **user):
 
 @pytest.mark.parametrize("user", ["this user", "nobody"])
 def test_hostile_programs(sandbox, shared, public_folder, user):
-    """`sandbox` has passed its own attacks; otherwise no hostile program runs."""
+    """The fixture `sandbox` first attacks itself; no hostile program runs if one of its attacks succeeds."""
     ids = {}
     if user == "nobody":
         if os.getuid() != 0:
@@ -99,7 +99,7 @@ with Sandbox() as sandbox:
 
 @pytest.mark.parametrize("killed", ["caller", "supervisor", "bwrap", "caller and supervisor"])
 def test_a_killed_judge_leaves_nothing_behind(sandbox, killed, request):
-    """Kill parts of the judge with SIGKILL at random moments of a run."""
+    """Processes of the judge are killed with SIGKILL at random moments of a run."""
     draw = random.Random(0)
     before = set(Path("/tmp").glob("simllm-*"))
     for number in range(5):

@@ -1,4 +1,4 @@
-"""Names in Java programs."""
+"""Names in Java programs: the required file name, and the class with `main`."""
 
 import pytest
 
@@ -36,7 +36,7 @@ def test_file_name(source, name):
     "source", ['public class A { String s = """\n' + 5000 * "line\\n", "public " + 5000 * "@X  " + "int"]
 )
 def test_broken_code_takes_no_time(source):
-    """With a regular expression that tries many ways to read the text, this test would never end."""
+    """A regular expression that backtracks would take practically forever on such code."""
     assert file_name(source) in ("A.java", "Main.java")
 
 

@@ -1,4 +1,4 @@
-"""Comparison of outputs: the four modes, and what holds for every output."""
+"""Comparison of program outputs: examples of the four modes, and properties that hold for all outputs."""
 
 import pytest
 from hypothesis import given
@@ -55,7 +55,7 @@ def test_an_output_is_equal_to_itself(output, mode):
 
 @given(st.binary(), st.binary())
 def test_later_modes_accept_less(expected, actual):
-    """Exactly equal outputs have equal lines, and these have equal words."""
+    """Of the modes `exact`, `lines`, `tokens` and `float:0`, each accepts all that the one before accepts."""
     accepted = [
         comparison(mode)(expected, actual) == "AC" for mode in ("exact", "lines", "tokens", "float:0")
     ]

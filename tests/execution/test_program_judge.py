@@ -1,4 +1,4 @@
-"""Verdicts of programs: those of the vectors, and details of each language."""
+"""Verdicts on programs: they equal reference results; and details of each language."""
 
 import dataclasses
 import json

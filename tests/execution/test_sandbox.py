@@ -183,7 +183,7 @@ def test_failure_of_the_sandbox_is_no_outcome():
 
 
 def kill_supervisor(sandbox):
-    """Kill the supervisor of a run, if there is one."""
+    """Kill the supervisor processes of all current runs; return whether there was any."""
     pool = sandbox._pool
     running = pool._all - set(pool._idle)
     for supervisor in running:

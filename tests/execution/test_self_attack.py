@@ -44,7 +44,7 @@ WEAKNESSES = {
 
 @pytest.fixture
 def weak_bwrap(sandbox):
-    """Return a function that makes a program like bwrap, but with another command line."""
+    """Return a function that makes a weaker bwrap: a script that calls bwrap with changed options."""
     with tempfile.TemporaryDirectory() as name:
         Path(name).chmod(0o755)
 
@@ -68,7 +68,7 @@ def test_weaknesses_are_found(weak_bwrap, weakness):
 
 
 def test_visible_processes_end_the_attacks(weak_bwrap):
-    """The memory of all visible processes counts as that of the program."""
+    """If all processes are visible in the sandbox, their memory counts, too, and exceeds the limit."""
     weak = weak_bwrap(f"words.remove('--unshare-all'); words[:0] = {UNSHARE}")
     message = "the attacks ended early: exceeded memory"
     with contextlib.closing(SupervisorPool(weak)) as pool, pytest.raises(InputError, match=message):
@@ -76,7 +76,7 @@ def test_visible_processes_end_the_attacks(weak_bwrap):
 
 
 def test_an_old_bubblewrap_is_refused(weak_bwrap, monkeypatch):
-    """Before 0.8, bwrap does not know --disable-userns."""
+    """Versions of bwrap before 0.8 do not know the option --disable-userns."""
     weak = weak_bwrap("words[words.index('--disable-userns')] = '--not-known'")
     monkeypatch.setattr("simllm.execution.sandbox.find_bubblewrap", lambda: weak)
     message = r"does not start: bwrap: Unknown option --not-known; install: .*bubblewrap \(0.8 or newer"

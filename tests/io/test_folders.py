@@ -21,7 +21,7 @@ def contents(folder):
 
 
 def write(folder, **texts):
-    """Write a folder as a command does."""
+    """Write a folder of text files, in the way in which commands replace their output folders."""
     with folder_replacement.replacing(folder) as partial:
         for name, text in texts.items():
             (partial / name).write_text(text)

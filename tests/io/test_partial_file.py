@@ -1,4 +1,4 @@
-"""The partial file of a long output: it is resumed after any cut, and user files are kept."""
+"""The partial file of a long output: it can be resumed wherever it was cut off; user files are kept."""
 
 import contextlib
 import os
@@ -102,7 +102,7 @@ def test_file_with_another_header_is_refused(tmp_path, key, value):
 
 @contextlib.contextmanager
 def full_disk(size):
-    """Limit the size of written files, like a full disk, in this context (pytest writes files, too)."""
+    """Simulate a full disk in a `with` block: no written file may be larger than `size` bytes."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))

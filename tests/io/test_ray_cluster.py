@@ -1,4 +1,4 @@
-"""The connection to a Ray cluster tells what a user must know."""
+"""Warnings about a Ray cluster to which simllm is connected."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""Metrics for code and code edits: golden values, the policy for empty texts, bad input."""
+"""Metrics for code and code edits: reference values, scores of empty texts, and bad input."""
 
 import json
 import math
@@ -40,7 +40,7 @@ def vectors(shared):
 
 @pytest.fixture(scope="module")
 def rows(vectors):
-    """Return the examples of the reference vectors, and their expected values."""
+    """Return the examples in the file of reference results, each with the expected values of the metrics."""
     return [
         (Example(row["candidate"], item["reference"], item["source"], item["language"]), row["expected"])
         for item in vectors["items"]
@@ -94,7 +94,7 @@ def test_token_lists_of_the_reference_vectors(vectors):
 
 
 def test_figure_3_of_the_paper(rows, shared):
-    """BLEU of the unchanged function and of the candidate with `os.path.join`, to three digits."""
+    """Figure 3 gives the BLEU of the unchanged function, and of a candidate that uses `os.path.join`."""
     published = json.loads((shared / "reference" / "code-metrics-published.json").read_text())["figure_3"]
     unchanged, joined = (example for example, _ in rows[:2])
     found = scores("token-bleu", [unchanged, joined])
@@ -102,7 +102,7 @@ def test_figure_3_of_the_paper(rows, shared):
 
 
 def test_golden_values_as_published(vectors, shared):
-    """The authors' code gives these values; CrystalBLEU's n-grams come from the references."""
+    """The expected values come from the authors' code; CrystalBLEU ignores n-grams of the references."""
     rows = [
         (Example(row["candidate"], item["reference"], item["source"], item["language"]), row["as_published"])
         for item in vectors["items"]
@@ -173,7 +173,7 @@ def test_large_trees_get_no_score():
 
 
 def test_tree_similarity_is_not_negative():
-    """The edit distance of these two trees is larger than the number of nodes of the larger tree."""
+    """The similarity of two trees is 0 if their edit distance exceeds the nodes of the larger tree."""
     pair = Example("a = 1\nprint(b)", "x y\nif a:\n    b = 2", None, "python")
     assert scores("tree-similarity", [pair]).tolist() == [0]
 
@@ -231,7 +231,10 @@ def test_the_registry_knows_the_direction_of_metrics():
 
 
 def test_exact_match_means_1_where_the_source_does_not_parse():
-    """A function with only a comment in its body is no valid Python; line breaks count for such a source."""
+    """A candidate that matches exactly scores 1 in all metrics, even if the source is no valid Python.
+
+    The body of this source is only a comment. For such a source, line breaks would count as edits.
+    """
     source = "def f(a):\n    # TODO: return a list of it\n"
     example = Example("def f(a): return [a,\n  1]\n", "def f(a):\n    return [a, 1]\n", source, "python")
     for name in ("exact-match", "lemod", "bleu-diff", "crystalbleu-diff"):

@@ -1,4 +1,4 @@
-"""Each baseline against published values, a hand-computed case, or another library."""
+"""Each text metric gives published values, hand-computed values, or those of another library."""
 
 import json
 import os
@@ -85,7 +85,7 @@ def write_wordnet(folder):
 
 @pytest.mark.parametrize("archive", [False, True])
 def test_meteor_by_hand_with_nltk_wordnet(tmp_path, monkeypatch, archive):
-    """One chunk of two matching words: 1 - (1/2) (1/2)^3. nltk downloads WordNet as an archive."""
+    """Two words that match in one chunk score 1 - 0.5 (1/2)^3; WordNet may be a folder or an archive."""
     write_wordnet(tmp_path / "corpora" / "wordnet")
     if archive:
         shutil.make_archive(tmp_path / "corpora" / "wordnet", "zip", tmp_path / "corpora", "wordnet")
@@ -108,7 +108,7 @@ def test_meteor_without_wordnet_says_how_to_get_it(tmp_path, monkeypatch):
 @pytest.mark.slow
 @pytest.mark.usefixtures("wordnet")
 def test_meteor_equals_the_published_column_except_for_a_bug_of_nltk(haque, monkeypatch):
-    """nltk 3.6 matched words with equal stems twice, also as synonyms, which gave scores up to 1.018."""
+    """nltk 3.6 matched words with equal stems again as synonyms, so published scores are up to 1.018."""
     column = haque.columns["meteor_score"]
     assert column.max() > 1
     values = baseline("meteor")(haque.candidates, haque.references)
@@ -123,14 +123,17 @@ def test_meteor_equals_the_published_column_except_for_a_bug_of_nltk(haque, monk
 
 
 def test_rouge_w_by_hand():
-    """The example of Lin (2004), section 4, with its f(k) = k^2: weighted LCS 16 and 4 of 7 words."""
+    """Two candidates of Lin (2004), section 4, with f(k) = k^2, have an F1 of sqrt(16) / 7 and sqrt(4) / 7.
+
+    16 and 4 are the weighted lengths of their common subsequences with the reference of 7 words.
+    """
     reference = list("ABCDEFG")
     assert rouge_w.f1(list("ABCDHIK"), reference, weight=2) == pytest.approx(0.571, abs=5e-4)
     assert rouge_w.f1(list("AHBKCID"), reference, weight=2) == pytest.approx(0.286, abs=5e-4)
 
 
 def test_chrf_by_hand():
-    """Of "abcd" and "abce": 3 of 4 unigrams, 2 of 3 bigrams, 1 of 2 trigrams, no 4-gram."""
+    """The texts "abcd" and "abce" share 3 of 4 unigrams, 2 of 3 bigrams, 1 of 2 trigrams, and no 4-gram."""
     mean = (3 / 4 + 2 / 3 + 1 / 2 + 0) / 4
     assert baseline("chrf")(["abcd"], ["abce"]) == pytest.approx([mean], abs=1e-9)
 
@@ -172,7 +175,7 @@ def test_sentence_bert_and_bertscore_from_a_model_folder():
 
 @pytest.mark.slow
 def test_signature_of_a_downloaded_model_depends_on_its_content(tmp_path):
-    """The model lies in the layout of the hub's cache; a later download of the same name is another model."""
+    """Two downloads of one model name with different content get different signatures."""
     code = "from simllm import metrics;metric = metrics.load('sentence-bert=a/b'); print(metric.signature)"
     place = tmp_path / "models--a--b"
     (place / "refs").mkdir(parents=True)

@@ -51,7 +51,7 @@ def test_padding_does_not_change_hidden_states(encoder):
 
 
 def test_row_order_does_not_matter(encoder):
-    """Permuted rows with their positions give the same hidden states, with the relative position bias."""
+    """Tokens in another order, but with their old positions, keep their hidden states."""
     tokens, _ = padded(1, 40)
     order = torch.randperm(40, generator=torch.Generator().manual_seed(1))[None]
     assert encoder.relative_bias.table.weight.std() > 0.1

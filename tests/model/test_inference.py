@@ -1,4 +1,4 @@
-"""The parts of fast scoring on a CPU compute what PyTorch's own functions compute."""
+"""The functions for fast scoring on a CPU give the same results as PyTorch's own functions."""
 
 import pytest
 import torch

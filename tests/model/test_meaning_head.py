@@ -40,7 +40,7 @@ def masks(lengths, longest):
     st.integers(0, 1000),
 )
 def test_logit_depends_only_on_its_two_texts(head, lengths, padding, seed):
-    """The order of the two texts, padding and other pairs of the batch have no effect."""
+    """The logit does not depend on the order of the two texts, on padding, or on other pairs of the batch."""
     random = torch.Generator().manual_seed(seed)
     longest = max(max(pair) for pair in lengths) + padding
     a, b = torch.randn(2, len(lengths), longest, WIDTH, generator=random) * 3  # padding is not zero
@@ -55,7 +55,7 @@ def test_logit_depends_only_on_its_two_texts(head, lengths, padding, seed):
 
 
 def test_logit_depends_on_the_word_order(head):
-    """The same states in another order give another logit."""
+    """If the hidden states of a text are reversed, the logit changes."""
     states = torch.randn(1, 6, WIDTH, generator=torch.Generator().manual_seed(1))
     mask = torch.ones(1, 6, dtype=torch.bool)
     with torch.inference_mode():

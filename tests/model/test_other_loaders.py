@@ -1,4 +1,4 @@
-"""simllm used inside other libraries."""
+"""Use of simllm with other libraries, such as TRL, pandas and scikit-learn."""
 
 import pickle
 import threading

@@ -21,7 +21,7 @@ PHRASES = lexicon.FOLDER / "phrases.txt"
 
 
 def entries(name):
-    """(kind, sides) of each line."""
+    """Yield the kind and the sides (lists of words) of each entry in a file of the lexicon."""
     for _, line in lines(lexicon.FOLDER / f"{name}.txt"):
         if line.strip() and not line.startswith("#"):
             kind, colon, rest = line.partition(": ")
@@ -60,7 +60,7 @@ def whole_lexicon():
 
 
 def test_no_pair_is_both_synonym_and_antonym(whole_lexicon):
-    """This holds for all forms of the words."""
+    """No form of a word is both a synonym and a word of another meaning, such as an antonym."""
     for table in (whole_lexicon.opposites, whole_lexicon.neighbours):
         for old, others in table.items():
             same = {option.word for option in whole_lexicon.synonyms.get(old, [])}

@@ -16,7 +16,7 @@ ITEM = {
 
 
 def items(count):
-    """Return items whose descriptions differ, so that their requests do."""
+    """Return items with different descriptions, so that no two items lead to the same request."""
     return [ITEM | {"id": f"item {n}", "description": f"Print the next integer, {n}."} for n in range(count)]
 
 
@@ -25,6 +25,9 @@ def fenced(code):
 
 
 def by_content(body):
-    """Answer a request: right or wrong by its content, which makes a run repeatable."""
+    """Answer a request with a correct or an incorrect program.
+
+    The choice depends only on the content of the request, so that a run can be repeated.
+    """
     text = "".join(message["content"] for message in body["messages"])
     return fenced(RIGHT if hashlib.sha256(text.encode()).digest()[0] % 3 == 0 else WRONG)

@@ -118,7 +118,7 @@ def test_key_is_removed_from_replies_and_errors(server, client):
 
 @pytest.mark.parametrize("wait", [0.0, 0.3])
 def test_a_closed_client_ends_requests_under_way(server, wait):
-    """A model may think for minutes, and a server may ask to come back later; Ctrl+C does not wait for it."""
+    """Ctrl+C closes the client at once, even if the model thinks for minutes or the server asks to wait."""
     server.delay = 3
     client, lost = ChatClient(f"{server.url}/v1"), []
 

@@ -39,7 +39,7 @@ ITEM = RepairItem(
 
 
 class ScriptedJudge(ProgramJudge):
-    """Judge that gives the verdicts of a list; the code of the item fails tests 2 and 3."""
+    """Judge that gives the verdicts of a list, one by one; the item's own code fails the tests 2 and 3."""
 
     def __init__(self, verdicts, shows_output=False):
         self.verdicts, self._shows_output = list(verdicts), shows_output
@@ -58,14 +58,14 @@ class ScriptedJudge(ProgramJudge):
 
 
 def parts_of(message):
-    """Name the parts of a message in their order."""
+    """Return the role of a message and the names of its parts, in order."""
     text = message["content"]
     found = sorted((text.index(mark), part) for part, mark in PARTS.items() if mark in text)
     return f"{message['role']}: " + ", ".join(part for _, part in found)
 
 
 def requests_of(strategy, verdicts, parts=(), item=ITEM, **options):
-    """Return the messages of each request of an attempt."""
+    """Make an attempt in which the judge gives these verdicts; return the messages of each request."""
     requests, prompts = [], load_prompts()
     rounds = load_strategy(prompts, strategy, parts, options.pop("rounds", None))
 

@@ -19,7 +19,7 @@ ATTEMPTS = 2
 
 
 def recorded(folder):
-    """Count the complete lines on record by request."""
+    """Count the recorded replies (complete lines of the file) to each request."""
     file = folder / "replies.jsonl"
     text = file.read_bytes() if file.exists() else b""
     return Counter(json.loads(line)["request"] for line in text.split(b"\n")[:-1])
@@ -32,7 +32,7 @@ def key(body):
 
 @pytest.mark.slow
 def test_twenty_kills_end_in_the_uninterrupted_results(server, sandbox, write_items, tmp_path):
-    """The server also answers 429 and 500 and cuts connections; no reply on record is asked for again."""
+    """The server also sends errors (429, 500) and cuts connections; no recorded reply is requested again."""
     file = write_items(*items(40))
     server.reply = by_content
     repair.run(
@@ -88,6 +88,6 @@ def test_twenty_kills_end_in_the_uninterrupted_results(server, sandbox, write_it
 
 
 def check_asked(server, before):
-    """Check that each request was not sent for the attempts on record; failed ones may be sent again."""
+    """Check that no request was sent if the replies for all of its attempts had already been recorded."""
     asked = {key(body) for _, _, body in server.requests}
     assert not {one for one in asked if before[one] >= ATTEMPTS}

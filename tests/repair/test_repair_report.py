@@ -20,7 +20,7 @@ HOSTILE = '</pre><script>alert(1)</script><img src=x onerror="alert(2)">{{ 7 * 7
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory, sandbox):
-    """Make two runs with hostile texts; the replies of the second one are never right."""
+    """Make two runs with hostile texts, such as HTML; in the second run, no reply is correct."""
     from tests.chat_server import chat_server
 
     folder = tmp_path_factory.mktemp("runs")

@@ -181,7 +181,7 @@ def test_wrong_prices(run, write_items, tmp_path, text):
 
 @pytest.mark.slow
 def test_a_full_disk(run, server, write_items, tmp_path):
-    """The error names the file; the run goes on when there is room again."""
+    """The error names the file that cannot be written; the run can be resumed when there is space again."""
     server.reply = by_content
     file = write_items(*items(3))
     run(file, "whole", attempts=1)

@@ -1,4 +1,4 @@
-"""Trees and verdicts of all replies in the vectors, and the figures of the authors' runs."""
+"""Reference results for repair: syntax trees and verdicts of replies, and figures of the authors' runs."""
 
 import re
 
@@ -65,6 +65,6 @@ def test_figures_of_the_authors_runs(strategy, rounds, vectors):
 
 
 def size(tree):
-    """Make the size of a patch from the published counts."""
+    """Make the size of a patch from the published numbers of edits and nodes."""
     nodes = tree["nodes of the incorrect code"]
     return PatchSize(int(tree["distance"]), nodes, max(nodes, tree["nodes"]))

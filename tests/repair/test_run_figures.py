@@ -1,4 +1,4 @@
-"""Figures of attempts, against reference vectors and published numbers."""
+"""Figures of a run, such as pass rates, equal reference results and published numbers."""
 
 import pytest
 
@@ -51,7 +51,7 @@ def test_figures_of_the_reference_vectors(vectors):
 
 @pytest.mark.slow
 def test_figures_by_group_have_the_published_weighted_mean(vectors):
-    """The AVG of all items is that of the tiers, weighted by their sizes."""
+    """The pass rate AVG of all items is the mean AVG of the tiers, weighted by their numbers of items."""
     published = vectors("published")
     for model, rates in published["AVG-5 by tier"].items():
         items, attempts = [], []

@@ -103,7 +103,7 @@ def test_identical_texts_score_exactly_one(comments, similarity, mode):
 
 @pytest.fixture(scope="module", params=LEAST)
 def measures(request, model_folder):
-    """Return a metric for each similarity and mode, with windows (the small model needs them early)."""
+    """Return two metrics with one similarity, in modes exact and fast; they split long texts into windows."""
     return [
         SimLLM(model_folder, similarity=request.param, mode=m, on_long="window") for m in ("exact", "fast")
     ]
@@ -199,7 +199,7 @@ def broken(*_):
 
 
 class NoOperators:
-    """The operators of a PyTorch without oneDNN, or with other private names."""
+    """Stand-in for the oneDNN operators of PyTorch that has none of them."""
 
 
 @pytest.mark.parametrize(

@@ -158,7 +158,7 @@ def test_streamed_probabilities_equal_those_of_all_pairs(head_folder, comments):
 
 @pytest.fixture(scope="module")
 def doubtful(model_folder, tmp_path_factory):
-    """Return a model whose head gives different texts a low probability of the same meaning."""
+    """Return a model whose meaning head gives different texts a low probability of the same meaning."""
     loaded = saved_model.load(model_folder)
     torch.manual_seed(0)
     head = MeaningHead(HeadConfig(16, 1, 2), loaded.encoder.config)
@@ -270,7 +270,7 @@ def test_an_explanation_has_the_probability(head_folder, doubtful):
 
 
 def test_the_words_that_change_the_meaning_are_named(doubtful):
-    """Without the two different words, the texts are equal and have the same meaning."""
+    """Without the word "not", the two texts are equal, so this word is named."""
     explanation = explain(SimLLM(doubtful), "adds the two lists", "adds the two lists not")
     assert explanation.changing_words == ["not"]
     done = run("explain", "adds the two lists", "adds the two lists not", "--model", doubtful)

@@ -55,7 +55,7 @@ PartitionName=high Nodes=ALL PriorityTier=2 PreemptMode=OFF
 
 
 class Cluster:
-    """Submits, watches and disturbs jobs of the cluster."""
+    """A running SLURM cluster, with methods that submit, watch and disturb jobs."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

@@ -17,7 +17,7 @@ TOO_SHORT = "not requeued: nothing was saved since the job started; give it more
 
 @pytest.fixture
 def job(tmp_path):
-    """Return a function that starts the pretraining job; its ranks run the shell commands `ranks`."""
+    """Return a function that starts the pretraining job, with the shell commands `ranks` as its training."""
     programs, out = tmp_path / "bin", tmp_path / "run"
     programs.mkdir()
     scripts = {
@@ -147,7 +147,7 @@ def test_unanswered_controller_request_is_repeated(job, tmp_path):
 
 
 def test_the_ranks_meet_on_the_first_node_of_the_job(job, tmp_path):
-    """The settings of the submitting shell do not matter."""
+    """Variables such as MASTER_ADDR that are set in the submitting shell are ignored."""
     inherited = {"MASTER_ADDR": "elsewhere", "MASTER_PORT": "1", "RANK": "5", "WORLD_SIZE": "8"}
     assert finish(job("exit 0", **inherited)) == ("", 0)
     assert (tmp_path / "environment").read_text() == "10.0.0.1:20007 unset\n"

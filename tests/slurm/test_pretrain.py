@@ -47,9 +47,9 @@ def test_preempted_run_on_two_nodes_equals_a_run_on_one_machine(cluster, submit,
 
 
 def test_job_out_of_time(cluster, submit, few_comments, tmp_path):
-    """A job that has saved a state is requeued; a job whose time is too short to start is not.
+    """At its time limit, a job is requeued if it has saved a state, but not if it still reads its corpus.
 
-    The limits are shortened only after both jobs have come that far, however slow the machine is.
+    The time limits are shortened only when both jobs have come that far, however slow the machine is.
     """
     corpus = tmp_path / "slow.jsonl"
     os.mkfifo(corpus)  # nothing is written there
@@ -102,7 +102,7 @@ def test_job_requeued_by_an_admin_and_then_cancelled(cluster, submit, tmp_path):
 
 
 def test_job_array_trains_one_run_per_index(cluster, few_comments, tmp_path):
-    """The last job of an array has the number of the array."""
+    """Only the last job is requeued, although SLURM gives the last job of an array the array's own number."""
     runs = pretraining(few_comments, tmp_path / "seed-%a", *LONG, "seed=%a")
     array = cluster.submit("--array=1-2", *ONE_RANK, SCRIPT, *runs)
     cluster.pause(array, "update 10 ")

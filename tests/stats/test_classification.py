@@ -1,4 +1,4 @@
-"""Metrics, calibration and tests of classifiers against reference vectors and other libraries."""
+"""Metrics, calibration and tests of classifiers equal reference results and those of other libraries."""
 
 import json
 

@@ -39,7 +39,7 @@ def test_interval_has_its_nominal_coverage():
 
 
 def test_p_value_of_three_ordered_pairs():
-    """Two of the six orders are as extreme: the same and the reverse."""
+    """Of the six orders of three items, two correlate as strongly: the same order and the reverse order."""
     assert spearman(np.array([1.0, 2.0, 3.0]), np.array([5.0, 6.0, 9.0])).p_value == pytest.approx(1 / 3)
 
 
@@ -74,7 +74,10 @@ def test_a_p_value_is_never_zero():
 
 
 def test_p_value_with_one_shared_outlier():
-    """Two random outliers in twenty pairs coincide with p = 1/20; the t approximation gives 0."""
+    """Both variables have their only outlier in the same of twenty pairs; by chance, this has p = 1/20.
+
+    The t approximation would give 0.
+    """
     outlier = np.zeros(20)
     outlier[3] = 1
     assert spearman(outlier, outlier).p_value == pytest.approx(1 / 20, abs=0.007)
@@ -97,7 +100,7 @@ def test_pearson_by_hand():
 
 
 def test_kendalls_tau_b_by_hand():
-    """Four of six pairs agree, none disagrees, and each side has one tie: 4 / sqrt(5 * 5)."""
+    """Of six pairs, four agree and none disagrees; each variable has one tie, so tau-b is 4 / sqrt(5 * 5)."""
     assert kendall(np.array([1.0, 1.0, 2.0, 3.0]), np.array([1.0, 2.0, 3.0, 3.0])) == pytest.approx(4 / 5)
 
 
@@ -121,7 +124,7 @@ def test_pairwise_accuracy_equals_a_search_over_all_epsilons():
 
 
 def test_pairwise_accuracy_counts_ties_of_ratings():
-    """0.50 and 0.51 have equal ratings: with an epsilon of 0.01 all three pairs are right."""
+    """The scores 0.50 and 0.51 belong to equal ratings. If they count as tied, all three pairs are right."""
     assert pairwise_accuracy(np.array([0.5, 0.51, 0.9]), np.array([2.0, 2.0, 4.0])) == 1
     assert pairwise_accuracy(np.array([0.9, 0.51, 0.5]), np.array([2.0, 2.0, 4.0])) == pytest.approx(1 / 3)
 
@@ -187,7 +190,10 @@ def test_many_raters_are_left_out_in_groups():
 @pytest.mark.parametrize("n", [50, 200])
 @pytest.mark.parametrize("taste", [0.0, 0.3])
 def test_interval_over_raters_has_its_nominal_coverage(n, raters, taste):
-    """300 simulations, both sides. The truth is the mean rho of as many raters over very many pairs."""
+    """In 300 simulations, at least 93% of the 95% intervals hold the true rho; both sides miss equally often.
+
+    The true rho is the mean over many simulations of as many raters, with 4,000 pairs each.
+    """
     random = np.random.default_rng(99)
     panels = [simulate_ratings(random, 4000, raters, taste) for _ in range(200)]
     rho = [rank_correlations(s[None], r.mean(axis=1)[None])[0] for s, r in panels]
@@ -214,7 +220,7 @@ def test_equal_means_tie_whatever_the_order_of_summation():
 
 
 def test_williams_test_equals_steigers_formula():
-    """Steiger's formula with numpy's determinant; the documentation of R gives -0.89."""
+    """The p-value is that of Steiger's formula, here with numpy's determinant; R documents t = -0.89."""
     r12, r13, r23, n = 0.4, 0.5, 0.1, 103
     determinant = np.linalg.det([[1, r12, r13], [r12, 1, r23], [r13, r23, 1]])
     t = (r12 - r13) * np.sqrt(
@@ -230,7 +236,10 @@ def test_williams_test_is_undefined_for_a_metric_and_its_reverse():
 
 
 def test_williams_p_value_of_few_items_is_not_too_small():
-    """Five ordered items against two of them exchanged: the formula alone gives p = .012."""
+    """One metric orders five items as the ratings do; the other metric exchanges two of the items.
+
+    The formula alone would give p = .012. The smallest p-value of a permutation test is larger: 2^-4.
+    """
     assert williams(1.0, 0.9, 0.9, 5) == 2**-4
     assert 0 < williams(0.99, -0.99, 0.0, 5000) < 1e-300
 
@@ -251,7 +260,10 @@ def test_permutation_p_value_equals_enumeration_of_all_swaps():
 
 
 def test_permutation_counts_swaps_that_make_all_ranks_equal():
-    """Four of the eight swaps of opposite metrics give an equally large difference; the others give none."""
+    """Two metrics rank three items in opposite orders.
+
+    Of the eight possible swaps, four give an equally large difference, and the other four give none.
+    """
     ranks = np.array([1.0, 2.0, 3.0])
     assert permutation_p_values([ranks, -ranks], ranks)[0, 1] == 0.5
 
@@ -275,7 +287,7 @@ def test_permutation_p_values_of_equal_and_different_metrics():
 
 
 def test_clusters_by_hand():
-    """The third metric is worse than the first and starts a cluster; the fourth joins the third."""
+    """The third metric is significantly worse than the first, so it begins a cluster; the fourth joins it."""
     p = np.ones((4, 4))
     for i, j in [(0, 2), (0, 3), (1, 3)]:
         p[i, j] = p[j, i] = 0.001
@@ -308,7 +320,7 @@ def test_krippendorffs_alpha_equals_the_library(ordinal, level):
 
 
 def test_rater_agreement_of_slider_ratings_in_bounded_memory():
-    """A matrix of all values by all values would take gigabytes."""
+    """The ratings have many different values; a matrix of all values by all values would take gigabytes."""
     random = np.random.default_rng(0)
     raters = np.round(100 * random.random((3000, 1)) + 20 * random.random((3000, 5)), 2)
     tracemalloc.start()
@@ -335,7 +347,7 @@ def test_ceiling_equals_the_correlation_of_the_true_scores():
 
 
 def test_split_half_and_one_against_the_rest_by_hand():
-    """Two raters with opposite ratings; a third one who did not rate all items."""
+    """Two raters give opposite ratings, so both figures are -1; a third rater rates nothing and gets NaN."""
     raters = np.array([[1.0, 4, np.nan], [2, 3, np.nan], [3, 2, np.nan], [4, 1, np.nan]])
     assert rater_agreement(raters[:, :2]).split_half == pytest.approx(-1)
     assert rater_agreement(raters).one_against_rest[:2] == pytest.approx([-1, -1])

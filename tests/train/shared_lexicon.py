@@ -1,7 +1,8 @@
 """Lexicons that are loaded once and then shared by all training tests and their processes.
 
-Word frequencies are counted in fewer texts than in a real training. Both would otherwise take most of
-the time of such small trainings. The imports are for processes that are forked from this one.
+Word frequencies are counted in fewer texts than in a real training. Otherwise, loading lexicons and counting
+words would take most of the time of the small trainings in tests. This module also imports slow packages, so
+that processes that are forked from this one need not import them.
 """
 
 import functools
@@ -29,6 +30,6 @@ lexicon.load = load
 
 
 def load_lexicons():
-    """Load the lexicons that trainings use."""
+    """Load the lexicons that trainings use, so that forked processes have them."""
     for held_out in ((), contrast.deciding_word_pairs()):
         load(held_out)

@@ -1,4 +1,4 @@
-"""Commands without training: their help, and the files that they must not replace."""
+"""Commands that do not train: their help texts, and files that they must not replace."""
 
 import importlib
 import json
@@ -35,7 +35,7 @@ def test_every_command_has_help(call, module):
     "module", ["train.corpus.__main__", "train.data.__main__", "train.runtime.config_file"]
 )
 def test_commands_without_a_model_import_nothing_slow(module):
-    """Every worker and every job script imports these modules."""
+    """Every worker and every job script imports these modules, so they must be quick to import."""
     program = f"import sys, {module}; print({{'torch', 'matplotlib'}} & set(sys.modules))"
     done = subprocess.run(
         [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
@@ -55,7 +55,7 @@ def inputs(tmp_path, sets):
 
 @pytest.fixture(params=["wordnet_pairs", "near_duplicates", "measure", "figure"])
 def writer(request, inputs, model_folder, sets):
-    """Return a module, its arguments, and its output file."""
+    """Return the module of a command that writes a file, the command's arguments, and the output file."""
     out = inputs / "out.svg"
     return {
         "wordnet_pairs": (wordnet_pairs, [inputs, inputs / "texts.txt", out], out),
@@ -120,7 +120,7 @@ def test_release_into_a_user_folder_is_refused(call, model_folder, inputs, monke
 @pytest.mark.filterwarnings("ignore:.*texts cut at")
 @pytest.mark.parametrize("name", ["simllm.json", ".simllm"])
 def test_model_folder_of_a_user_is_unchanged(call, model_folder, inputs, monkeypatch, name):
-    """A model folder without marker, or with a foreign file, belongs to the user."""
+    """A model folder belongs to the user if its marker, simllm's list of files, is missing or incomplete."""
     model = shutil.copytree(model_folder, inputs / "model")
     if name == ".simllm":
         (model / name).unlink()

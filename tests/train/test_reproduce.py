@@ -117,14 +117,14 @@ def test_configurations_read_what_earlier_steps_write(tmp_path):
 
 
 def command(*arguments):
-    """Run the real command in a new process."""
+    """Run `python -m train.reproduce` in a new process."""
     words = [sys.executable, "-m", "train.reproduce", *map(str, arguments)]
     return subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
 
 
 @pytest.fixture
 def teachers(tmp_path):
-    """Return a folder with empty folders in the place of the teachers."""
+    """Return a folder that has an empty folder in place of each teacher model."""
     for name in reproduce._TEACHERS:
         (tmp_path / "teachers" / name).mkdir(parents=True)
     return tmp_path / "teachers"
@@ -163,7 +163,7 @@ def test_existing_data_are_not_fetched_again(tmp_path, teachers):
 
 @pytest.fixture
 def checkout(tmp_path, teachers, monkeypatch):
-    """Return a checkout without repositories to clone and with replaced steps, and the list of run steps."""
+    """Return an empty checkout and the list of its steps; steps are recorded in the list instead of run."""
     for folder in ("shared/data", "wordnet", "checkout/configs", "checkout/runs"):
         (tmp_path / folder).mkdir(parents=True)
     (tmp_path / "checkout" / "configs" / "repositories.tsv").touch()

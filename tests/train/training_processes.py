@@ -41,9 +41,9 @@ def pretraining(corpus_file, out, *overrides):
 
 
 class TrainingProcess:
-    """A process of `python -m MODULE ARGUMENTS` in the checkout, or in `cwd`, with one thread.
+    """A process that runs `python -m MODULE ARGUMENTS` in the folder `cwd`, with one thread.
 
-    No file that it writes may be larger than `largest` bytes.
+    No file that the process writes may be larger than `largest` bytes.
     """
 
     def __init__(self, folder, module, *arguments, cwd=ROOT, largest=None, **environment):
@@ -111,7 +111,7 @@ def _main(arguments, files, cwd, largest, environment):
 
 
 class Runner:
-    """Starts training commands; their output goes to a folder."""
+    """Starts training commands, and stores their output in a folder."""
 
     def __init__(self, folder):
         self.folder = folder

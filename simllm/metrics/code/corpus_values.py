@@ -83,8 +83,8 @@ def _crystal_bleu(items: Items, argument: str, lines: Lines) -> float:
 def _texts(example: Example, lines: Lines) -> tuple[str, str]:
     """Return the two texts that BLEU compares: the joined lines of the candidate, and those of the reference.
 
-    If the candidate has no code, its text is empty. Without this rule, its edited lines would be the deleted
-    lines of the source. Some of them could match lines that the reference deletes, and raise the score.
+    If the candidate has no code, its text is empty. Otherwise, all lines of the source would count as lines
+    that the candidate deletes. Some could match lines that the reference deletes, and raise the score.
 
     Args:
         example: The candidate and the reference.

@@ -1,8 +1,8 @@
 """Rewrites of Java and Python code that keep its behaviour.
 
 The set of rewrites follows the tool CodeCocoon (M. de Koning, "Metamorphic Testing for LLM-based Code
-Repair", TU Delft, 2025). In contrast to that tool, a place is rewritten only if the language guarantees
-that the program behaves the same afterwards.
+Repair", TU Delft, 2025). Unlike that tool, this package makes a rewrite only if the language guarantees that
+the program behaves the same afterwards.
 """
 
 from simllm.perturb.code.rewriting import DEFAULT_RULES, Rewrite, Skipped, rename_text, restore, rewrite

@@ -97,8 +97,8 @@ class Symbol:
         kind: "function", "parameter" or "variable".
         name: The current name.
         node: The syntax node of the declaration.
-        uses: The range of each occurrence of the name that must be renamed. This includes the declaration,
-            and mentions in documentation such as `@param NAME`.
+        uses: The range of each occurrence of the name that must be renamed. The occurrence in the
+            declaration is included, and so are mentions in documentation such as `@param NAME`.
     """
 
     kind: str

@@ -20,11 +20,12 @@ _FILE = Path(__file__).parent / "data" / "identifiers.txt"
 
 
 def namer_of(names: str | Mapping[str, str] | Namer) -> Namer:
-    """Return the function that proposes new names for symbols, as selected by the user.
+    """Return the function that proposes new names for the functions, parameters and variables of code.
 
     Args:
-        names: "lexicon" to replace the words of a name by synonyms; "plain" for meaningless names such as
-            `v0`; a mapping from old to new names; or a function that proposes names.
+        names: The user's choice: "lexicon" to replace the words of a name by synonyms; "plain" for
+            meaningless names such as `v0`; a mapping from old to new names; or a function that proposes
+            names.
 
     Returns:
         A function. It takes a name and its kind ("function", "parameter" or "variable"), and returns

@@ -59,15 +59,15 @@ def prove_variants(
 
 
 def _with_proof(row: Row, proof: Proof) -> Row:
-    """Return the row of a variant, together with the outcome of its comparison.
+    """Add to the row of a variant the outcome of comparing the variant with the original code.
 
     Args:
-        row: A dict that describes the variant.
-        proof: The outcome of comparing the variant with its original.
+        row: A dict that describes the variant, a rewritten version of some code.
+        proof: The outcome of running both versions. It shows whether they behave the same.
 
     Returns:
-        A new row with the key `proof`. If the proof refutes the variant, the row lacks the variant's text and
-        edits.
+        A new row, which has the outcome under the key `proof`. If the two versions behave differently, the
+        row has the status "refuted", and lacks the text and the edits of the variant.
     """
     found = {name: value for name, value in asdict(proof).items() if name != "id" and value not in ("", None)}
     if proof.power is not None:

@@ -89,8 +89,8 @@ def rewrite(
         names: The source of new names: "lexicon" (synonyms), "plain" (`v0`, `v1`, ...), a mapping from old to
             new names, or a function. The function gets a name and its kind ("function", "parameter" or
             "variable"), and returns proposals, best first.
-        share: The probability with which a place is rewritten, from 0 to 1.
-        seed: The seed for choosing the places if `share` is below 1.
+        share: The probability, from 0 to 1, with which each place that a rule can rewrite is rewritten.
+        seed: The seed for choosing the places at random if `share` is below 1.
 
     Returns:
         The rewritten code, with a record of the changes.
@@ -112,7 +112,7 @@ def check_rules(rules: Sequence[str], share: float) -> None:
 
     Args:
         rules: The names of the rules to apply.
-        share: The probability with which a place is rewritten.
+        share: The probability with which each place that a rule can rewrite is rewritten.
 
     Raises:
         InputError: A rule is unknown, or the share is not between 0 and 1.
@@ -150,19 +150,19 @@ def rename_text(text: str, names: Mapping[str, str]) -> str:
 
 
 def restore(text: str, names: Mapping[str, str]) -> str:
-    """Replace new names by the old ones in a text about a variant, such as a patch.
+    """Replace new names by the old ones in a text about rewritten code, such as a patch.
 
     Every occurrence of a new name can be replaced, because no new name occurs in the original source.
 
     Args:
-        text: The text, with the names of the variant.
+        text: The text, which contains new names.
         names: A mapping from old to new names, as in `Rewrite.names`.
     """
     return rename_text(text, {new: old for old, new in names.items()})
 
 
 class _Rewriting:
-    """One call of the function `rewrite`: its settings and its results so far.
+    """The state of one call of the function `rewrite`: the settings, and the results so far.
 
     The results are the new names, the number of rewritten places for each rule, and the skipped places.
     """
@@ -185,7 +185,7 @@ class _Rewriting:
         self._skipped: list[Skipped] = []
 
     def run(self, rules: Sequence[str]) -> Rewrite:
-        """Apply rules in the given order, and return the resulting variant."""
+        """Apply rules in the given order, and return the rewritten code."""
         text, pieces = self._source, [Piece(self._source, 0)]
         unit = self._rules.parse(text)
         for rule in rules:
@@ -260,7 +260,10 @@ class _Rewriting:
         return next((name for name in proposals if _is_name(name) and name not in used), None)
 
     def _is_chosen(self, rule: str) -> bool:
-        """Decide at random whether a rule rewrites a place; if so, add 1 to the rule's number of places."""
+        """Decide at random whether a rule rewrites a place in the code; if so, count this place.
+
+        The count of each rule becomes the number of places that the rule rewrote.
+        """
         chosen = self._share == 1 or self._choice.random() < self._share
         self._counts[rule] += chosen
         return chosen
@@ -281,7 +284,8 @@ def _words(text: str) -> set[str]:
 def _is_name(text: str) -> bool:
     """Return whether a proposed name can be used as an identifier in Java and in Python.
 
-    A name is rejected if Python would change it: if it is not in NFKC normal form, or begins with `__`.
+    Names that Python changes are rejected: names that are not in NFKC normal form, and names that begin with
+    `__`, to which Python adds the name of the class around them.
     """
     is_plain = unicodedata.normalize("NFKC", text) == text and not text.startswith("__")
     return is_plain and text.isidentifier()
@@ -293,11 +297,12 @@ def _without_frame(pieces: list[Piece], unit: CodeUnit) -> list[Piece]:
     The frame is the lines that the parser puts around a single function, such as `class Unit {` and `}`.
 
     Args:
-        pieces: The pieces of the edited text, with the frame.
+        pieces: The edited text with the frame, as a list of pieces.
         unit: The parsed code before the edits.
 
     Returns:
-        The pieces without the frame. Their positions count from the beginning of the source.
+        The pieces of the edited text without the frame. The `start` of each piece counts from the beginning
+        of the source, and no longer from the beginning of the frame.
     """
     before, after = unit.source.start, len(unit.text) - unit.source.end
     if before:

@@ -78,7 +78,8 @@ def apply_edits(text: bytes, edits: Iterable[Edit]) -> list[Piece]:
     - An edit that replaces the whole span does not change the copies.
     - An insertion at the end of the span does not change the copies, unless the span is empty.
 
-    If two edits overlap outside the copies, only the edit that begins first is applied.
+    Apart from edits inside copied spans, edits should not overlap. If two edits overlap anyway, only the one
+    that begins first is applied.
 
     Args:
         text: The source.
@@ -129,15 +130,16 @@ def apply_edits(text: bytes, edits: Iterable[Edit]) -> list[Piece]:
 def compose(first: list[Piece], second: list[Piece]) -> list[Piece]:
     """Combine the pieces of two successive rounds of edits, as if all edits were made in one round.
 
-    A piece is new text, or text that was copied. Its `start` is then the position from which it was copied.
+    A piece is either copied text or new text. The `start` of copied text is the position from which it was
+    copied. The `start` of new text is None.
 
     Args:
-        first: The pieces after the first round; their `start` is a position in the original source.
-        second: The pieces after the second round; their `start` is a position in the text after the first
+        first: The pieces of the text after the first round, with positions in the original source.
+        second: The pieces of the text after the second round, with positions in the text after the first
             round.
 
     Returns:
-        The pieces of the final text; their `start` is a position in the original source.
+        The pieces of the text after the second round, with positions in the original source.
     """
     starts = list(accumulate((len(piece.text) for piece in first), initial=0))
     composed: list[Piece] = []

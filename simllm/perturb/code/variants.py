@@ -57,7 +57,8 @@ class RewritePlan:
     def arms(self) -> Iterator[tuple[str | None, RewritePlan]]:
         """Yield this plan and, for each of its rules, a plan that applies only this rule.
 
-        The plans are the arms of an experiment: comparing their variants shows the effect of each rule.
+        Each plan is one arm of an experiment: comparing the rewritten code of the plans shows the effect of
+        each rule.
 
         Yields:
             Pairs of a name and a plan. The first pair is (None, this plan). In the other pairs, the name is
@@ -110,8 +111,9 @@ def read_items(file: Path, language: str | None = None) -> Iterator[dict[str, An
     """Read sources of code from a JSON file.
 
     Args:
-        file: If the name ends in `.json`, a JSON object that maps ids to sources. Otherwise JSON lines, each
-            with `id`, `language` and `source`. Further fields, such as `label`, are kept.
+        file: The file. If the name ends in `.json`, the file has a JSON object that maps ids to sources.
+            Otherwise, it has JSON lines, each with `id`, `language` and `source`. Further fields of a line,
+            such as `label`, are kept.
         language: The language of all sources without the field `language`: "java" or "python". A `.json` file
             needs this argument, because it has no such field.
 
@@ -236,8 +238,8 @@ def find_files(paths: Sequence[Path]) -> list[tuple[str, Path]]:
         list is sorted.
 
     Raises:
-        InputError: A path does not exist, or there is no Java or Python file. Or two files would get the same
-            path, or a file would get the reserved path `variants.jsonl`.
+        InputError: A path does not exist, there is no Java or Python file, two files would get the same path
+            in the output folder, or a file would get the reserved path `variants.jsonl`.
     """
     found: dict[str, Path] = {}
     for path in paths:

@@ -31,7 +31,7 @@ def restructure(words: list[str], lexicon: Lexicon, random: np.random.Generator)
     Args:
         words: The words of the sentence.
         lexicon: The forms of verbs and nouns.
-        random: The generator of random choices: of the rule, and within the rule.
+        random: The generator that chooses the rule, and that the rule uses for its own choices.
 
     Returns:
         The words of the changed sentence; `words` if no rule fits.
@@ -176,7 +176,7 @@ def _form_of_be(noun: str) -> str:
 
 
 def _noun_phrase_end(words: list[str], start: int) -> int:
-    """Find the end of a noun phrase: an optional determiner, then one to four content words.
+    """Find the end of a noun phrase, which has an optional determiner and then one to four content words.
 
     Content words are all words except function words, such as "the" or "of", and punctuation marks.
 

@@ -53,7 +53,7 @@ def change(text: str, lexicon: Lexicon, random: np.random.Generator) -> tuple[st
     Args:
         text: The cleaned summary.
         lexicon: The word lists.
-        random: The generator of random choices: of the kind of edit, and of the place in the text.
+        random: The generator that chooses the kind of edit and the place in the text.
 
     Returns:
         The kind of edit, such as "negation", and the changed summary; None if no edit fits.
@@ -219,7 +219,7 @@ def _replace_randomly(
 
 
 def _noun_phrase_start(words: list[str], end: int, lexicon: Lexicon, first: int = 1) -> int:
-    """Find the start of a noun phrase: an optional determiner, then one to three words.
+    """Find the start of a noun phrase, which has an optional determiner and then one to three words.
 
     Args:
         words: The words of a text.
@@ -238,7 +238,7 @@ def _noun_phrase_start(words: list[str], end: int, lexicon: Lexicon, first: int 
 
 
 def _noun_phrase_end(words: list[str], start: int, lexicon: Lexicon) -> int:
-    """Find the end of a noun phrase: an optional determiner, then one to three words.
+    """Find the end of a noun phrase, which has an optional determiner and then one to three words.
 
     Args:
         words: The words of a text.

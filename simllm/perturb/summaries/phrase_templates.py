@@ -6,8 +6,8 @@ Each line of the file `phrases.txt` is a group of phrases with the same meaning:
 
 `{1}` is a slot, which stands for one to eight words. `^` stands for the start of the text, and `$` for its
 end (with or without a full stop). Phrases that begin with `^the`, `^a` or `^an` may replace other phrases,
-but are never replaced themselves. For example, `^the {1}$` also matches the sentence "the list is empty",
-and "returns the list is empty" would be wrong.
+but are never replaced themselves, because they may match whole sentences. For example, `^the {1}$` matches
+"the list is empty", and "returns the list is empty" would be wrong.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ def reword(text: str, lexicon: Lexicon, random: np.random.Generator) -> str:
     Args:
         text: The cleaned summary.
         lexicon: The word lists, such as synonyms.
-        random: The generator of random choices: which rules are used, and on which words.
+        random: The generator that chooses the rules, and the words that the rules change.
 
     Returns:
         The reworded summary; `text` if no rule fits.

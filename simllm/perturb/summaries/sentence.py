@@ -59,8 +59,8 @@ def replace(words: list[str], start: int, end: int, new: str) -> list[str]:
 def _fits(words: list[str], start: int, end: int, option: Replacement, lexicon: Lexicon) -> bool:
     """Return whether a word or phrase in a text can be replaced by a new word with a given part of speech.
 
-    This is so if the old word or phrase probably has the same part of speech in this text. For example, a
-    verb must not replace a noun.
+    The result is True if the old word or phrase probably has the same part of speech in this text. For
+    example, a verb must not replace a noun.
 
     Args:
         words: The words of the text.

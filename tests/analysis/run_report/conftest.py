@@ -1,4 +1,7 @@
-"""Reports in the browser: one with many pairs for all tests of a file, and others for single tests."""
+"""Fixtures that open reports in a browser.
+
+The tests of a file share one report with many pairs. Single tests can open further reports.
+"""
 
 import pytest
 
@@ -14,7 +17,7 @@ def run():
 
 @pytest.fixture(scope="module")
 def shown(run, tmp_path_factory):
-    """Open the report of `run`, and check at the end that it worked without the network."""
+    """Open the report of `run` in a browser; check at the end that it made no error and no web request."""
     file = tmp_path_factory.mktemp("report") / "page.html"
     file.write_text(render_report(run, "simllm score"), encoding="utf-8")
     with visit(file.as_uri(), permissions=["clipboard-read", "clipboard-write"]) as shown:
@@ -25,7 +28,7 @@ def shown(run, tmp_path_factory):
 
 @pytest.fixture
 def page(shown):
-    """Load the report of `run` anew, in a window of the usual size."""
+    """Reload the report of `run`, in a window of 1100 x 900 pixels and in light colours."""
     shown.page.set_viewport_size({"width": 1100, "height": 900})
     shown.page.emulate_media(media="screen", color_scheme="light")
     shown.page.goto(shown.requests[0])
@@ -34,7 +37,7 @@ def page(shown):
 
 @pytest.fixture
 def open_report(shown, tmp_path):
-    """Return a function that opens the report of a run in the same browser."""
+    """Return a function that opens the report of another run in a new tab of the same browser."""
     opened = []
 
     def open_run(run, comparison=None):

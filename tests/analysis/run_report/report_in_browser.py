@@ -14,7 +14,10 @@ HOSTILE = [
 
 
 def scored_run(n):
-    """Return n scored pairs; the scores of one language are lower, and the first texts are hostile."""
+    """Return a run with n random pairs; pairs in Go score lower than those in Java and Python.
+
+    The first candidates are hostile: for example, they contain HTML that must not take effect.
+    """
     random = np.random.default_rng(0)
     languages = random.choice(["go", "java", "python"], n).tolist()
     references = [f"returns the name of user {i % 1000}" for i in range(n)]
@@ -35,5 +38,5 @@ def scored_run(n):
 
 
 def column(page, name):
-    """Return the numbers in a column of the visible rows."""
+    """Return the numbers in the column `name` of the visible table rows."""
     return [float(text) for text in page.locator(f".pairs td[data-name='{name}']").all_inner_texts()]

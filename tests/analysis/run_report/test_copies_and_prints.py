@@ -1,4 +1,4 @@
-"""Copies, saved files and prints of a report in Chromium."""
+"""A report in Chromium: copying from it, saving files, and printing."""
 
 import json
 

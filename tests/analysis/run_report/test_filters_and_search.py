@@ -1,4 +1,4 @@
-"""The orders, filters, groups, search and pages of a report's table in Chromium."""
+"""The table of a report in Chromium: sorting, filters, groups, search and pages."""
 
 import dataclasses
 import re

@@ -1,4 +1,4 @@
-"""The means of groups of pairs, their intervals and tests."""
+"""The mean scores of groups of pairs in a report, with intervals and significance tests."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""The address of a report in Chromium: links to pairs and to the choices of the reader."""
+"""The address of a report in Chromium: it stores the reader's choices, and can link to a pair."""
 
 import numpy as np
 from playwright.sync_api import expect

@@ -1,4 +1,4 @@
-"""The page of a report: what it says, and which pairs it holds."""
+"""The HTML page of a report: its sentences, and the pairs that it contains."""
 
 import dataclasses
 import json
@@ -29,7 +29,7 @@ def default_metric():
 
 
 def data_of(page):
-    """Return the pairs that a page holds for its script."""
+    """Return the data about pairs that a page contains as JSON, for its script."""
     found = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
     return json.loads(found[1])
 
@@ -151,7 +151,7 @@ def test_the_distribution_has_contrast_and_numbers_without_a_zero(default_metric
 
 
 def items(page):
-    """Return the sentences at the top of a page."""
+    """Return the list items of a page, which are the sentences at its top."""
     return re.findall("<li>(.*?)</li>", page)
 
 

@@ -1,4 +1,4 @@
-"""The share of common words that a report shows."""
+"""The word overlap in a report: the share of words that two texts have in common."""
 
 import pytest
 

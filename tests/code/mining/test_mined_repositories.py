@@ -1,4 +1,4 @@
-"""Search for repositories, their names and their splits."""
+"""Mined repositories: the search in folders, their names, and their splits (train, validation, test)."""
 
 from collections import Counter
 from pathlib import Path

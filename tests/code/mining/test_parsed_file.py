@@ -1,4 +1,4 @@
-"""Comments and functions of every language, and which of them belong together."""
+"""Comments and functions in source files of every language, and which comment is in which function."""
 
 import pytest
 from hypothesis import given

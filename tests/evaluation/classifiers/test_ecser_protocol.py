@@ -1,4 +1,4 @@
-"""The protocol for classifiers against reference vectors, through Python and the command line."""
+"""The evaluation of classifiers by the ECSER protocol gives reference results, in Python and by command."""
 
 import json
 
@@ -29,7 +29,7 @@ def write(file, rows):
 
 @pytest.fixture(scope="module")
 def published(vectors, tmp_path_factory):
-    """The published predictions, one file for each classifier."""
+    """Write the published predictions, one file for each classifier; return the files."""
     data, folder, rows = vectors["published"], tmp_path_factory.mktemp("published"), {}
     for part in data["sets"]:
         facts = {"split": part["split"], "variant": part["variant"]}
@@ -45,7 +45,7 @@ def close(found, expected, name, tolerance=1e-9):
 
 
 def check(found, expected):
-    """Compare a performance with a vector; both are JSON objects."""
+    """Check that the figures of a classifier equal the expected ones; both are JSON objects."""
     assert (found["n"], found["unparsed"]) == (expected["n"], expected.get("unparsed", 0))
     if "tp" in expected:
         assert found["matrix"] == [[expected["tp"], expected["fn"]], [expected["fp"], expected["tn"]]]
@@ -84,7 +84,7 @@ def check_calibration(found, expected):
 
 
 def evaluated(tmp_path, *words):
-    """Run the command, and return `classifiers.json`."""
+    """Run `simllm evaluate classifiers`, and return the content of `classifiers.json`."""
     done = run("evaluate", "classifiers", *words, "--out", tmp_path / "report", "-q")
     assert done.returncode == 0, done.stderr
     return json.loads((tmp_path / "report" / "classifiers.json").read_text())
@@ -345,7 +345,7 @@ def written(tmp_path, name, rows):
 
 
 def rows_of(answers, split="test"):
-    """Return rows: a text such as "pf" is an item with the gold label pass and the prediction fail."""
+    """Return a row for each text in `answers`, such as "pf": the gold label is pass, the prediction fail."""
     names = {"p": "pass", "f": "fail", "-": "", "F": "FAIL"}
     return [(f"{split}{i}", names[a], names[b], split) for i, (a, b) in enumerate(answers)]
 

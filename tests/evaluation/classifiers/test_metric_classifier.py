@@ -1,4 +1,4 @@
-"""Metrics as classifiers: thresholds and probabilities are learned on other folds only."""
+"""Metrics as classifiers: the threshold and probabilities of a fold are learned on the other folds only."""
 
 import json
 
@@ -14,7 +14,7 @@ from tests.command import run
 
 @pytest.fixture
 def rated(tmp_path):
-    """Forty pairs; the overlap of the texts follows the rating."""
+    """Write forty rated pairs; the texts of pairs with a high rating share more words."""
     words = "reads writes closes opens copies moves sorts merges".split()
     rows = []
     for number in range(40):
@@ -35,7 +35,10 @@ def test_separable_ratings_are_learned(rated):
 
 
 def test_nothing_is_learned_from_the_own_fold(rated):
-    """Other ratings in one fold change the predictions of all folds but this one."""
+    """Higher scores in one fold change the map from scores to probabilities for all other folds.
+
+    For this fold itself, the map stays the same.
+    """
     (metric,), _ = registry.load_all(["jaccard"])
     noise = np.random.default_rng(3).normal(0, 0.05, 40)
 

@@ -1,4 +1,4 @@
-"""Reading of predictions: formats, and one clear line for bad input."""
+"""Reading of predictions: the formats, and error messages of one line for bad input."""
 
 import json
 

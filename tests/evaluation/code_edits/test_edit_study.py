@@ -88,7 +88,7 @@ def test_page_in_a_browser(systems, tmp_path):
 
 
 def test_variants_and_attempts(tmp_path):
-    """Two variants of one system, each with two tested attempts."""
+    """A system has two variants, "short" and "long", each with two tested attempts at an item."""
     rows = [
         item(0, OTHER, system="m", variant="short", passed=True),
         item(0, SOURCE, system="m", variant="short", passed=False),

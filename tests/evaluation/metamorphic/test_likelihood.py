@@ -13,7 +13,7 @@ from simllm.evaluation.metamorphic.likelihood import mean_nll
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Write a causal language model with random weights that reads words."""
+    """Write a causal language model with random weights, whose tokens are whole words."""
     folder = tmp_path_factory.mktemp("model")
     words = ["<unk>", "int", "f", "x", "return", ";"]
     tokenizer = Tokenizer(models.WordLevel({word: i for i, word in enumerate(words)}, unk_token="<unk>"))

@@ -1,4 +1,4 @@
-"""Counts of successes from recorded answers."""
+"""Counting of the successes of a tool in its recorded answers."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Success rates of metamorphic studies against reference vectors, through Python and the command line."""
+"""Success rates of metamorphic studies equal reference results, in Python and by command."""
 
 import json
 import math

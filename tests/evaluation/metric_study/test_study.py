@@ -28,7 +28,7 @@ STUDY = ["evaluate", "study", "--ratings"]
 
 
 def write_ratings(file, comments, raters):
-    """Write ratings; the lower the rating of a candidate, the fewer words it has."""
+    """Write rated pairs; a candidate with a lower rating has fewer of the words of its reference."""
     random = np.random.default_rng(0)
     rows = []
     for i, text in enumerate(comments):
@@ -61,7 +61,7 @@ def run(tmp_path, monkeypatch, capsys):
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory, comments, model_folder):
-    """Return the folder of a report on two sets, and the output of the command."""
+    """Return the folder of a report on two rated sets, and the standard output and error of its command."""
     folder = tmp_path_factory.mktemp("study")
     short = sorted({text for text in comments if 4 <= len(text.split()) <= 12})
     write_ratings(folder / "three_raters.jsonl", short[:90], 3)
@@ -224,7 +224,7 @@ def test_bad_input(run, tmp_path, comments, arguments, message):
 
 @pytest.fixture
 def quick(run, tmp_path, comments, monkeypatch):
-    """Run a small study with `--out report`."""
+    """Return a function that runs a small study with `--out report`."""
     write_ratings(tmp_path / "rated.jsonl", comments[:30], 1)
     return lambda *options: run(
         *STUDY,
@@ -318,7 +318,7 @@ def test_unusual_names_of_systems_metrics_and_files(run, tmp_path, comments):
 
 
 def test_a_metric_that_is_constant_or_reversed_and_ties_everywhere(run, tmp_path):
-    """All scores and ratings have two values, so swaps and resamples are often constant."""
+    """Scores and ratings have at most two values, so they are often constant in resamples and after swaps."""
     rows = [
         {
             "reference": "a b",

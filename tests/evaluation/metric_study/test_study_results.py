@@ -15,7 +15,7 @@ from simllm.stats.rater_agreement import RaterAgreement, ceiling
 
 
 def test_correlations_by_language_and_length_by_hand():
-    """40 texts each of 1, 2 and 5 words; scores correlate with ratings by +1 in java, by -1 in go."""
+    """The texts have 1, 2 or 5 words. Scores correlate with ratings by +1 in Java, and by -1 in Go."""
     references = ["a"] * 40 + ["a b"] * 40 + ["a b c d e"] * 40
     languages = ["java", "go"] * 60
     values = np.random.default_rng(0).normal(size=120)
@@ -104,7 +104,7 @@ def test_conclusions_mention_weak_evidence():
 
 @pytest.mark.slow
 def test_thousands_of_systems(tmp_path):
-    """The figure and the table show the largest groups; the JSON file has all numbers."""
+    """The figure and the table of a report show only the largest of 3,000 systems."""
     n, size = 3000, 20
     values = np.random.default_rng(0).normal(size=n * size)
     labels = [f"system {i}" for i in range(n) for _ in range(size)]
@@ -120,7 +120,7 @@ def test_thousands_of_systems(tmp_path):
 
 @pytest.mark.slow
 def test_many_group_labels_are_fast():
-    """A search through all pairs for each label would take minutes."""
+    """There are 50,000 labels; a search through all pairs for each label would take minutes."""
     n = 50_000
     values = np.random.default_rng(0).normal(size=n)
     labels = [f"{'x' * 200} {i}" for i in range(n)]

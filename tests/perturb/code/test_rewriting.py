@@ -1,4 +1,4 @@
-"""The rewriting as a whole: edits, lines, share, seed, and bad input."""
+"""Rewriting of code by rules: reported edits and lines, the share of places, the seed, and bad input."""
 
 import pytest
 from hypothesis import given

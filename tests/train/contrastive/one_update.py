@@ -21,7 +21,7 @@ DROPOUT = 0.2
 
 
 def sources(folder, comments, model_folder):
-    """Write the sources, and a model with dropout."""
+    """Write the training data of the contrastive stage, and a start model with dropout."""
     texts = sorted({text for text in map(clean, comments) if 2 < text.count(" ") < 20})
     (folder / "train.txt").write_text("".join(text + "\n" for text in texts))
     pairs = [{"a": a, "b": b} for a, b in itertools.pairwise(texts[:40])]
@@ -40,7 +40,7 @@ def sources(folder, comments, model_folder):
 
 
 def settings(folder, *more):
-    """Return a configuration with every kind of source."""
+    """Return a configuration of the contrastive stage with every kind of training data."""
     positives = (
         f"[{{source: {folder}/train.txt, share: 3, fields: [], word_dropout: 0.2}}, "
         f"{{source: {folder}/train.txt, share: 3, fields: [], rewording: true, hard_negatives: 2}}, "

@@ -17,7 +17,7 @@ from train.runtime.signals import StopRequest
 
 @pytest.fixture(scope="module")
 def lm_overrides(update_folder, tmp_path_factory):
-    """Return overrides for a model without dropout and language modelling."""
+    """Return configuration overrides: a start model without dropout, and auxiliary language modelling."""
     plain = saved_model.load(update_folder / "model")
     out = tmp_path_factory.mktemp("beside")
     config = replace(plain.encoder.config, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)

@@ -8,7 +8,10 @@ TEXTS = [[0, 5, 6, 2], [0, 5, 7, 7, 2], [0, 8, 2]]
 
 
 def test_cosines_by_hand():
-    """Token 5 is in two of three texts, 6, 7 and 8 in one: idf log(4/3) + .001 and log(4/2) + .001."""
+    """Token 5 is in two of three texts; the tokens 6, 7 and 8 are in one text each.
+
+    The idf of token 5 is log(4/3) + .001, and that of the others is log(4/2) + .001.
+    """
     common, rare = np.log(4 / 3) + 1e-3, np.log(2) + 1e-3
     expected = np.eye(3)
     expected[0, 1] = expected[1, 0] = common / (common + rare)
@@ -24,7 +27,10 @@ def test_equal_neighbours_give_no_loss():
 
 
 def test_loss_by_hand():
-    """Three texts: the neighbours of each have cosines 0 and 1; the teacher's cosines are 0."""
+    """Two of the three texts are equal, so they have the cosines 1 and 0 with the other texts.
+
+    All cosines of the teacher between different texts are 0.
+    """
     rows = torch.tensor([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
     near = 1 / (1 + np.exp(-2.0))  # a softmax over two neighbours at temperature 1/2
     divergence = 0.5 * np.log(0.5 / near) + 0.5 * np.log(0.5 / (1 - near))

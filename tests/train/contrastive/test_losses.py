@@ -16,7 +16,7 @@ def losses():
 
 @pytest.fixture(scope="module")
 def model(model_folder):
-    """Return any model: the losses are given embeddings."""
+    """Return a model for the constructors of the losses; the losses are computed from given embeddings."""
     from sentence_transformers import SentenceTransformer
 
     return SentenceTransformer(str(model_folder), device="cpu")
@@ -36,7 +36,7 @@ def with_gradients(loss, *rows):
 @pytest.mark.slow
 @pytest.mark.parametrize("negatives", [0, 1])
 def test_info_nce_equals_sentence_transformers(losses, model, negatives):
-    """sentence-transformers uses the hard negatives for the first texts only."""
+    """In both implementations, hard negatives count only for the first text of each pair."""
     theirs = losses.MultipleNegativesRankingLoss(
         model, scale=20.0, directions=("query_to_doc", "doc_to_query"), partition_mode="per_direction"
     )
@@ -57,7 +57,10 @@ def test_hard_negative_weight_equals_copies_of_the_negatives():
 
 @pytest.mark.slow
 def test_texts_with_the_same_meaning_are_no_negatives(losses, model):
-    """The loss equals that of single rows, with the rows of the other group as only negatives."""
+    """The pairs are in two groups; all texts of a group have the same meaning.
+
+    The loss is the mean loss of single pairs for which only texts of the other group are negatives.
+    """
     first, second = embeddings(2)
     same = torch.arange(20)[:, None] // 10 == torch.arange(20) // 10
     theirs = losses.MultipleNegativesRankingLoss(model, scale=20.0)
@@ -84,7 +87,7 @@ def test_cosent_equals_sentence_transformers(losses, model):
 
 
 def test_cosent_does_not_compare_pairs_of_different_sets():
-    """Twenty sets of one pair give no loss; the loss of two sets is made of the losses of each."""
+    """Twenty sets with one pair each give the loss 0; the loss of two sets follows from the loss of each."""
     first, second = embeddings(2)
     ratings = torch.arange(20.0)
     assert cosent(first, second, ratings, torch.arange(20), 0.05).item() == 0

@@ -1,4 +1,4 @@
-"""Meaning items: reading, splits, drawn pairs, and the items that are trained on."""
+"""Meaning items (texts with rewordings and texts of another meaning): reading, splits, and drawn pairs."""
 
 import json
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Training of the meaning head in the contrastive stage, and the anchor."""
+"""Training of the meaning head, and the anchor: a loss that keeps the encoder near its start model."""
 
 import json
 
@@ -27,7 +27,7 @@ def words():
 
 @pytest.fixture(scope="module")
 def with_head(update_folder):
-    """Return overrides for a meaning head with labelled and rule-made pairs."""
+    """Return configuration overrides: a meaning head is trained on labelled pairs and on rule-made pairs."""
     labelled = f"source: {update_folder}/rated.jsonl, share: 1, fields: [reference, candidate, rating]"
     labels = "same: ['4'], different: ['0', '1']"
     sources = f"[{{source: {update_folder}/train.txt, share: 3}}, {{{labelled}, {labels}}}]"
@@ -194,7 +194,7 @@ def test_several_processes_compute_the_same_update(run, update_folder, with_head
 
 @pytest.mark.slow
 def test_the_anchor_holds_the_encoder_at_its_start(update_folder, tmp_path):
-    """The divergence from the start model is smallest at the start, so its gradient is 0 there."""
+    """The anchor's loss is smallest at the start model, so its gradient is 0 there; elsewhere it grows."""
     model = without_dropout(update_folder, tmp_path / "model")
     alone = update(update_folder, World(), model)
     assert_equal(update(update_folder, World(), model, "anchor_weight=0"), alone, 0.0)
@@ -222,7 +222,7 @@ def test_run_writes_a_model_with_a_head(update_folder, with_head, tmp_path):
 
 
 def test_head_of_the_start_model_is_dropped(update_folder, head_folder, tmp_path):
-    """The encoder is trained further, so the old head does not fit."""
+    """Training changes the encoder, so that the start model's head no longer fits and is not saved."""
     updates = [f"out={tmp_path}", f"model={head_folder}", "updates=2", "warmup_updates=1", "evaluate_every=2"]
     with StopRequest() as stop:
         folder = train(settings(update_folder, *updates), World(), stop)

@@ -1,4 +1,4 @@
-"""Near duplicates with the same meaning, and similar texts with another meaning."""
+"""Search for near duplicates: texts with the same meaning, but not similar texts with another meaning."""
 
 import json
 

@@ -106,7 +106,10 @@ def test_hard_negative_belongs_to_the_first_text_of_its_pair(tmp_path):
 
 
 def test_same_meaning_and_false_hard_negatives():
-    """Texts of one group, or with a common text, have the same meaning; equal hard negatives are false."""
+    """Pairs of one group, and pairs with a common text, have the same meaning.
+
+    A hard negative is false for a pair if it equals one of the pair's texts.
+    """
     texts = [("a", "b", b"1"), ("c", "d", b"1"), ("a", "e", b"2"), ("f", "c", b"3"), ("g", "b", b"4")]
     same, known = mark_same_meaning([PositivePair(*pair) for pair in texts])
     expected = np.eye(5, dtype=bool)

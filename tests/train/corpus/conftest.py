@@ -45,7 +45,7 @@ def command():
 
 @pytest.fixture
 def tree(tmp_path):
-    """Return a function that writes a source tree with some functions, each with another comment."""
+    """Return a function that writes a folder of source files with functions, each with its own comment."""
 
     def make(folder, number=40, word="value"):
         folder.mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""Safety of corpus builds: foreign files are kept, and failures are survived."""
+"""Safety of corpus builds: they keep files of the user, and a failed build can be resumed."""
 
 import json
 import os
@@ -197,7 +197,7 @@ def test_names_and_texts_with_invalid_utf8(locale, tree, tmp_path):
 
 @pytest.fixture
 def parts(tmp_path, monkeypatch):
-    """Return a function that makes the parts of a small corpus."""
+    """Return a function that reads a small corpus and writes its parts, the intermediate files of a build."""
     monkeypatch.setattr(part_workers, "BATCH", 2000)
     (tmp_path / "a.txt").write_text("".join(f"adds number {n} to the list\n" for n in range(100)))
 

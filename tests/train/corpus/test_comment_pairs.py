@@ -39,7 +39,7 @@ def test_equally_named_functions_in_one_file_are_no_pair(tmp_path, git, tree):
 
 
 def test_held_out_texts_are_in_no_pair(tmp_path):
-    """The paragraphs repeat texts of other comments: exactly, nearly, and split into two."""
+    """Comments repeat texts of other comments: exactly, nearly, and split into two paragraphs."""
     long = [" ".join(f"word{(n * k) % 997}" for k in range(1, 61)) for n in range(1, 201)]
     with (tmp_path / "a.jsonl").open("w") as file:
         for n in range(200):

@@ -185,7 +185,7 @@ def test_empty_files_are_skipped(empty, tmp_path):
     [("words", "no column 'words'"), ("text", "row 3001: cannot be read (Couldn't cast other: string to")],
 )
 def test_error_in_the_middle_of_a_data_set_is_one_line(column, message, tmp_path, command):
-    """pyarrow must not crash at the end of the process, nor may `datasets` print more lines."""
+    """pyarrow must not crash at the end of the process, and `datasets` must not add lines to the error."""
     texts = pyarrow.table({"text": [f"adds the number {n}" for n in range(3000)]})
     (tmp_path / "set").mkdir()
     parquet.write_table(texts, tmp_path / "set" / "train-0.parquet", row_group_size=500)
@@ -238,7 +238,7 @@ def test_files_are_expected_where_lines_are_read(tmp_path):
 
 @pytest.fixture
 def hub():
-    """Run a server in the place of the hub, which knows no data set; yield its address and the requests."""
+    """Run a server that replaces the hub and has no data sets; yield its address and the requests."""
     requests = []
 
     class Handler(http.server.BaseHTTPRequestHandler):

@@ -1,4 +1,4 @@
-"""A corpus that a Ray cluster builds."""
+"""Building of a corpus on a Ray cluster."""
 
 import os
 import random
@@ -28,7 +28,7 @@ FILES = ("train.txt", "test.txt", "comments.jsonl", "pairs.jsonl", "report.json"
 
 
 class HereAndNow:
-    """Runs Ray's tasks at once, in this process."""
+    """Stand-in for Ray that runs each task at once, in this process."""
 
     def put(self, value):
         return value
@@ -51,7 +51,7 @@ class HereAndNow:
     st.randoms(use_true_random=False),
 )
 def test_shuffles_find_the_originals_that_one_machine_finds(parts, chance):
-    """Texts are copies, near copies and relatives of ten signatures, in any order and in several parts."""
+    """The texts are in several parts; their signatures equal, or resemble, one of ten signatures."""
     base = np.random.default_rng(7).integers(0, 256, (10, SIGNATURE), dtype=np.uint8)
     tables, start, groups = [], 0, []
     for part in parts:

@@ -1,4 +1,4 @@
-"""Local repositories in the published layout, and the command that fetches from them."""
+"""Local git repositories that replace the published ones, and the command that fetches from them."""
 
 import hashlib
 import json
@@ -20,7 +20,7 @@ class Host:
         self.commits = {}
 
     def publish(self, repository, files):
-        """Add a repository with one commit of these files (path -> bytes or text)."""
+        """Add a repository with one commit; `files` is a dict from paths to contents (bytes or text)."""
         folder = self.folder / f"{repository}.git"
         stream = b"commit refs/heads/main\ncommitter A <a@b> 0 +0000\ndata 0\n"
         for path, content in files.items():
@@ -63,7 +63,7 @@ def write_catalog(file, host, sets, evaluation_texts=()):
 
 
 def fetch(*arguments, **environment):
-    """Return a function that runs the command line and returns the finished process."""
+    """Run the command `python -m train.data fetch`, and return the finished process."""
     return subprocess.run(
         [sys.executable, "-m", "train.data", "fetch", *map(str, arguments)],
         cwd=ROOT, capture_output=True, text=True, check=False, timeout=60, env={**os.environ, **environment},

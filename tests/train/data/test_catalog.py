@@ -1,4 +1,4 @@
-"""The table of the real data sets."""
+"""The catalog, a table of the real data sets."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Corpora without repeated texts and without texts of evaluation sets."""
+"""Removal of repeated texts, and of texts that occur in evaluation sets, from fetched corpora."""
 
 import json
 

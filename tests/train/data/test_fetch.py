@@ -27,7 +27,7 @@ PAIRS = packed_lines([{"a": "open", "b": "close", "label": "opposite"}])
 
 @pytest.fixture
 def catalog(host, tmp_path):
-    """Write a catalog of two sets with one file each; the first set is not cleaned."""
+    """Write a catalog of two data sets with one file each; the texts of the first are stored unchanged."""
     host.publish("owner/texts", {"a.txt": "Adds  two\tnumbers .\n", "b.txt": "not asked for\n"})
     host.publish("owner/words", {"w.txt": "open close\n"})
     sets = [
@@ -193,7 +193,7 @@ def test_a_second_process_is_refused(run, tmp_path):
 
 
 def test_a_killed_run_is_resumed(catalog, run, host, tmp_path):
-    """The run is killed while it waits for the second repository, which never answers."""
+    """The run is killed while it waits for the second repository, which a fake git delays."""
     slow = tmp_path / "bin" / "git"
     slow.parent.mkdir()
     slow.write_text(

@@ -20,7 +20,7 @@ def zipped(name, text):
 
 
 def is_left_out(text):
-    """Return whether the hash rule of Breaking NLI leaves a sentence out."""
+    """Return whether the reader of Breaking NLI leaves out a sentence, which depends on the text's hash."""
     return int(hashlib.md5(text.encode()).hexdigest(), 16) % 4 == 0
 
 
@@ -217,7 +217,7 @@ CASES = {
 
 @pytest.fixture(scope="module")
 def converted(new_host, tmp_path_factory):
-    """Return the folder with one converted set per case, and the output of the command."""
+    """Fetch a data set for each case; return their folder, and the standard error of the command."""
     host, folder, sets = new_host(), tmp_path_factory.mktemp("converted"), []
     published = [item for files, _ in CASES.values() for item in files.items()]
     assert len(dict(published)) == len(published)

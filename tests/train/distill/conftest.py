@@ -26,7 +26,7 @@ def short_texts(comments):
 
 @pytest.fixture(scope="session")
 def teachers(short_texts, tmp_path_factory):
-    """Write a BERT and an MPNet of sentence-transformers; return their folders by model type."""
+    """Save two small teachers, a BERT and an MPNet; return a dict from the model type to the folder."""
     folder = tmp_path_factory.mktemp("teachers")
     return {kind: make_teacher(folder / kind, kind, short_texts) for kind in SPECIAL}
 
@@ -34,7 +34,7 @@ def teachers(short_texts, tmp_path_factory):
 def vocabulary(special, texts):
     """Return a WordPiece vocabulary of 300 pieces: special tokens, characters and the most frequent words.
 
-    The trainer of `tokenizers` returns other pieces each time it runs.
+    The trainer in the library `tokenizers` is not used, because its pieces differ from run to run.
     """
     words = Counter(re.findall(r"\w+", " ".join(texts).lower()))
     characters = sorted(set("".join(words)))

@@ -40,7 +40,7 @@ def test_full_set_of_axes_preserves_cosines():
 @settings(max_examples=25)
 @given(st.integers(0, 99), st.integers(1, 30), st.integers(1, 10))
 def test_rotation_preserves_cosines_of_the_targets(seed, known, width):
-    """This also holds for fewer texts than dimensions."""
+    """The cosines are also preserved if there are fewer known texts than dimensions."""
     targets = Targets([embeddings(seed, 30, 6), embeddings(seed + 1, 30, 4)], 30, width, seed)
     everything = np.arange(30)
     before = targets.reduce(targets.teacher_embeddings(everything))

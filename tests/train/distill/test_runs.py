@@ -24,7 +24,7 @@ from train.runtime.distributed import World
 
 @pytest.fixture(scope="module")
 def prepared(tmp_path_factory):
-    """Return the run folder of the configurations of `config`."""
+    """Return the run folder that all configurations made by the fixture `config` share."""
     return tmp_path_factory.mktemp("prepared")
 
 
@@ -114,7 +114,7 @@ def test_chunks_do_not_change_the_loss(config):
 
 
 def test_changed_texts_or_start_are_recomputed(config):
-    """The configuration of a run may change until training has started."""
+    """Until training starts, a run's configuration may change; texts and start model are then made again."""
     one, facts = prepare(config("seed=1"), World())
     other, other_facts = prepare(config("seed=2"), World())
     assert facts["texts_sha256"] != other_facts["texts_sha256"]

@@ -1,4 +1,4 @@
-"""The student before training, with token vectors and layers of a teacher."""
+"""The student before training: it starts with token vectors and layers of a teacher."""
 
 import shutil
 from dataclasses import replace

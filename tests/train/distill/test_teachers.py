@@ -1,4 +1,4 @@
-"""Teachers: the fast path gives the embeddings of sentence-transformers; shards are computed once."""
+"""Teachers: our fast code gives the embeddings of sentence-transformers, which are computed only once."""
 
 import json
 import shutil

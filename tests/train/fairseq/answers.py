@@ -1,4 +1,4 @@
-"""Read our dataset and checkpoint with fairseq; test_real.py runs this with the Python that has fairseq.
+"""Script that reads our dataset and checkpoint with fairseq; test_real.py runs it with another Python.
 
 python answers.py DATA CHECKPOINT OUT
 """

@@ -26,7 +26,7 @@ PIECES = ["\N{LOWER ONE EIGHTH BLOCK}", "a", "b", "c", "ab", "abc"]
 
 @pytest.fixture(scope="module")
 def tiny(shared):
-    """Return the checkpoint of the tiny model of the original implementation."""
+    """Return a checkpoint of a tiny model of the original implementation, and the model's outputs."""
     vectors = json.loads((shared / "reference" / "mpnet_tiny_forward.json").read_text())
     shape, case = vectors["config"], vectors["cases"][0]
     args = argparse.Namespace(
@@ -59,12 +59,12 @@ def shuffled(pieces):
 
 
 def change(stored, name, value):
-    """Return the checkpoint with other args, cfg or model."""
+    """Return a copy of a checkpoint with another value of one entry, such as `args` or `model`."""
     return {**stored, name: value}
 
 
 def separate(stored, _):
-    """Return the checkpoint with the weight names of fairseq 0.12."""
+    """Return a copy of a checkpoint in the format of fairseq 0.12, with other names of weights."""
     model = {}
     for name, tensor in stored["model"].items():
         name = name.replace("decoder.", "encoder.").replace("emb_layer_norm", "layernorm_embedding")
@@ -268,7 +268,7 @@ def test_rejects_a_different_dictionary(tiny_files, lines, message):
 
 
 def test_tokens_missing_from_the_dictionary_become_unknown(tiny, tiny_files):
-    """`fairseq-preprocess` omits tokens that do not occur, and pads with made-up words."""
+    """`fairseq-preprocess` leaves tokens that do not occur out of the dictionary, and adds made-up words."""
     lines = ["<mask> 0", *(f"{piece} 5" for piece in PIECES if piece != "ab"), "madeupword0000 0"]
     (tiny_files / "dict.txt").write_text("\n".join(lines) + "\n")
     tokenizer = Tokenizer.load(tiny_files / "tokenizer.json")

@@ -1,4 +1,4 @@
-"""The two attention implementations agree, forward and backward; neither attends across texts."""
+"""Two implementations of attention agree, forward and backward; in both, texts do not see each other."""
 
 import numpy as np
 import pytest
@@ -41,7 +41,7 @@ def batch():
 
 
 def hidden(model, batch, make_attention):
-    """Return both streams without padding."""
+    """Return the hidden states of the content and the query stream, without padding."""
     model.make_attention = make_attention
     rows = model.hidden(batch)
     return rows[batch.texts < len(batch.shape)]

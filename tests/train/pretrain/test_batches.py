@@ -9,7 +9,7 @@ from train.tokens.shards import Shards
 
 
 def shards(lengths, vocabulary=1000):
-    """Write shards of texts whose tokens differ, as far as the vocabulary allows."""
+    """Return shards of texts with these lengths; all tokens differ, as far as the vocabulary allows."""
     lengths = np.array(lengths)
     tokens = 5 + np.arange(lengths.sum()) % (vocabulary - 5)
     ends = np.cumsum(lengths)
@@ -24,7 +24,7 @@ def batches(lengths, update_tokens=100, seed=3):
 
 
 def texts_of(parts):
-    """Return the (epoch, text) of every text in the parts of an update, in order."""
+    """Return the pair (epoch, number of the text) for every text in the parts of an update, in order."""
     return [pair for epochs, texts in parts for pair in zip(epochs.tolist(), texts.tolist(), strict=True)]
 
 
@@ -67,7 +67,7 @@ def test_permutation_of_a_text_does_not_depend_on_its_batch(lengths, number, par
     made = batches(lengths)
 
     def rows(parts):
-        """Return the rows of each text: (token, position, visible_originals) in both streams."""
+        """Return, for each text, its rows (token, position, visible_originals) in both streams."""
         found = []
         for epochs, texts in parts:
             if not len(texts):

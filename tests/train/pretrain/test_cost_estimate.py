@@ -1,4 +1,4 @@
-"""The estimate of a pretraining run."""
+"""The estimate of the cost of a pretraining run."""
 
 import pytest
 import torch

@@ -45,7 +45,7 @@ def model(vectors, case):
 
 
 def flat(text, order, slots):
-    """Lay out (B, n) texts with (B, n) permutations and (B, m) slots."""
+    """Make a batch of (B, n) texts, (B, n) permutations, and (B, m) slots (placeholder tokens)."""
     text, order, slots = (np.array(values, dtype=np.int64) for values in (text, order, slots))
     lengths, predicted = np.full(len(text), text.shape[1]), np.full(len(text), slots.shape[1])
     return lay_out_batch(text.flatten(), lengths, predicted, order.flatten(), slots.flatten())
@@ -91,7 +91,7 @@ def test_plain_encoding(model, case):
 
 
 def test_query_rows_do_not_see_later_targets(model):
-    """Changing the second predicted token changes no logit, because no row may see it."""
+    """A change of the token that is predicted last changes no logit, because no query row may see it."""
     text, order, slots = [[0, 4, 5, 6, 7, 2]], [[0, 5, 2, 4, 1, 3]], [[10, 10]]
 
     def logits(text):

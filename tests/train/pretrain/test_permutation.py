@@ -29,14 +29,14 @@ def arrays(*lists):
 
 
 def one_text(length, predicted):
-    """Return a text in its own order, with the last tokens predicted."""
+    """Return a batch of one text, not permuted, in which the last `predicted` tokens are predicted."""
     order = np.arange(length)
     slots = np.full(predicted, 4)
     return lay_out_batch(order + 10, *arrays([length], [predicted]), order, slots)
 
 
 def mask(batch):
-    """Return the attention mask, bool (T, C)."""
+    """Return the attention mask of a batch, (T, C) bool: T rows, and C columns that they may see."""
     same_text = batch.texts[:, None] == batch.texts[: len(batch.prediction_turns)]
     return same_text & is_visible(batch.visible_originals[:, None], batch.prediction_turns)
 
@@ -59,7 +59,7 @@ def test_predicted_counts_equal_those_of_the_original_code(vectors):
 
 
 def test_example_of_the_paper():
-    """Order 1, 3, 2, 4 with c = 2: tokens 2 and 4 are predicted, token 2 first."""
+    """In the paper's example, the tokens have the order 1, 3, 2, 4; tokens 2 and 4 are predicted."""
     batch = lay_out_batch(*arrays([11, 12, 13, 14], [4], [2], [0, 2, 1, 3], [4, 4]))
     assert batch.tokens.tolist() == [11, 13, 12, 14, 4, 4, 4, 4]
     assert batch.positions.tolist() == [0, 2, 1, 3, 1, 3, 1, 3]

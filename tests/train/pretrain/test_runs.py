@@ -45,7 +45,7 @@ def test_best_model_has_the_weights_of_its_update(finished_run):
 
 @pytest.mark.slow
 def test_command_trains_in_a_folder_with_a_non_ascii_name(run, finished_run, few_comments, tmp_path):
-    """A run that was started with an ASCII locale is finished with a UTF-8 locale."""
+    """The run is started with an ASCII locale, stopped, and finished with a UTF-8 locale."""
     out = tmp_path / "läuft"
     arguments = pretraining(few_comments, out)
     ascii_ = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "OMP_NUM_THREADS": "1"}
@@ -67,7 +67,7 @@ def test_command_trains_in_a_folder_with_a_non_ascii_name(run, finished_run, few
 
 @pytest.fixture
 def prepared(finished_run, tmp_path):
-    """Return a run folder with corpus, vocabulary and shards only."""
+    """Return a copy of a run folder that has only the corpus, the vocabulary and the shards."""
     out = shutil.copytree(finished_run, tmp_path / "run")
     for name in ("states", "model", "vectors"):
         shutil.rmtree(out / name)
@@ -134,7 +134,7 @@ def test_float16_scales_its_loss(run, prepared, few_comments):
 
 
 def test_new_config_keys_do_not_change_older_runs(run, resumable_run, few_comments):
-    """A new key with its default value is not written to config.json and not part of the run's identity."""
+    """A run made before a key existed can be resumed with this key, if it has its default value."""
     assert "objective" not in json.loads((resumable_run / "config.json").read_text())
     started = run.start("train.pretrain", *pretraining(few_comments, resumable_run, "objective=permuted"))
     started.until("resuming after update")

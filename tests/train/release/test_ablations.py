@@ -20,7 +20,10 @@ from train.runtime.config_file import load
 
 @pytest.fixture
 def small(model_folder, sets, corpus_file, comments, tmp_path):
-    """Write a recipe of a few updates and two variants: unchanged, and with another pretraining."""
+    """Write the configuration of an ablation: a recipe with a few updates, and two variants of it.
+
+    One variant is the unchanged recipe; the other variant has another pretraining.
+    """
     rated = yaml.safe_load(sets.read_text())["rated"][0]
     (tmp_path / "train.txt").write_text("".join(text + "\n" for text in sorted(set(map(clean, comments)))))
     texts = str(tmp_path / "train.txt")
@@ -50,7 +53,10 @@ FIGURES = {"signature": "s", "spearman": {"set": {"simllm": {"rho": 0.5}}}, "con
 
 @pytest.fixture
 def trained(monkeypatch):
-    """Replace training and measuring: collect the commands; the n-th one gets exit status `status[n]`."""
+    """Replace training and measuring by stand-ins, and return the commands that would have been run.
+
+    The n-th training command gets the exit status `status[n]`; by default, this is 0.
+    """
     commands = []
 
     def train(command):

@@ -21,7 +21,7 @@ from train.release.released_weights import centre_embeddings, postprocess
 
 @pytest.fixture
 def runs(model_folder, tmp_path):
-    """Write two runs from one model, one step apart."""
+    """Write two runs of one model; the weights of the second run are all larger by 0.5."""
     for name, step in (("start", 0.0), ("end", 0.5)):
         shutil.copytree(model_folder, tmp_path / name / "model")
         weights = tmp_path / name / "model" / "model.safetensors"

@@ -1,4 +1,4 @@
-"""One pretraining update is the same for any number of parts and processes."""
+"""A pretraining update has the same result for any number of batches and processes."""
 
 import os
 import subprocess
@@ -54,7 +54,7 @@ def update(world, batch_tokens, accumulation, packing, *more):
 
 @pytest.fixture(scope="module", params=["documents", "blocks"])
 def whole(request):
-    """Return the update as one batch in one process."""
+    """Return the packing, and the update computed as one batch in one process."""
     return request.param, update(World(), 8192, 1, request.param)
 
 
@@ -73,7 +73,7 @@ def test_update_in_several_parts_is_the_same(whole):
 
 
 def test_more_processes_than_batches():
-    """Some processes have no batch in an update; no text is lost."""
+    """If an update has fewer batches than processes, some processes have no batch, but no text is lost."""
     world = World()
     sizes = ["batch_tokens=64", "accumulation=1", "packing=documents"]
     config = load(PretrainConfig, ROOT / "configs" / "debug.yaml", [*OPTIONS, *sizes])
@@ -120,7 +120,10 @@ def test_by_torchrun(whole, tmp_path):
 
 
 def one_process_without_a_loss(world):
-    """Return the gradients of a parameter that the other processes use, and of one that nobody uses."""
+    """Exchange gradients although the first process has no loss.
+
+    Return the gradients of a parameter that only the other processes use, and of one that no process uses.
+    """
     model = nn.Linear(3, 2)
     exchange = GradientExchange(model, world)
     loss = exchange.no_loss()[0] if world.is_first else model.weight.sum()

@@ -57,7 +57,7 @@ def test_one_process_needs_no_address(environment):
     [(1, ""), (2, "`accelerate launch` starts one process only on CPUs; use torchrun")],
 )
 def test_accelerate_launch_on_cpus(processes, reason):
-    """With several processes it would silently train with one."""
+    """Several processes are refused, because `accelerate launch` would silently start only one on CPUs."""
     launcher = [sys.executable, "-m", "accelerate.commands.launch", "--cpu", f"--num_processes={processes}"]
     launcher += ["--num_machines=1", "--mixed_precision=no", "--dynamo_backend=no"]
     done = subprocess.run(

@@ -42,7 +42,7 @@ def test_exit_status_depends_on_the_signal(run, resumable_run, few_comments, num
 
 
 def learner(started):
-    """Pause the vocabulary process of a training, and return its process id."""
+    """Pause the child process that learns the vocabulary of a training; return its process id."""
     while True:
         children = subprocess.run(
             ["pgrep", "-P", str(started.pid), "-f", "train.tokens.vocabulary"],
@@ -63,7 +63,7 @@ def learner(started):
     ],
 )
 def test_signal_while_the_vocabulary_is_learned(run, few_comments, tmp_path, number, status, to_all):
-    """SLURM and the keyboard send the signal to all processes."""
+    """SLURM and Ctrl+C send a signal to all processes; other signals may reach only the main process."""
     started = run.start("train.pretrain", *pretraining(few_comments, tmp_path / "run"))
     child = learner(started)
     if to_all:
@@ -119,7 +119,7 @@ def test_full_disk_keeps_saved_states(run, resumable_run, few_comments, finished
 
 @pytest.mark.slow
 def test_run_killed_at_random_moments_ends_with_the_same_weights(run, finished_run, few_comments, tmp_path):
-    """Every update saves a state; every second kill comes during a save."""
+    """The run saves a state after every update; every second kill comes while a state is being saved."""
     often = ["evaluate_every=1", "test_texts=20", "updates=100", "warmup_updates=10"]
     uninterrupted, out, random = tmp_path / "uninterrupted", tmp_path / "run", Random(0)
     assert run("train.pretrain", *pretraining(few_comments, uninterrupted, *often))[0] == 0
@@ -145,7 +145,7 @@ def test_run_killed_at_random_moments_ends_with_the_same_weights(run, finished_r
 
 @pytest.mark.slow
 def test_run_started_by_one_process_and_finished_by_two(run, few_comments, tmp_path):
-    """The data are redistributed without repetition or loss; the weights differ by rounding."""
+    """When a second process joins, no text is repeated or lost; the weights differ only by rounding."""
     plain = ["model.hidden_dropout_prob=0", "model.attention_probs_dropout_prob=0", "accumulation=2"]
     alone, out = tmp_path / "alone", tmp_path / "run"
     assert run("train.pretrain", *pretraining(few_comments, alone, *plain))[0] == 0

@@ -16,7 +16,7 @@ COMMANDS = {
 
 
 def fill(folder):
-    """Write user files with the names of files of a run."""
+    """Write files of a user that are named like files of a run; return the content of the folder."""
     for name in ("config.json", "lock", "log.jsonl", "corpus/train.txt", "model/config.json", "notes.txt"):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(f"my {name}\n")
@@ -135,7 +135,7 @@ def test_a_trained_model_without_states_is_not_trained_again(run, resumable_run,
 
 
 def test_processes_must_share_the_run_folder(run, few_comments, tmp_path):
-    """The processes have separate folders, like machines without a shared disk."""
+    """Processes with separate folders, like machines without a shared disk, are refused."""
     config, *overrides = pretraining(few_comments, "run")
     places = [tmp_path / "one", tmp_path / "other"]
     for place in places:
@@ -146,7 +146,7 @@ def test_processes_must_share_the_run_folder(run, few_comments, tmp_path):
 
 
 def test_leftovers_of_a_killed_save_are_removed(run, resumable_run, few_comments):
-    """A folder whose replacement was killed is restored, too."""
+    """If a run was killed while it replaced a folder, the old folder is restored."""
     partial = resumable_run / "states" / ".state-00000012.abcd1234.partial"
     partial.mkdir()
     (partial / folder_marker.MARKER).write_text('{"files": []}')
@@ -194,7 +194,7 @@ def test_run_with_a_truncated_log_resumes(run, resumable_run, finished_run, few_
 
 
 def test_nothing_is_removed_through_a_link(tmp_path):
-    """A run from a stranger may have a marker that lists files outside the run."""
+    """A stranger's run may claim to have written files outside its folder, behind a link; they are kept."""
     (tmp_path / "home").mkdir()
     (tmp_path / "home" / "thesis.txt").write_text("mine\n")
     with folder_replacement.replacing(tmp_path / "state") as partial:

@@ -1,4 +1,4 @@
-"""Sharded runs end with the same weights as other runs, and can be resumed with other settings."""
+"""Sharded runs, whose weights are distributed over processes, end with the same weights as other runs."""
 
 import signal
 
@@ -16,7 +16,10 @@ PLAIN = ["model.hidden_dropout_prob=0", "model.attention_probs_dropout_prob=0", 
 
 
 def test_sharded_run_resumed_by_more_processes_equals_a_run_of_one_process(run, few_comments, tmp_path):
-    """The first part checkpoints gradients; the state that the first process saves is whole."""
+    """Two processes start the run with gradient checkpointing; three processes finish it without.
+
+    The state that the first process saves is whole: it has all weights, not only those of this process.
+    """
     alone, out = tmp_path / "alone", tmp_path / "run"
     assert run("train.pretrain", *pretraining(few_comments, alone, *PLAIN))[0] == 0
     more = ["sharding=true", "gradient_checkpointing=true"]

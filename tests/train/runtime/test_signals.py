@@ -17,7 +17,7 @@ from train.runtime.training_command import run_training
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 75), (signal.SIGINT, 130)])
 def test_error_caused_by_a_signal_is_no_input_error(call, tmp_path, number, status):
-    """A library that calls back into Python may turn the signal into its own error."""
+    """A library may turn the exception of a signal into its own error; the run still counts as stopped."""
 
     def work(config, world, stop):
         try:
@@ -31,7 +31,7 @@ def test_error_caused_by_a_signal_is_no_input_error(call, tmp_path, number, stat
 
 
 def test_error_during_a_stop_is_reported(call, tmp_path):
-    """For example a full disk: no state was saved."""
+    """If a run is stopped but its state cannot be saved, for example on a full disk, the error is shown."""
 
     def work(config, world, stop):
         stop.after_update = True

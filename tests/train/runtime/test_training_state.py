@@ -70,7 +70,7 @@ def test_only_the_newest_two_are_kept(saved):
 
 
 def test_unreadable_state_is_an_error_and_is_kept(saved, monkeypatch):
-    """The state may be readable at the next start."""
+    """A state that cannot be read is not removed, because it may be readable at the next start."""
     before = content(saved)
 
     def fail(*_):
@@ -87,7 +87,7 @@ def test_unreadable_state_is_an_error_and_is_kept(saved, monkeypatch):
 
 
 def test_unreadable_states_folder_is_an_error(saved, monkeypatch):
-    """If the folder counted as empty, the training would restart and replace its model."""
+    """If an unreadable folder counted as empty, the training would start anew and replace its model."""
     shutil.rmtree(saved)
     saved.write_text("no folder\n")
     with pytest.raises(InputError, match="cannot be read"):
@@ -121,7 +121,7 @@ def test_state_before_a_damaged_one_is_used(saved, capsys, kind):
 
 
 def test_damaged_states_do_not_count_as_the_newest_two(saved):
-    """After a signal, the next saved state may be of an earlier update than the damaged ones."""
+    """Two newest states are kept besides damaged ones, even if the damaged states are of later updates."""
     for update in (30, 40):
         shutil.copytree(saved / "state-00000002", saved / f"state-{update:08d}")
         damage(saved / f"state-{update:08d}", "flipped bit")
@@ -197,7 +197,7 @@ CALLS_BETWEEN = pytest.mark.parametrize("step", [4, pytest.param(1, marks=pytest
 
 @CALLS_BETWEEN
 def test_killed_at_any_system_call_of_a_save(saved, tmp_path, step):
-    """The kill comes before the n-th system call that opens, renames, makes or removes a file or folder."""
+    """A save is killed before its n-th system call that opens, renames, makes or removes a file or folder."""
     next_one, expected = state_after(3), {2: state_after(2), 3: state_after(3)}
     resumed = set()
     for call in range(1, 200, step):
@@ -219,7 +219,7 @@ def test_killed_at_any_system_call_of_a_save(saved, tmp_path, step):
 
 @CALLS_BETWEEN
 def test_killed_at_any_system_call_of_a_replacement(tmp_path, step):
-    """Afterwards the folder is completely old or completely new, and the user's files are there."""
+    """After the kill, the folder is completely old or completely new, and the user's files are there."""
     whole = ({"a": "old", "b": "old"}, {"b": "new", "c": "new"})
 
     def write(folder, number):

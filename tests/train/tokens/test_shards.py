@@ -75,7 +75,7 @@ def test_damaged_shards_are_written_again(written, texts, tokenizer, tmp_path, c
 
 
 def test_unreadable_shard_is_an_error(written, texts, tokenizer, tmp_path, monkeypatch):
-    """The shard may be readable at the next start, so it is not written again."""
+    """A shard that cannot be read is not written again, because it may be readable at the next start."""
     file = tmp_path / "shards" / "ids-00001.npy"
     before = file.stat().st_mtime_ns
 

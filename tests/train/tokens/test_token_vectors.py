@@ -10,7 +10,7 @@ from train.tokens.shards import Shards
 
 
 def shards(*texts, parts=1):
-    """Write shards of these texts, split into parts."""
+    """Return these texts as shards, split into `parts` arrays."""
     edges = np.linspace(0, len(texts), parts + 1).astype(int)
     ids = [np.concatenate(texts[a:b]).astype(np.uint16) for a, b in itertools.pairwise(edges)]
     return Shards(ids, np.array(list(map(len, texts)), np.int64))
@@ -38,9 +38,13 @@ def test_counts_do_not_depend_on_the_shards(parts):
 
 
 def test_ppmi_by_hand():
-    """Texts `0 1`, `0 1`, `0 2`: the six ordered pairs are two 0 1, one 0 2, and their reverses.
+    """The PPMI of the texts `0 1`, `0 1` and `0 2` equals the values below, which were computed by hand.
 
-    p: 1/2, 1/3, 1/6; smoothed s = 3^.75, 2^.75, 1 over their sum 2.279507 + 1.681793 + 1 = 4.961300.
+    There are six ordered pairs of neighbours: (0, 1) twice, (0, 2) once, and the same pairs reversed. The
+    shares p of the tokens 0, 1 and 2 are 1/2, 1/3 and 1/6. The smoothed shares s are proportional to
+    p^.75: s = .459458, .338982 and .201560. In each line below, PPMI is log p(a, b) minus the mean of
+    log(p(a) s(a)) and log(p(b) s(b)).
+
     (0, 1): log(2/6) - (log(1/2 * .459458) + log(1/3 * .338982)) / 2 = .727025
     (0, 2): log(1/6) - (log(1/2 * .459458) + log(1/6 * .201560)) / 2 = .640382
     """
@@ -54,7 +58,7 @@ def test_ppmi_by_hand():
 
 
 def test_ppmi_of_chance_neighbours_is_zero():
-    """Each of two tokens is equally often beside itself and beside the other."""
+    """Each of the two tokens is as often beside itself as beside the other token."""
     found = ppmi_matrix(
         token_vectors._count_neighbours(shards(*(np.array([a, b]) for a in (0, 1) for b in (0, 1))), 2)
     )

@@ -8,7 +8,7 @@ from train.tokens import vocabulary
 
 
 def test_vocabulary_is_learned_in_a_checkout_that_is_not_installed(comments, tmp_path, monkeypatch):
-    """With -S, Python does not know the checkout, so that only the current folder has the package `train`."""
+    """Python's option -S hides an installed checkout, so that `train` is found only in the current folder."""
     libraries = os.pathsep.join(path for path in sys.path if path.endswith("site-packages"))
     python = tmp_path / "python"
     python.write_text(f'#!/bin/sh\nPYTHONPATH="{libraries}" exec "{sys.executable}" -S "$@"\n')

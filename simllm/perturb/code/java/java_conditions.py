@@ -71,13 +71,13 @@ def _nested(unit: JavaUnit, node: Node, inner: Node) -> Iterator[Edit]:
 
 
 def _line_starts(unit: JavaUnit, node: Node) -> Iterator[int]:
-    """Yield the starts of those lines in a syntax node that can be indented without changing the program.
+    """Find the lines of a syntax node that can be indented without changing the program.
 
-    A line that begins inside a comment or string must not be indented. Empty lines are left out, too, and so
-    is the line on which the node begins.
+    Lines that begin inside a comment or string cannot. Empty lines are left out, because they need no
+    indentation. The line on which the node begins is left out, too.
 
     Yields:
-        The index of the first byte of each line.
+        The index of the first byte of each line that can be indented.
     """
     whole = [
         Span(part.start_byte, part.end_byte)

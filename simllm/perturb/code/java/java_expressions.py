@@ -213,8 +213,8 @@ def _operator_can_throw(unit: JavaUnit, node: Node) -> bool:
     """Return whether the operator of an expression may throw an exception.
 
     An operator throws if it divides an integer by zero. It also throws if an operand has a wrapper type such
-    as `Integer`, is null, and must be converted to a primitive value. The result is True if the type of an
-    operand is unknown. There are two exceptions: joining strings and comparing with null never throw.
+    as `Integer`, is null, and must be converted to a primitive value. The result is also True if the type of
+    an operand is unknown. Joining strings and comparing with null never throw, so the result is then False.
 
     Args:
         unit: The parsed code.

@@ -40,11 +40,11 @@ def expand_increment(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
 
 
 def _is_statement(node: Node) -> bool:
-    """Return whether an increment such as `i++` is used as a statement: its value is certainly not used.
+    """Return whether an increment such as `i++` is used as a statement, so that nothing reads its value.
 
-    This is the case for a statement of its own, as in `i++;`, and for an initializer or update of a `for`
-    loop. It is not the case after the arrow of a `switch` rule, as in `case 1 -> i++;`, whose value may be
-    used.
+    The result is True for a statement such as `i++;`, and for an initializer or update of a `for` loop. The
+    result is False after the arrow of a `switch` rule, as in `case 1 -> i++;`, because the value of the
+    `switch` may be read.
     """
     parent = node.parent
     if parent is None or parent.type != "expression_statement":

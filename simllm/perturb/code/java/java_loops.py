@@ -122,7 +122,7 @@ def _updates(node: Node) -> list[Node]:
 
 
 def _continues_of_loop(unit: JavaUnit, node: Node, statement: Node) -> list[Node]:
-    """Return all `continue` statements in a loop that continue this loop, and not an inner or outer loop.
+    """Return the `continue` statements that continue a given loop, and not a loop inside or around it.
 
     Args:
         unit: The parsed code.

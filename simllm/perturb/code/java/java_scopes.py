@@ -196,10 +196,10 @@ class JavaScopes:
             node: The identifier.
             start: The index of the first byte of the identifier.
             name: The text of the identifier.
-            role: What the identifier does. "parameter", "variable" or "pattern": it declares such a variable.
-                "field": it declares a field, which `_open` has already recorded. "label": it is a `case`
-                label. "other": it does not name a variable, and nothing is recorded. Empty: it is an ordinary
-                use of a variable.
+            role: What the identifier does. With "parameter", "variable" or "pattern", it declares a variable
+                of this kind. With "field", it declares a field, which `_open` has already recorded. With
+                "label", it is a `case` label. With "other", it does not name a variable, and nothing is
+                recorded. With an empty role, it is an ordinary use of a variable.
         """
         if role == "other":
             return

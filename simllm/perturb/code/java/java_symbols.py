@@ -35,8 +35,8 @@ def symbols(unit: CodeUnit) -> Iterator[Symbol | SkippedSite]:
     """Yield a `Symbol` for each method, parameter and local variable of Java code that can be renamed safely.
 
     For each one that cannot be renamed, yield a `SkippedSite` with the reason. If the code is a whole file,
-    only its private methods are considered, because other files may call the rest. If the code is a single
-    method, methods of classes inside it are ignored.
+    only its private methods are considered, because other files may call the other methods. If the code is a
+    single method, methods of classes inside this method are ignored.
     """
     assert isinstance(unit, JavaUnit)
     yield from _methods(unit)
@@ -148,7 +148,7 @@ def _methods(unit: JavaUnit) -> Iterator[Symbol | SkippedSite]:
     """Yield a `Symbol` for each method that can be renamed, and a `SkippedSite` for each method that cannot.
 
     If the code is a whole file, only its private methods are considered, because other files may call the
-    rest. If the code is a single method, methods of classes inside it are ignored.
+    other methods. If the code is a single method, methods of classes inside this method are ignored.
     """
     for method in find_nodes(unit.root, "method_declaration"):
         body = method.parent

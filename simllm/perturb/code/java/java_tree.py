@@ -127,7 +127,8 @@ def field(node: Node, name: str) -> Node | None:
 def required(node: Node, name: str) -> Node:
     """Return the child of a syntax node in a field that is never empty, such as the field "body" of a loop.
 
-    For fields that may be empty, use `field`.
+    In tree-sitter, a field is the name of a child's role. The function `field` is for fields that may be
+    empty.
     """
     child = field(node, name)
     assert child is not None, f"{node.type} without {name}"

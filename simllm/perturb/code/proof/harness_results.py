@@ -77,12 +77,14 @@ class CaseResults:
 def read_results(content: bytes, results: Mapping[int, CaseResults]) -> set[int]:
     """Parse the lines that a harness (the program that calls functions) wrote, and add them to the results.
 
+    A case is a function with its variant (a rewritten version).
+
     Args:
-        content: The content of the harness's result file.
+        content: The content of the file that the harness wrote.
         results: The results of each case, by the number of the case. They are updated.
 
     Returns:
-        The numbers of the cases that the harness began.
+        The numbers of the cases that the harness began to run.
     """
     begun = set()
     for line in content.decode(errors="replace").split("\n")[:-1]:  # the last line may be half written
@@ -109,11 +111,11 @@ def read_results(content: bytes, results: Mapping[int, CaseResults]) -> set[int]
 
 
 def verdict(task: Task, results: CaseResults) -> Proof:
-    """Decide from the results of the harness whether a variant behaves like its original.
+    """Decide from the results of running a variant and its original whether both behave the same.
 
     Args:
-        task: The function and its variant, with the inputs and wrong twins.
-        results: The results of the harness.
+        task: The function and its variant (a rewritten version), with the inputs and wrong twins.
+        results: The results that the harness, the program that calls all versions, wrote.
 
     Returns:
         The outcome of the comparison (`Proof`): the verdict, the reason, the number of inputs, and the number

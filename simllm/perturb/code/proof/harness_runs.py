@@ -20,9 +20,9 @@ def run_harness(
 ) -> None:
     """Run a batch of cases (functions with their variants), and collect the results.
 
-    The harness is the program that calls the functions. A function may end it, for example by exiting the
-    process. A new harness then runs the remaining cases. The interrupted case is run again alone, because an
-    earlier case may have disturbed it.
+    The harness is the program that calls the functions. A function may end the harness, for example by
+    exiting the process. The harness is then started again for the remaining cases. The interrupted case is
+    run again alone, because an earlier case may have caused the end.
 
     Args:
         sandbox: The sandbox in which the harness runs.

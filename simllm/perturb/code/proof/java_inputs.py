@@ -178,12 +178,12 @@ def draw_inputs(types: tuple[JavaType, ...], source: str, number: int, seed: int
 
 
 def _is_large(text: str) -> bool:
-    """Return whether at least one of some arguments is an integer above 10,000 or below -10,000.
+    """Return whether at least one argument of a call is an integer above 10,000 or below -10,000.
 
     With such an argument, a loop in the function may take very long.
 
     Args:
-        text: The arguments of one call as text, such as "int:7 null".
+        text: The arguments of the call as text, such as "int:7 null".
     """
     scalars = (word.partition(":") for word in text.split(" "))
     return any(kind in ("int", "long") and abs(int(value)) > LARGE for kind, _, value in scalars)

@@ -180,13 +180,15 @@ def _compile(
 ) -> dict[str, bytes]:
     """Compile all versions of all functions in a batch: originals, variants and wrong twins.
 
-    A version that does not compile is recorded in the results, and the others are compiled without it. If an
-    original or a variant does not compile, the whole case is left out.
+    A case is a function with its variant and wrong twins (deliberately incorrect variants). A version that
+    does not compile is recorded in the results, and the others are compiled without it. If an original or a
+    variant does not compile, no version of this function is compiled.
 
     Args:
         batch: The cases, by number.
         sandbox: The sandbox in which the compiler runs.
-        results: The results of each case, by number. Their attribute `broken` is updated.
+        results: The results of each case, by number. The attribute `broken` of a case gets the error message
+            of each version that does not compile.
 
     Returns:
         The content of each class file, by relative path.
@@ -231,7 +233,8 @@ def _errors(log: str) -> dict[tuple[int, int], str]:
 
     Returns:
         A short message for each version of a function that does not compile. The key is a pair: the number of
-        the case, and the index of the version (0 for the original, 1 for the variant, and so on).
+        the function, and the index of the version (0 for the original, 1 for the rewritten function, and
+        higher numbers for deliberately incorrect rewrites).
     """
     first: dict[tuple[int, int], str] = {}
     unknown: dict[tuple[int, int], dict[str, list[str]]] = {}

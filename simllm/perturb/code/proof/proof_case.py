@@ -57,17 +57,17 @@ class Proof:
     reveal.
 
     Attributes:
-        id: The id of the case.
+        id: The name of the function in reports.
         verdict: One of these:
             "proven": both versions compile, and behave the same on all inputs (at least one).
-            "tests passed": a command of the user passes on both versions.
+            "tests passed": a command of the user, such as a test suite, succeeds on both versions.
             "compiled": both versions compile, but there is no input on which they could be compared.
             "parsed": the original cannot be compiled on its own, for example because it needs other code.
             "refuted": the variant does not compile, or behaves differently.
         inputs: The number of inputs on which both versions behave the same.
         twins: The number of wrong twins that compile.
         refuted_twins: The number of wrong twins that behave differently from the original on these inputs.
-        reason: The reason why the verdict is not better; empty if the variant is proven.
+        reason: The reason for the verdict; empty if it is "proven" or "tests passed".
         counterexample: An input on which the versions differ; None if there is none.
     """
 
@@ -85,7 +85,7 @@ class Proof:
 
         An input reveals a wrong twin if the original and the twin behave differently when they run with it.
 
-        It is None if there are no wrong twins.
+        The share is None if there are no wrong twins.
         """
         return self.refuted_twins / self.twins if self.twins else None
 

@@ -45,6 +45,6 @@ class ProofSummary:
 
         An input reveals a wrong twin if the original and the twin behave differently when they run with it.
 
-        It is None if there are no wrong twins.
+        The share is None if there are no wrong twins.
         """
         return self.refuted_twins / self.twins if self.twins else None

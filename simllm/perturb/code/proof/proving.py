@@ -34,13 +34,13 @@ def prove(
     """Run functions and their variants on the same random inputs, and compare their behaviour.
 
     The arguments are random values of the parameters' types, partly from the library hypothesis. The original
-    and the variant must agree on the result, the class of an exception, the printed text, the arguments after
-    the call, and the fields of the object or the global variables.
+    and the variant must agree on the result, the class of an exception, the printed text, and the arguments
+    after the call. They must also agree on the object's fields (in Java) or the global variables (in Python).
 
-    Some inputs are left out: those on which two calls of the original differ, and those for which the
-    original needs more than 0.025 s of processor time or much memory. In Python, an input is also left out
-    if the original raises one of these errors: TypeError or AttributeError, because the input probably has
-    the wrong types; NameError or ImportError, because other code is probably missing.
+    An input is left out if two calls of the original behave differently on it, or if the original needs more
+    than 0.025 s of processor time or too much memory for it. In Python, an input is also left out if the
+    original raises one of these errors: TypeError or AttributeError, because the input probably has the wrong
+    types; NameError or ImportError, because other code is probably missing.
 
     Args:
         cases: The functions and their variants (rewritten versions). They are read one batch at a time.
@@ -77,7 +77,8 @@ def _prepare(batch: Sequence[ProofCase], inputs: int, twins: int, seed: int) -> 
 
     Wrong twins are variants with a deliberate mistake. They show whether the inputs reveal mistakes.
 
-    This function must be called in the main thread: in Python 3.11, `ast.parse` fails if two threads call it.
+    Call this function only in the main thread: in Python 3.11, `ast.parse` fails if two threads call it at
+    the same time.
 
     Args:
         batch: The functions and their variants (rewritten versions).

@@ -8,7 +8,8 @@ The module `harness_results` describes the lines of results.txt. Each case has t
 - `around`: code that the function needs to run
 - `sides`: the versions of the function, the original first; each has a `source`, and the function's name as
   `entry`
-- `wanted`: the number of usable inputs after which no more are tried
+- `wanted`: the number of usable inputs after which no more are tried; an input is usable if the behaviour of
+  the original on it can be compared
 - `inputs`: for each input, the positional arguments, the keyword arguments (both as Python expressions),
   and whether one of them is a large number
 """
@@ -142,9 +143,9 @@ def objection_to(error: BaseException) -> str:
 
 
 def is_data(name: str, value: object) -> bool:
-    """Return whether the value of a global variable is compared after a call.
+    """Return whether the value of a global variable after a call is part of the behaviour that is compared.
 
-    Modules, functions, classes and names that begin with `__` are not compared.
+    Modules, functions, classes and names that begin with `__` are not part of it.
     """
     return not (name.startswith("__") or callable(value) or isinstance(value, types.ModuleType))
 

@@ -107,12 +107,12 @@ def draw_inputs(signature: PythonSignature, source: str, number: int, seed: int)
 
 
 def _is_large(expressions: list[str]) -> bool:
-    """Return whether at least one of some arguments is an integer above 10,000 or below -10,000.
+    """Return whether at least one argument of a call is an integer above 10,000 or below -10,000.
 
     With such an argument, a loop in the function may take very long.
 
     Args:
-        expressions: The arguments of one call, as Python expressions.
+        expressions: The arguments of the call, as Python expressions.
     """
     return any(text.lstrip("-").isdigit() and abs(int(text)) > LARGE for text in expressions)
 

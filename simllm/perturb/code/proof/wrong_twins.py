@@ -87,7 +87,7 @@ def _mistakes(case: ProofCase) -> Iterator[tuple[str, int, int, str]]:
 
     Yields:
         The kind of mistake, the start and the end of the range of characters to replace, and the new text.
-        The kinds that test the inputs best come first.
+        The kinds of mistakes that `wrong_twins` prefers come first.
     """
     text = case.variant
     for update in _UPDATE.finditer(text):

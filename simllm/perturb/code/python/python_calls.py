@@ -1,4 +1,4 @@
-"""Search for the calls of a Python function, to find out which parameters are passed by name."""
+"""Search for the calls of a Python function, to find out which parameters they pass by name."""
 
 from __future__ import annotations
 

@@ -108,7 +108,7 @@ def _nesting(
         unit: The parsed code.
         lines: The lines of the code, with their indentation.
         moved: For each line, the number of levels of indentation that all rewrites so far add. The key is the
-            number of the line, counted from 0. The levels of this rewrite are added.
+            number of the line, counted from 0. This function adds the levels of its own rewrite.
         chain: The `if` statement.
         clauses: The `elif` clauses of this statement.
     """

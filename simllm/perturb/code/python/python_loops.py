@@ -209,10 +209,10 @@ def _loop_over(target: Node) -> Node | None:
 
 
 def _reason_to_skip(loop: Node, loops: list[Node], scope: Scope, use: Use) -> str | None:
-    """Return the reason why one use of the loop variable prevents the rewrite of a `for` loop as `while`.
+    """Return the reason why one use of the loop variable prevents rewriting a `for` loop as a `while` loop.
 
-    The rewrite changes the value that the variable has after the loop. Outside the loop, the variable may
-    therefore be read only in the body of another `for` loop that assigns to the variable.
+    The rewrite changes the value that the variable has after the loop. Code outside the loop must therefore
+    not read the variable. The only exception is the body of another `for` loop that assigns to the variable.
 
     Args:
         loop: The loop to rewrite.

@@ -76,8 +76,8 @@ class Scope:
         """Return the entry of a name in CPython's symbol table of this scope.
 
         Returns:
-            The entry. None if the table is unknown or has no such name. None also if the entry may stand for
-            two different variables of this name.
+            The entry. The result is None if the table is unknown, if it has no such name, or if the entry may
+            stand for two different variables of this name.
         """
         if self.table is None or name in self._ambiguous_names:
             return None
@@ -93,7 +93,7 @@ class Scope:
         Since Python 3.12, some comprehensions have no symbol table of their own. Their variables stand in the
         table of the enclosing scope. For example, a function contains `[x for x in y]` and also reads a
         global `x`. The function's table then has a single entry for both variables. A name that the function
-        itself assigns is not included.
+        itself assigns is not included, because its entry correctly says that the name is local.
         """
         inlined = self._inlined()
         own = {name for _, name, role in self.names if role in BINDING}
@@ -103,8 +103,8 @@ class Scope:
     def _inlined(self) -> list[Scope]:
         """Return the comprehensions in this scope that have no symbol table of their own.
 
-        Since Python 3.12, the variables of some comprehensions stand in the table of the enclosing scope.
-        Comprehensions of this kind inside other ones are included, too.
+        Since Python 3.12, the variables of some comprehensions stand in the table of the enclosing scope. If
+        such a comprehension contains another one, both are returned.
         """
         inlined = [scope for scope in self.children if scope.is_inlined]
         return inlined + [inner for scope in inlined for inner in scope._inlined()]

@@ -114,10 +114,11 @@ class _Renaming:
         return self._parameter_skip_reason(variable) if kind == "parameter" else None
 
     def mentions(self, variable: Variable, kind: str) -> Iterator[Span]:
-        """Yield the places that mention a parameter and must be renamed with it, in addition to its uses.
+        """Yield further places where the name of a parameter must be replaced if the parameter is renamed.
 
-        These are keyword arguments of calls, such as `x` in `f(x=1)`, and mentions in the docstring. For
-        functions and other variables, nothing is yielded.
+        Such places are keyword arguments of calls, such as `x` in `f(x=1)`, and mentions in the docstring.
+        The places in `variable.uses`, where the function itself uses the parameter, are not yielded.
+        Functions and local variables have no such places.
 
         Args:
             variable: The parameter, function or variable that is to be renamed.

@@ -23,8 +23,8 @@ def match_tables(module: Scope, table: symtable.SymbolTable) -> None:
     same name and begin on the same line. A scope without a name, such as a lambda, is matched by its kind
     instead.
 
-    Several scopes with the same name or kind may begin on one line. Then the identifiers inside decide which
-    table belongs to which scope. If the tables of these scopes are all equal, any order is correct. If the
+    Several scopes with the same name or kind may begin on one line. If their tables are all equal, each scope
+    gets any one of them. Otherwise, the identifiers inside a scope decide which table belongs to it. If the
     table of a scope cannot be determined, the attribute `table` stays None.
 
     Args:
@@ -56,12 +56,13 @@ def _pair(
 ) -> list[tuple[Scope, symtable.SymbolTable]]:
     """Find the symbol table of each of several similar scopes, such as two lambdas on one line.
 
-    The identifiers inside a scope decide which table belongs to it.
+    If the tables are all equal, each scope gets any one of them. Otherwise, the identifiers inside a scope
+    decide which table belongs to it.
 
     Args:
-        scopes: The scopes, which begin on the same line. All have the same name. If they have no names, all
-            are of the same kind.
-        tables: The symbol tables with this name (or kind) and line.
+        scopes: Scopes that begin on the same line and have the same name. Scopes without a name are of the
+            same kind.
+        tables: The symbol tables that have this name (or kind) and begin on this line.
 
     Returns:
         Pairs of a scope and its table. Scopes whose table cannot be determined are left out.

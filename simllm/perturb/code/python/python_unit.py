@@ -201,8 +201,8 @@ def line_end(unit: CodeUnit, byte: int) -> int:
 def statement_end(unit: CodeUnit, statement: Node) -> int:
     """Return the index of the end of the last line of a statement; the line ending is not included.
 
-    The line includes a semicolon, white space or a comment after the statement. Further lines that a
-    backslash joins to the statement are included, too.
+    A semicolon, white space or a comment after the statement belongs to this line. If the line ends with a
+    backslash after the statement, the end of the line that follows the backslash is returned.
     """
     rest = _REST.match(unit.text, statement.end_byte)
     return line_end(unit, rest.end() if rest else statement.end_byte)
@@ -259,16 +259,16 @@ def join(unit: CodeUnit, *parts: bytes | Span) -> tuple[bytes | Span, ...]:
 
 
 def pad(unit: CodeUnit, start: int, end: int, *parts: bytes | Span) -> tuple[bytes | Span, ...]:
-    """Join the parts of a replacement; add a space between two parts where words or braces would merge.
+    """Join the parts of a new text that replaces a range of the source, with spaces where words would merge.
 
-    For example, the words `not` and `x` would merge to `notx`. A space is also added before or after the
-    replacement if it would merge with the text around it.
+    For example, the words `not` and `x` would merge to `notx`. A space is added between two parts of the new
+    text, or between the new text and the source around it. Braces that would merge are separated, too.
 
     Args:
         unit: The parsed code.
         start: The index of the first byte that is replaced.
         end: The index after the last byte that is replaced.
-        parts: The parts of the replacement: new bytes, or ranges of the source.
+        parts: The parts of the new text: new bytes, or ranges of the source.
 
     Returns:
         The parts, with the added spaces.

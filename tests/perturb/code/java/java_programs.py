@@ -1,4 +1,4 @@
-"""Compile and run Java functions, all in one process of the compiler and one of the virtual machine."""
+"""Helpers that compile and run many Java functions, with one javac process and one java process."""
 
 import subprocess
 
@@ -43,7 +43,7 @@ public class Case{interfaces} {{
 
 
 def outcomes(functions, folder):
-    """Compile and run functions; return the outcomes of each, or raise with what the compiler says.
+    """Compile and run functions; return the outcomes of each, or raise with the compiler's messages.
 
     Args:
         functions: For each id, the fields `source`, `entry`, `args`, and possibly `members` and `observe`.
@@ -91,7 +91,7 @@ def outcomes(functions, folder):
 
 
 def call(name, function, args):
-    """Return the statement that calls a function and reports the outcome."""
+    """Return a Java statement that calls a function and reports the outcome of the call."""
     variables = "".join(f"var a{i} = {value}; " for i, value in enumerate(args))
     names = [f"a{i}" for i in range(len(args))]
     rest = "".join(f' + " | " + show({shown})' for shown in [*names, *(function.get("observe") or ())])

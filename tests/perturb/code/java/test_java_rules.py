@@ -1,4 +1,4 @@
-"""Rules for Java, place by place."""
+"""The rules that rewrite Java: what each rule changes in a function, and what it leaves."""
 
 import shutil
 import subprocess
@@ -12,7 +12,7 @@ from simllm.perturb.code.rewriting import OPTIONAL_RULES
 
 
 def rewritten(rule, body, before="void f(int n, String s, double d, Object o)"):
-    """Return the body of a function after a rule."""
+    """Apply a rule to a Java function with a given body; return the new body."""
     head = before + " { "
     text = rewrite(head + body + " }", "java", [rule]).text
     assert text.startswith(head)
@@ -105,7 +105,7 @@ def test_parameters_of_a_constructor_of_a_record_keep_their_names():
 
 @pytest.fixture(scope="module")
 def java_util(tmp_path_factory):
-    """Return the folder of the sources of java.util, and the compiler of the same version."""
+    """Return the folder of the sources of java.util, and that of the compiler of the same version."""
     for compiler in [shutil.which("javac"), *Path("/usr/lib/jvm").glob("*/bin/javac")]:
         home = Path(compiler).resolve().parents[1] if compiler else Path()
         if (home / "lib" / "src.zip").is_file():

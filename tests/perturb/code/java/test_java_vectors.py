@@ -1,4 +1,4 @@
-"""The rewrites of Java agree with the reference vectors."""
+"""The rewrites of Java functions equal reference results."""
 
 import json
 import re

@@ -9,6 +9,6 @@ __all__ = ["sandbox"]
 
 @pytest.fixture(scope="session")
 def javac():
-    """Skip the test where there is no Java compiler."""
+    """Skip the test if no Java compiler is installed."""
     if shutil.which("javac") is None:
         pytest.skip("no javac: apt-get install default-jdk-headless")

@@ -1,4 +1,4 @@
-"""Java functions and variants that are compiled and run in the sandbox."""
+"""Proofs that Java variants behave like the originals: both are compiled and run in the sandbox."""
 
 import pytest
 
@@ -15,7 +15,7 @@ def case(name, original, variant=None, names=None, members=""):
 
 @pytest.fixture(scope="module")
 def proofs(sandbox):
-    """Prove many functions in one batch."""
+    """Compare many functions with their variants in one batch; return the proofs (outcomes) by id."""
     cases = [
         case("sum", SUM, SUM_VARIANT, {"f": "g"}),
         case("nan", "int f(double x) { if (x < 1) { return 1; } else { return 2; } }",
@@ -48,7 +48,7 @@ def proofs(sandbox):
 
 @pytest.fixture(scope="module")
 def rough_proofs(sandbox):
-    """Prove functions that disturb their process."""
+    """Compare functions with their variants, of which some disturb their process, for example by exiting."""
     cases = [
         case("variant exits", "int f(int x) { return x; }",
              "int f(int x) { if (x > 3) System.exit(0); return x; }"),

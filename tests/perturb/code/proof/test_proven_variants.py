@@ -1,4 +1,4 @@
-"""`simllm perturb code --prove inputs`: proofs stand beside the variants, and refuted ones are kept back."""
+"""`simllm perturb code --prove inputs` writes a proof with each variant, but no refuted variants."""
 
 import json
 

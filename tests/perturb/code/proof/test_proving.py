@@ -1,4 +1,4 @@
-"""The order, the batches and the errors of proofs, and all reference functions."""
+"""Proofs that variants behave like the originals: order, batches, errors, and all reference functions."""
 
 import ast
 import json
@@ -49,7 +49,7 @@ def test_no_twins_no_power(sandbox):
 
 
 def variants(shared, language):
-    """Return the reference functions with the variants that the rules make."""
+    """Yield each reference function with the variant that its rules make of it."""
     for case in json.loads((shared / "reference" / f"metamorphic-{language}.json").read_text())["cases"]:
         found = rewrite(case["source"], language, case["rules"], case.get("names", {}))
         around = case.get("members") or case.get("around") or ""
@@ -70,7 +70,7 @@ def test_rewritten_reference_functions_are_proven(shared, sandbox, language):
 @pytest.mark.slow
 @pytest.mark.usefixtures("javac")
 def test_wrong_reference_variants_are_refuted(shared, sandbox):
-    """Variants by published transformers that differ, or do not compile."""
+    """These variants of published tools are known to behave differently, or not to compile."""
     reference = json.loads((shared / "reference" / "metamorphic-java.json").read_text())["cases"]
     wrong = [case for case in reference if case["upstream"]["verdict"] in ("differs", "does not compile")]
     cases = [

@@ -1,4 +1,4 @@
-"""Python functions and variants that are run in the sandbox."""
+"""Proofs that Python variants behave like the originals: both are run in the sandbox."""
 
 import pytest
 
@@ -23,7 +23,7 @@ def case(name, original, variant=None, names=None, around=""):
 
 @pytest.fixture(scope="module")
 def proofs(sandbox):
-    """Prove many functions in one batch."""
+    """Compare many functions with their variants in one batch; return the proofs (outcomes) by id."""
     cases = [
         case("sum", SUM, SUM_VARIANT, {"f": "g"}),
         case("untyped", "def f(xs, x):\n    return xs.count(x)\n"),
@@ -54,7 +54,7 @@ def proofs(sandbox):
 
 @pytest.fixture(scope="module")
 def rough_proofs(sandbox):
-    """Prove functions that disturb their process."""
+    """Compare functions with their variants, of which some disturb their process, for example by exiting."""
     cases = [
         case("variant exits", SAME, "import os\ndef f(n: int): os._exit(0)\n"),
         case("dies", "import ctypes\ndef f(n: int): ctypes.string_at(0)\n"),

@@ -38,7 +38,7 @@ def indent(lines):
 
 @st.composite
 def blocks(draw, depth=3, in_loop=False):
-    """Draw the lines of a suite."""
+    """Draw the lines of a block: one to three statements."""
     lines = []
     for _ in range(draw(st.integers(1, 3))):
         lines += draw(statements(depth, in_loop))
@@ -110,5 +110,5 @@ def functions(draw):
 
 
 def _unindent_strings(lines):
-    """Put the second line of a string over two lines at a fixed place, whatever the indentation."""
+    """Indent the second line of each two-line string by two spaces, whatever the indentation of the code."""
     return ["  " + line.lstrip() if line.endswith('""")') else line for line in lines]

@@ -1,4 +1,4 @@
-"""Names in comprehensions are found with the tables of Python 3.12, too, which hold no comprehensions."""
+"""Names in comprehensions are also found in Python 3.12, where comprehensions have no symbol table."""
 
 import symtable
 
@@ -10,12 +10,12 @@ COMPREHENSIONS = ("listcomp", "setcomp", "dictcomp")
 
 
 def passes_through(symbol):
-    """Return whether a name stands only in scopes inside."""
+    """Return whether a name is used only in the scopes inside of this scope."""
     return symbol.is_free() and not symbol.is_referenced()
 
 
 class InlinedTable:
-    """A table of symbols in which comprehensions are parts of the scope around."""
+    """A symbol table in which comprehensions are part of the surrounding scope, as in Python 3.12."""
 
     def __init__(self, table):
         self.get_name, self.get_type, self.get_lineno = table.get_name, table.get_type, table.get_lineno

@@ -17,7 +17,7 @@ inputs = st.lists(
 
 
 class Output(list):
-    """A list that does not grow without end, so that loops in wrong code end."""
+    """A list that raises an error at about 10,000 items, so that endless loops in wrong code stop."""
 
     def append(self, value):
         if len(self) > 10_000:
@@ -26,7 +26,7 @@ class Output(list):
 
 
 def run(source, arguments):
-    """Return what a function does: its result or exception, its list, and the output so far."""
+    """Call a function; return for each call its result or exception, its list, and its output."""
     module = {"helper": lambda x, y: x - y}
     exec(compile(source, "<code>", "exec"), module)
     function = next(value for key, value in module.items() if key.startswith("f"))

@@ -15,7 +15,7 @@ def longer(name, kind):
 
 
 def run(source, call, entry):
-    """Return the result of a call, or the type of the exception."""
+    """Run a call of `f`, which is named `entry` in the source; return the result or the exception's type."""
     module = {"__name__": "unit"}
     exec(compile(source.encode(), "<code>", "exec", dont_inherit=True), module)
     try:

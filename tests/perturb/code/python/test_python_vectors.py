@@ -1,4 +1,4 @@
-"""The rewrites of Python agree with reference vectors, and rewritten modules of CPython pass their tests."""
+"""The rewrites of Python equal reference results, and rewritten modules of CPython pass their tests."""
 
 import json
 import subprocess
@@ -47,7 +47,7 @@ def test_rewrites_are_made_where_they_are_safe_and_keep_the_outcomes(cases):
 
 
 def sources():
-    """Return the files of the modules by their place in the library."""
+    """Return the source of each tested module of the standard library, by its path in the library."""
     library = Path(sysconfig.get_path("stdlib"))
     found = {}
     for name in MODULES:
