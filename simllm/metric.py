@@ -115,10 +115,11 @@ class SimLLM:
         """Score each candidate against the reference at the same index.
 
         The score of a pair does not depend on the other pairs, and stays the same if the candidate and the
-        reference are swapped (within 1e-5; in fast mode, within 0.01). Three values of the metric's option
-        `similarity` are exceptions:
+        reference are swapped (within 1e-5; in fast mode, within 0.01). There are two exceptions, for some
+        values of the metric's option `similarity`:
 
-        - `precision` and `recall`: if candidate and reference are swapped, one becomes the other.
+        - `precision` and `recall`: swapping candidate and reference turns the precision of a pair into its
+          recall, and the recall into the precision.
         - `precision`, `recall` and `f1`, if the metric was made without `frequencies`: tokens are weighted by
           their frequency in all references of this call, so the scores depend on all references.
 
@@ -287,7 +288,7 @@ class SimLLM:
         Args:
             texts: Number of all texts.
             truncated: Number of texts that are longer than the model's longest input.
-            unreadable: Number of texts that are empty after cleaning, but were not before.
+            unreadable: Number of texts that are empty after cleaning, but were not empty before cleaning.
         """
         limit = self.model.encoder.config.max_length
         windows = f"read in windows of {limit} tokens, up to {LONGEST:,} characters"

@@ -1,1 +1,1 @@
-"""Uses of the metric: comparison of systems, explanation of scores, golden scores, rewards for training."""
+"""Tools built on the metric, such as comparison of summarizers, explanation of scores, and reports."""

@@ -3,9 +3,9 @@
 Each pair of systems is compared by the difference between their mean scores on the same items. An item has
 a reference, and a candidate from each system. Two tests are used. The paired bootstrap test counts how often
 random resamples of the items reverse the sign of the difference. The paired permutation test swaps the two
-systems' scores for random sets of items. It counts how often the difference after a swap is at least as large
-as the observed difference. The p-values are two-sided. Holm's method corrects them for the number of pairs of
-systems.
+systems' scores for random sets of items, and counts how often the difference after a swap is at least as
+large as the observed difference. The p-values are two-sided. Holm's method corrects them for the number of
+pairs of systems.
 """
 
 from __future__ import annotations

@@ -35,9 +35,9 @@ class Word:
         contribution: What the word adds to the score of the two texts.
         match: The most similar word of the other text.
         similarity: Cosine between the word and its match, from -1 to 1.
-        same_without: Probability that the two texts have the same meaning if this word is left out. If
-            leaving out both the word and its match gives a higher probability, that one is used. None if the
-            model cannot estimate probabilities.
+        same_without: Probability that the two texts have the same meaning if this word is left out. It is
+            the larger of two probabilities: without the word alone, and without the word and its match. None
+            if the model cannot estimate probabilities.
     """
 
     text: str
@@ -53,12 +53,10 @@ class Explanation:
 
     Attributes:
         score: The score.
-        candidate: The words of the candidate. Their contributions and that of the candidate's start and
-            end tokens, `rest[0]`, sum to the score.
-        reference: The words of the reference. Their contributions and that of the reference's start and
-            end tokens, `rest[1]`, sum to the score.
-        rest: Two numbers: the contribution of the tokens <s> and </s> (together) of the candidate, and that
-            of the reference.
+        candidate: The words of the candidate. The sum of their contributions and of `rest[0]` is the score.
+        reference: The words of the reference. The sum of their contributions and of `rest[1]` is the score.
+        rest: Two numbers: what the candidate's start and end tokens (<s> and </s>) together contribute to the
+            score, and what those of the reference contribute.
         signature: Text that names everything that can change a score.
         same: Probability that the texts have the same meaning; None if the model cannot estimate it.
         changed: Whether the texts have a high score but probably differ in meaning.
@@ -101,7 +99,7 @@ class Explanation:
 
 
 def _is_punctuation(word: str) -> bool:
-    """Return whether a word has only punctuation; mathematical signs such as "<" are no punctuation."""
+    """Return whether a word has only punctuation; mathematical signs such as "<" do not count as such."""
     return all(unicodedata.category(character).startswith("P") for character in word)
 
 
@@ -208,10 +206,10 @@ def _with_probabilities(metric: SimLLM, explanations: Sequence[Explanation]) -> 
 
     Args:
         metric: The metric, with a model that can estimate the probability.
-        explanations: The explanations of pairs of texts, in which this attribute is still missing.
+        explanations: The explanations of pairs of texts; the attribute of their words is still None.
 
     Returns:
-        Copies of the explanations with the attribute.
+        Copies of the explanations, in which each word has the attribute.
     """
     pairs = [pair for explanation in explanations for pair in _pairs_without_words(explanation)]
     same = metric.score([a for a, _ in pairs], [b for _, b in pairs]).on("same").reshape(-1, 2).max(1)

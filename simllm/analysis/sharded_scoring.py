@@ -1,4 +1,7 @@
-"""Scoring of many files of text pairs. A table of scores is written for each file once it is complete."""
+"""Scoring of many files of text pairs, with a table of scores for each file.
+
+A table is written as soon as all pairs of its file are scored.
+"""
 
 from __future__ import annotations
 
@@ -154,7 +157,8 @@ def score_shards(
     The same call resumes a run that was stopped: files whose tables are complete are not scored again.
 
     Args:
-        sources: The input files. The table of `NAME.jsonl` or `NAME.jsonl.gz` is `NAME.tsv` or `NAME.json`.
+        sources: The input files. The table of `NAME.jsonl` or `NAME.jsonl.gz` is `NAME.tsv` or `NAME.json`,
+            depending on `settings.format`.
         folder: The output folder: a new or empty folder, or that of the run to resume.
         settings: The settings for reading, scoring and writing the pairs.
         score_all: The function that scores the files: `score_here` (in this process), or an instance of
@@ -167,9 +171,9 @@ def score_shards(
         summary and input file.
 
     Raises:
-        InputError: An input file is wrong or missing, two tables would have the same name, the folder holds
-            other files or a run with other settings or other input files, or the Ray cluster is lost.
-            Complete tables are kept.
+        InputError: An input file is wrong or missing, or two tables would have the same name. Or the folder
+            holds files that simllm did not write, or tables of a run with other settings or input files. Or
+            the Ray cluster is lost. Complete tables are kept.
     """
     folders.check_apart(folder, sources)
     shards = _plan(sources, folder, settings.format)
@@ -242,15 +246,15 @@ def _done(folder: Path, settings: ShardSettings) -> dict[str, Any]:
 
 
 def _check_sources(shards: Sequence[Shard], done: dict[str, Any], folder: Path) -> None:
-    """Check that each complete table holds the scores of the same input file as before.
+    """Check that the tables of an earlier run were made from the same input files.
 
     Args:
         shards: The input files, and the paths of their tables.
-        done: A dict from the name of each complete table to its summary.
+        done: A dict from the name of each complete table of the earlier run to its summary.
         folder: The output folder, for the error message.
 
     Raises:
-        InputError: A table was written for another input file.
+        InputError: A table was made from another input file.
     """
     for shard in shards:
         row = done.get(shard.table.name)

@@ -1,7 +1,7 @@
 """`simllm frequencies`: count the texts that contain each token, or find the frequent n-grams in code.
 
-The result is a JSON file for metrics. With counts of tokens, the learned metric gives frequent tokens less
-weight. With n-grams, the metric CrystalBLEU ignores these n-grams.
+The result is a JSON file. The learned metric uses the counts to give frequent tokens less weight.
+CrystalBLEU, a metric for code, ignores the frequent n-grams.
 """
 
 from __future__ import annotations

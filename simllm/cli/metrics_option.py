@@ -56,7 +56,7 @@ def add_code_options(command: argparse.ArgumentParser) -> None:
 
 
 def with_code_options(names: Iterable[str], options: argparse.Namespace) -> list[str]:
-    """Add arguments to the names of metrics for code, as the options of the command line demand.
+    """Turn command-line options for metrics of code into arguments in the names of the metrics.
 
     In the name of a metric, an argument stands after "=". The option `--as-published` turns the name "lemod"
     into "lemod=as-published". The option `--largest-tree 5000` turns "rpsr" into "rpsr=5000". Names that

@@ -160,10 +160,14 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _scale(options: argparse.Namespace) -> str:
-    """Return the scale that the options `--measure` and `--scale` name, as in `Scores.on`.
+    """Return the scale on which scores are shown; the options `--measure` and `--scale` select it.
+
+    Returns:
+        With `--measure same`, "same": the probability that both texts have the same meaning. Otherwise the
+        value of `--scale`, such as "percentile".
 
     Raises:
-        InputError: The options exclude each other, or `--scale` is "same".
+        InputError: `--measure same` is combined with `--scale`, or `--scale` is "same".
     """
     if options.measure == "same" and options.scale != "raw":
         raise InputError("--measure same is a probability; it goes without --scale")

@@ -58,7 +58,7 @@ def run(options: argparse.Namespace, sources: list[Path], scale: str) -> None:
     Args:
         options: The parsed options of `simllm score`.
         sources: The input files, as JSON lines.
-        scale: The scale on which scores are shown, as in `Scores.on`.
+        scale: The scale on which scores are shown, such as "raw" (the scores themselves) or "percentile".
 
     Raises:
         InputError: An option is wrong or cannot be used with several files, or an input file is wrong.

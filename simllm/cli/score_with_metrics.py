@@ -95,7 +95,7 @@ def _write_report(
 ) -> None:
     """Write the HTML report of text pairs that one or more metrics scored.
 
-    The first metric is the main metric, whose scores the figures of the report show.
+    The first metric is the main metric of the report: the histogram and the means of groups use its scores.
 
     Args:
         options: The parsed options of `simllm score`.

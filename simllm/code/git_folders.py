@@ -1,7 +1,7 @@
-"""Search for the folders of an untrusted git repository, and reading of small files in them.
+"""Search for the folders of an untrusted git repository, and reading of small files in these folders.
 
-An example of a small file is `packed-refs`, a list of branches and tags. Git is not run here, because the
-configuration of a repository can make git run commands.
+An example of a small file is `packed-refs`, a list of branches and tags. This module does not run git,
+because the configuration of a repository can make git run commands.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ LARGEST_REFS = 1 << 26  # bytes of a file with refs (branches and tags) that are
 class RepositoryPaths:
     """The folders of a git repository.
 
-    A linked work tree (made by `git worktree add`) has its own HEAD, but shares branches and objects with
-    another work tree. Only for a linked work tree, `own` and `common` differ.
+    Usually, `own` and `common` are the same folder. They differ for a linked work tree, which is made by
+    `git worktree add`: it has its own HEAD, but shares branches and objects with another work tree.
 
     Attributes:
         folder: The work tree (the folder with the checked-out files), or the bare repository.
@@ -106,8 +106,8 @@ def packed_refs(common: Path) -> dict[str, str]:
 def check_objects(folder: Path, objects: Path) -> None:
     """Check that git can read a repository's objects safely.
 
-    Reading is safe if the objects are only regular files in the given folder. Git could follow a link to
-    another folder, or wait forever for a pipe.
+    Reading is safe if all objects are regular files in the given folder. Otherwise, git could follow a link
+    to another folder, or wait forever for a pipe.
 
     Args:
         folder: The folder of the repository, for error messages.

@@ -71,8 +71,8 @@ def normal_forms(texts: Sequence[str], language: str) -> list[list[str]]:
 def _dedent(text: str) -> str:
     """Remove the indentation that all lines share, and convert all line ends to line feeds.
 
-    Lines of only spaces and tabs have no say in what is shared. They are kept, because they may stand in a
-    string.
+    Lines that consist only of spaces and tabs are ignored when the shared indentation is determined. They are
+    not removed, because they may be part of a string.
     """
     lines = (text.replace("\r\n", "\n").replace("\r", "\n") + "\n").split("\n")
     indents = [line[: len(line) - len(line.lstrip(" \t"))] for line in lines if line.strip(" \t")]
@@ -136,7 +136,7 @@ def _indent(line: bytes) -> bytes:
 
 
 class _Kind(NamedTuple):
-    """Kind of a tree-sitter node type: properties that all nodes of this type have.
+    """Properties of a tree-sitter node type, which all nodes of this type share.
 
     Attributes:
         is_ignored: Whether the nodes are comments or imports, which the normal form leaves out.
@@ -211,7 +211,8 @@ def _is_block(parents: Sequence[Node]) -> bool:
 def _is_ignored_node(node: Node, node_type: str, language: str) -> bool:
     """Return whether a syntax node is a Python statement that is only a string, or a Ruby import.
 
-    Such a string is usually a docstring. Ruby imports are calls of `require` and `require_relative`.
+    The normal form leaves out both. In Python, such a string is usually a docstring. In Ruby, imports are
+    calls of `require` and `require_relative`.
     """
     if language == "python":
         return node_type == "expression_statement" and [c.type for c in node.children] == ["string"]

@@ -47,7 +47,7 @@ def remove_common(a: OrderedTree, b: OrderedTree) -> tuple[Forest, Forest]:
 
     If the roots have equal labels, both roots are removed. Two forests (lists of trees) remain. Equal trees
     at the beginning or at the end of both forests are removed, too. If each forest is then a single tree,
-    these steps are repeated with these two trees.
+    the roots of these two trees are compared in the same way, and so on.
 
     The removal does not change the edit distance if insertion, deletion and relabelling of a node each cost
     1. There is then always a cheapest edit that leaves the equal parts unchanged.

@@ -44,9 +44,9 @@ def syntax_tree(code: str, language: str) -> OrderedTree:
 
 
 def _is_kept(node: Node) -> bool:
-    """Return whether a tree-sitter node belongs to the syntax tree.
+    """Return whether a tree-sitter node becomes a node of the tree that `syntax_tree` returns.
 
-    Named nodes and operators do; comments and punctuation do not.
+    Operators and named nodes are kept, except for comments. Punctuation is left out.
     """
     if node.is_named:
         return "comment" not in node.type

@@ -83,9 +83,9 @@ class _Columns:
             the column is a single tree.
         insertions: The number of nodes in each column's forest.
         offset: A number for each column, with which `running_minimum` can handle all segments in one pass.
-            All columns of a segment have the same number, and each segment has a much lower number than the
-            segment before it. When these numbers are added to the distances, no minimum over the columns to
-            the left comes from another segment.
+            All columns of a segment have the same number, which is much lower than the number of the segment
+            before. When these numbers are added to the distances, the sums in a segment are smaller than all
+            sums in earlier segments. Therefore a running minimum never comes from an earlier segment.
         levels: Slices of columns; each slice has whole segments. The slices must be computed in this order,
             because a segment may need the results of earlier slices.
     """
@@ -103,8 +103,8 @@ class _Columns:
 
         For example, 3, 9, 5 become 3, 4, 5. Each column stands for a forest of the second tree. The columns
         form segments, one for each of several subtrees. Within a segment, a forest has one node more than the
-        forest to its left. The insertion of this node costs 1, hence the limit. The first column of a segment
-        has no limit.
+        forest to its left. The insertion of this node costs 1, so that the distance grows by at most 1. This
+        limit does not apply to the first column of a segment.
 
         Args:
             row: Distances in one row of the table, for the columns in `part`.
@@ -118,7 +118,7 @@ class _Columns:
 
 
 def _columns(tree: OrderedTree, widest: int, largest: int) -> Iterator[_Columns]:
-    """Make the columns of several tables, which together have columns for all keyroots of the second tree.
+    """Divide the keyroots of the second tree among several tables, and make the columns of each table.
 
     A keyroot is the root of the tree, or a node with a sibling to its left. All columns of a keyroot are in
     the same table: one for the empty forest, and one for each node of the keyroot's subtree.
@@ -146,9 +146,9 @@ def _columns(tree: OrderedTree, widest: int, largest: int) -> Iterator[_Columns]
 def _levels(tree: OrderedTree) -> dict[int, int]:
     """Return the order in which the keyroots of a tree can be processed, as a dict from keyroot to level.
 
-    A keyroot is the root of the tree, or a node with a sibling to its left. Its level is higher than the
-    levels of all other keyroots in its subtree. Keyroots are processed in ascending order of levels, because
-    the distances of a subtree depend on the distances of the subtrees inside.
+    A keyroot is the root of the tree, or a node with a sibling to its left. The level of a keyroot is higher
+    than the levels of all other keyroots in its subtree. Keyroots are processed in ascending order of levels,
+    because the distances of a subtree depend on the distances of the subtrees inside.
     """
     leftmost, roots = _leftmost(tree), _keyroots(tree)
     levels: dict[int, int] = {}
@@ -171,8 +171,8 @@ def _make_columns(roots: list[int], leftmost: list[int], levels: dict[int, int],
     Args:
         roots: The keyroots, sorted by level.
         leftmost: For each node of the second tree, the number of the leftmost leaf of its subtree.
-        levels: For each keyroot, its level. A keyroot has a higher level than the keyroots in its subtree,
-            and its distances are computed after theirs.
+        levels: For each keyroot, its level. A keyroot has a higher level than the other keyroots in its
+            subtree. Distances are computed for low levels first.
         largest: An upper limit of the distances, needed for `_Columns.offset`.
     """
     nodes: list[int] = []

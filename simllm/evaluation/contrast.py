@@ -40,7 +40,7 @@ class Triples:
         kinds: The kinds of difference between change and reference, such as "negation" or "number".
         forms: The groups by which results are averaged. In the contrast set, a form is "balanced" if
             rewording and change share equally many words with the reference, or "adversarial" if the change
-            shares more. Other triples have other forms, such as "written".
+            shares more. Triples from other files may have other forms.
     """
 
     references: list[str]

@@ -30,9 +30,10 @@ class SplitPlan:
         test: The share of test items, for "holdout".
         validation: The share of validation items, for "holdout".
         folds: The number of folds, for "k-fold".
-        stratify: Columns whose values have about the same distribution in all splits or folds.
-        group: A column; items with the same value in it get into the same split or fold. None if items are
-            split one by one.
+        stratify: The names of columns whose values should have about the same distribution in all splits or
+            folds.
+        group: The name of a column; items with the same value in this column get into the same split or fold.
+            None if items are split one by one.
         seed: The seed of the random choices.
     """
 
@@ -138,7 +139,7 @@ def _choose(rows: DataFrame, plan: SplitPlan, share: float) -> NDArray[np.int_]:
 def _choose_folds(
     rows: DataFrame, labels: Series, groups: Series, seed: int, share: float
 ) -> NDArray[np.int_]:
-    """Choose a share of the items at random; the choice is stratified, and keeps groups whole.
+    """Choose a share of the items at random, stratified by labels, and without dividing a group of items.
 
     The items are divided into up to 20 folds, and some of the folds are chosen. Folds are used because
     `StratifiedGroupKFold` is the only stratified splitter of scikit-learn that keeps groups whole.

@@ -180,7 +180,7 @@ def correlate_systems(
 
 
 def _means_of_groups(values: Floats, groups: NDArray[np.str_], names: Sequence[str]) -> Floats:
-    """Compute the mean value of each group, rounded so that the order of the values does not matter.
+    """Compute the mean value of each group, rounded so that floating-point errors do not break ties.
 
     Args:
         values: (n,) values.
@@ -201,7 +201,7 @@ def score_by_all(
     The scores of metrics for which lower is better are negated.
 
     Args:
-        rated: The n rated pairs, with texts as in the file of ratings.
+        rated: The n rated pairs, with their texts not cleaned yet.
         metrics: The metrics.
         missing: A dict to which this function adds each metric that cannot score the pairs: its name and the
             reason.

@@ -94,8 +94,8 @@ class Robustness:
         auc_of: The same probability for each kind of edit, by name. A kind that keeps the meaning is compared
             with all edits that change the meaning. A kind that changes the meaning is compared with all edits
             that keep the meaning.
-        failures: Errors of the metric, the worst first. In each, an edit that changes the meaning of a
-            summary scores at least as high as an edit that keeps the meaning.
+        failures: Errors of the metric, the worst first. An error is a summary for which an edit that changes
+            the meaning scores at least as high as an edit that keeps the meaning.
     """
 
     drop: dict[str, float]
@@ -177,11 +177,11 @@ def measure_robustness(score: ScoreFunction, edits: Edits, examples: int) -> Rob
 
 
 def _failures(edits: Edits, scores: NDArray[np.float64], kept: NDArray[np.bool_]) -> list[Failure]:
-    """Find the summaries for which a metric scores a changed meaning at least as high as a kept meaning.
+    """Find the summaries that a metric gets wrong.
 
     Two edits of each summary are compared: the edit with the lowest score among those that keep the meaning,
-    and the edit with the highest score among those that change it. The metric fails if the second score is
-    not below the first. Summaries that lack one of the two edits are left out.
+    and the edit with the highest score among those that change the meaning. The metric is wrong if the second
+    score is not below the first. Summaries that lack one of the two edits are left out.
 
     Args:
         edits: n edited summaries.
@@ -189,8 +189,8 @@ def _failures(edits: Edits, scores: NDArray[np.float64], kept: NDArray[np.bool_]
         kept: (n,) booleans: True if the edit keeps the meaning, False if it changes the meaning.
 
     Returns:
-        At most one failure for each summary, with both edits. The failure in which the second score exceeds
-            the first by most comes first.
+        A failure for each such summary, with both edits. The failures are sorted by how much the second score
+        exceeds the first, the largest excess first.
     """
     failures = []
     for number, summary in enumerate(edits.summaries):

@@ -1,1 +1,1 @@
-"""Safe reading and writing of files and folders, strict JSON, tables, and LaTeX."""
+"""Safe reading and writing of files and folders, strict loading of JSON, and writing of tables and pages."""

@@ -159,7 +159,7 @@ def text_under(row: dict[str, Any], field: str, where: str) -> str:
 def real(path: Path) -> Path:
     """Return the absolute path of a file, after following all symbolic links.
 
-    Links that point to each other in a loop lead nowhere. They stay in the path, without an error.
+    Links that form a loop cannot be followed. They stay in the path, and no error is raised.
     """
     return Path(os.path.realpath(path))
 
@@ -179,8 +179,8 @@ def check_output(file: Path | None, inputs: Iterable[Path], overwrite: bool) -> 
             a device is always allowed.
 
     Raises:
-        InputError: The file is an input, a folder, an existing file that may not be replaced, or in a
-            folder that does not exist.
+        InputError: The output file is also an input file, it is a folder, it exists and may not be replaced,
+            or its folder does not exist.
     """
     if file is None:
         return
@@ -235,8 +235,8 @@ def write(file: Path, content: str | bytes | Iterable[str]) -> None:
 def temporary(file: Path) -> Iterator[Path]:
     """Make an empty temporary file beside `file` for a `with` block, and remove it after the block.
 
-    If `file` exists, the temporary file gets its permissions. The block may rename the temporary file to keep
-    it.
+    If `file` exists, the temporary file gets the permissions of `file`. The block may rename the temporary
+    file; then the file is not removed.
 
     Yields:
         The path of the temporary file.

@@ -55,7 +55,7 @@ def names_in(folder: Path) -> list[str]:
 
 
 def files_in(folder: Path) -> list[str]:
-    """Return the relative paths of all files in a folder and the folders below; links count as files."""
+    """Return the relative paths of all files in a folder and its subfolders; links count as files."""
     return [
         os.path.relpath(os.path.join(here, name), folder)  # noqa: PTH118
         for here, inner, names in os.walk(folder)

@@ -1,7 +1,8 @@
-"""Atomic replacement of folders: a folder is complete or absent, and files of the user are kept.
+"""Atomic replacement of folders, which never leaves a folder half written.
 
-A new folder is written beside the old one, under a temporary name, and then takes its place. If the process
-is killed meanwhile, `recover` repairs the folder.
+A new folder is written beside the old one, under a temporary name. Then it takes the place of the old folder.
+Files in the old folder that simllm did not write are kept. If the process is killed meanwhile, `recover`
+repairs the folder.
 """
 
 from __future__ import annotations
@@ -39,8 +40,8 @@ def replacing(folder: Path) -> Iterator[Path]:
         The path of the temporary folder.
 
     Raises:
-        InputError: The folder has files but was not written by simllm, or it may not be replaced for another
-            reason. Or another process is replacing it, or a file cannot be written.
+        InputError: simllm may not replace the folder (see `check_replaceable`), another process is replacing
+            it, or a file cannot be written.
     """
     check_replaceable(folder)
     folder = files.real(folder)
@@ -78,8 +79,8 @@ def remove(folder: Path) -> None:
 def recover(folder: Path) -> None:
     """Repair a folder after a process was killed while it replaced the folder.
 
-    If the new folder was already in place, the replacement is finished. Otherwise it is undone, so that the
-    old folder is back in its place. Temporary folders beside `folder` are removed.
+    If the new folder is already in place, the replacement is completed. Otherwise the replacement is undone:
+    the old folder is moved back. Temporary folders beside `folder` are removed.
     """
     for left in _leftovers(folder, "old"):
         if written_files(left) is None:
@@ -100,8 +101,8 @@ def recover(folder: Path) -> None:
 def recover_all(parent: Path) -> None:
     """Clean up a folder in which processes were killed while they wrote.
 
-    Interrupted replacements of subfolders are finished or undone, and temporary files are removed. No other
-    process may write into `parent` meanwhile.
+    If the replacement of a subfolder was interrupted, it is completed or undone (see `recover`). Temporary
+    files are removed. While this function runs, no other process may write into `parent`.
 
     Args:
         parent: A folder that simllm wrote, such as the folder of a training run.

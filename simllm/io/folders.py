@@ -62,7 +62,7 @@ def check_replaceable(folder: Path, names: Iterable[str] = ()) -> None:
 
     Args:
         folder: The folder to replace.
-        names: Names of files that the new folder will have. Names that are not yet known may be left out.
+        names: Names of files that the new folder will have, as far as they are known.
 
     Raises:
         InputError: The folder has files but was not written by simllm, cannot be written, is the current

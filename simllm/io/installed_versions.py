@@ -17,7 +17,7 @@ def versions(libraries: Iterable[str]) -> dict[str, str]:
         libraries: Names of Python packages; packages that are not installed are left out.
 
     Returns:
-        The versions by name; the key of the operating system is "system".
+        A dict from names to versions; the operating system has the name "system".
     """
     found = {"simllm": simllm.__version__, "python": python_version(), "system": platform()}
     for name in libraries:

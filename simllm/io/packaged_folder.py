@@ -1,6 +1,6 @@
 """Search for folders that come with simllm, such as its default model.
 
-They are in the installed package, or in the source checkout.
+The folders are in the installed package, or else in the source checkout.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from simllm.errors import InputError
 def find_packaged(installed_name: str, in_checkout: str, content: str) -> Path:
     """Return the path of a folder that comes with simllm.
 
-    The folder is searched in the package `simllm` first, and then in the source checkout.
+    The folder is looked for in the package `simllm` first, and then in the source checkout.
 
     Args:
         installed_name: The folder's name in the package.

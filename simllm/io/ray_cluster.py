@@ -1,8 +1,10 @@
-"""Connection to a Ray cluster, with a one-line error message for each problem of the cluster.
+"""Connection to a Ray cluster; problems of the cluster are reported as error messages of one line.
+
+As a command, this module waits until a cluster has at least NODES nodes:
 
     python -m simllm.io.ray_cluster ADDRESS NODES
 
-waits until the cluster has at least NODES nodes. After two minutes, the command fails with exit status 1.
+If the cluster has fewer nodes after two minutes, the command fails with exit status 1.
 """
 
 from __future__ import annotations
@@ -45,7 +47,7 @@ def connected(address: str | None) -> Iterator[Any]:
 
     Raises:
         InputError: Ray is not installed, there is no cluster at the address, the connection is lost during
-            the block, or a Ray task raised InputError.
+            the block, or a task that runs on the cluster raised InputError.
     """
     try:
         import ray
@@ -84,7 +86,7 @@ def _check_address(address: str | None) -> None:
         address: The address, HOST:PORT. None and "auto" are not checked.
 
     Raises:
-        InputError: No server answers at the address, or the server is not of Ray.
+        InputError: No server answers at the address, or the server is not a Ray server.
     """
     host, _, port = (address or "").removeprefix("ray://").rpartition(":")
     if not port.isdecimal():

@@ -69,8 +69,9 @@ def _build(cls: type, values: Any, prefix: str, problems: list[str]) -> Any:
         problems: A list; a message is appended to it for each problem.
 
     Returns:
-        The instance; None if a value is missing or has the wrong type. If the dataclass refuses a value, the
-        instance is returned all the same. The caller uses it only to look for further problems.
+        The instance; None if a value is missing or has the wrong type. If the dataclass itself refuses a
+        value (raises InputError), an unchecked instance is returned, with which the caller can look for
+        further problems.
     """
     if not isinstance(values, Mapping):
         problems.append(f"{prefix.rstrip('.') or 'the file'} must hold keys, not {values!r}")

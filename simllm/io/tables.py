@@ -177,7 +177,7 @@ def footer(summary: dict[str, Any]) -> str:
 
 
 def _line(row: list[str], widths: list[int]) -> str:
-    """Join cells to an aligned line of text; cells longer than their column's width are cut."""
+    """Join cells into an aligned line of text; cells longer than their column's width are cut."""
     fitted = [
         cell if len(cell) <= width else cell[: width - 1] + "…"
         for cell, width in zip(row, widths, strict=True)

@@ -1,4 +1,4 @@
-"""Metrics for code summaries: a common interface, loading by name, and baseline metrics.
+"""Metrics for code summaries: a common interface, loading by name, and known metrics such as BLEU.
 
 Examples:
     >>> from simllm import metrics

@@ -51,7 +51,7 @@ class MetricScores(Protocol):
 class Metric(Protocol):
     """Interface of a metric.
 
-    The learned metric `SimLLM`, the baselines and the metrics of other packages implement it.
+    The learned metric `SimLLM`, known metrics such as BLEU, and metrics of other packages implement it.
     """
 
     @property
@@ -68,7 +68,7 @@ class Metric(Protocol):
 
 @dataclass(frozen=True)
 class PlainScores:
-    """The scores of n examples.
+    """The scores of n examples, one number for each example.
 
     Attributes:
         values: (n,) scores; a higher score means that candidate and reference are more similar.
@@ -117,5 +117,5 @@ def candidates_and_references(examples: Sequence[Example]) -> tuple[list[str], l
 
 
 def pair_scores(metric: Metric, candidates: Sequence[str], references: Sequence[str]) -> Floats:
-    """Score n candidates, each against its own reference, with any metric; return (n,) scores."""
+    """Score n candidates with a metric, each against its own reference; return (n,) scores."""
     return metric.score(list(map(Example, candidates, references))).values

@@ -92,16 +92,16 @@ def load(name: str, model: str | os.PathLike[str] | None = None) -> Metric:
     """Load a metric by its name.
 
     Args:
-        name: `name` or `name=argument`, for example `bleu`. Special names are: `simllm=FOLDER`, the
-            learned metric with the model in FOLDER; `simllm-same`, the learned metric's probability
-            that two texts have the same meaning; `column=NAME`, a placeholder for the scores in a column of
-            a file with human ratings.
+        name: `name` or `name=argument`, such as `bleu`. Three names are special. `simllm=FOLDER` is the
+            learned metric with the model in FOLDER. `simllm-same` is the probability that two texts have the
+            same meaning, which the learned metric predicts. `column=NAME` is a placeholder for scores that
+            are already stored in a column of a file with human ratings.
         model: The model folder for `simllm` and `simllm-same`; by default the model that comes with
             the package.
 
     Returns:
-        The metric. The learned metric and the baselines for texts, such as `bleu`, cache their scores on
-        disk.
+        The metric. The learned metric and simllm's other metrics for texts, such as `bleu`, cache their
+        scores on disk.
 
     Raises:
         InputError: No metric has this name, a metric for code does not accept the argument, or a file cannot
@@ -160,7 +160,7 @@ def load_all(
 
 
 def model_metric(name: str, learned: Metric) -> Metric:
-    """Wrap a loaded metric in a metric with another name, which caches the scores on disk.
+    """Give a loaded metric another name, and cache its scores on disk.
 
     Args:
         name: The new name.
@@ -191,7 +191,7 @@ def same_metric(name: str, learned: Any) -> Metric:
 
 
 def _baseline(name: str, kind: str, argument: str) -> Metric:
-    """Load a baseline metric that caches its scores on disk.
+    """Load a known metric for texts, such as BLEU (a baseline), and cache its scores on disk.
 
     The metric's signature names the versions of its libraries and the hashes of its data files.
 

@@ -100,10 +100,10 @@ class ContrastiveTask:
         return f"loss {loss:.3f}"
 
     def describe_texts(self, update: int) -> str:
-        """Describe the texts of one update (optimizer step) for the log, such as `64 pairs ('a' and 'b', …)`.
+        """Describe the texts of one update (optimizer step) as in `64 pairs ('a' and 'b', …)`.
 
-        The description has the number of positive pairs (two texts with the same meaning), and the texts of
-        the first pair.
+        An error message contains the description if the training diverges. The description has the number of
+        positive pairs (two texts with the same meaning), and the texts of the first pair.
         """
         first, *_ = self.batches.pairs(update)
         return f"{self.config.pairs} pairs ({first.first!r} and {first.second!r}, …)"
@@ -153,8 +153,8 @@ class ContrastiveTask:
             mask: (B, L), true for tokens, false for padding.
 
         Returns:
-            (B, D) float32 embeddings. If there is an anchor (a frozen copy of the initial model, to which the
-            model is compared), (B, 2 D): each row also has the anchor's embedding.
+            (B, D) float32 embeddings. If the configuration asks for an anchor (a frozen copy of the initial
+            model), the shape is (B, 2 D): each row is the model's embedding, followed by the anchor's.
         """
         with self.world.autocast(self.config.precision):
             embeddings = self.pool(self.encoder(tokens, mask), mask).float()
@@ -168,13 +168,14 @@ class ContrastiveTask:
         """Compute the weighted sum of the losses that need only the embeddings of a batch.
 
         InfoNCE for positive pairs is always part of the sum. The configuration can add three losses: ranking
-        by human ratings, distillation from the lexical teacher (similarity by shared tokens), and
-        distillation from the anchor (a frozen copy of the initial model). The losses of the auxiliary
-        language model and of the meaning head are computed elsewhere.
+        by human ratings, distillation from the lexical teacher (which measures similarity by shared tokens),
+        and distillation from the anchor (a frozen copy of the initial model). Two other losses are computed
+        elsewhere: those of the auxiliary language model, and of the meaning head, which predicts whether two
+        texts have the same meaning.
 
         Args:
-            embeddings: (N, D) embeddings of all texts in the batch. With an anchor, (N, 2 D): each row also
-                has the anchor's embedding.
+            embeddings: (N, D) embeddings of all texts in the batch. With an anchor, the shape is (N, 2 D):
+                each row is the model's embedding, followed by the anchor's.
             batch: The texts and their relations, such as which texts have the same meaning.
 
         Returns:

@@ -33,8 +33,8 @@ class ContrastiveBatch:
       with the same meaning.
     - Section 2: H hard negatives. A hard negative has words like those of a positive pair, but another
       meaning.
-    - Section 3: further texts for distillation from the lexical teacher (a similarity by shared tokens). No
-      other loss uses them.
+    - Section 3: further texts for distillation from the lexical teacher, which measures similarity by shared
+      tokens. No other loss uses the texts of this section.
     - Sections 4 and 5: the first texts and the second texts of pairs with human ratings. If several sources
       of such pairs are configured, each source has two sections.
 
@@ -61,7 +61,7 @@ class ContrastiveBatch:
 class ContrastiveBatches:
     """The sequence of batches of texts for contrastive training.
 
-    A background thread prepares each batch in advance. Batch n depends only on n, the configuration, its
+    A background thread prepares each batch in advance. Batch n depends only on n, the configuration, the
     input files and the initial model. A resumed run therefore gets the same batches.
     """
 

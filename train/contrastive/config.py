@@ -69,7 +69,7 @@ class RatedPairsConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class LexicalTeacherConfig:
-    """Settings for distillation from the lexical teacher, a similarity of texts by their words.
+    """Settings for distillation from the lexical teacher, which measures text similarity by shared words.
 
     The model learns to give similar embeddings to texts that share many words, especially rare words.
     """
@@ -105,7 +105,7 @@ class LanguageModelConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class MeaningSourceConfig:
-    """Settings for one source of labelled text pairs: same meaning or different meanings."""
+    """Settings for one source of text pairs, each labelled as "same meaning" or "different meanings"."""
 
     source: str  # file or glob pattern: plain lines for rule-made pairs, JSON lines of pairs or words
     share: float  # share of the pairs in an update that come from this source

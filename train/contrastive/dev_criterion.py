@@ -61,9 +61,9 @@ class DevCriterion:
 
         - for each file of rated pairs, the Spearman correlation between scores and ratings;
         - the accuracy on triples that are made from comments by rule;
-        - the accuracy on triples from meaning items, which were written for this purpose;
-        - if the model has a meaning head, these two accuracies again, with the head's probabilities of the
-          same meaning as scores.
+        - the accuracy on triples from meaning items (a text, rewordings, and texts with other meanings);
+        - the same two accuracies with other scores, if the model has a meaning head. The head predicts the
+          probability that two texts have the same meaning, and this probability is the score.
 
         The accuracy on the contrast set (triples for tests) is also computed, but is not part of the
         criterion.
@@ -93,7 +93,7 @@ class DevCriterion:
 
 
 def _names(files: Sequence[str]) -> list[str]:
-    """Name each file by its file name without the ending; by its whole path if several have this name."""
+    """Return the name of each file without folder and ending, or the whole path if several share the name."""
     stems = [Path(file).stem for file in files]
     return [stem if stems.count(stem) == 1 else file for stem, file in zip(stems, files, strict=True)]
 

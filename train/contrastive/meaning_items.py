@@ -4,8 +4,8 @@ The files in `train/contrastive/items` were written for this project. Each line 
 
     {"text": "opens it", "same": ["it is opened"], "different": [["opposite-verb", "closes it"]]}
 
-"same" lists texts with the same meaning as "text". "different" lists texts with another meaning, each after a
-name for the kind of difference.
+"same" lists texts with the same meaning as "text". "different" lists texts with another meaning. Before each
+of the latter stands the kind of difference, here "opposite-verb".
 
 Items are divided into three splits: "train" (90%, to train models), "dev" (5%, to choose the best model of a
 run) and "test" (5%, to test models). A hash of the item's "text" decides to which split the item belongs.
@@ -105,8 +105,8 @@ def make_triples(items: list[MeaningItem]) -> Triples:
     the main text of the item. An item with n texts of another meaning gives n + 1 triples:
 
     - In n triples, the change is one of these n texts.
-    - In one more triple, the change is the main text of the next item, and its kind is "unrelated". The item
-      after the last one is the first one. A single item has no such triple.
+    - In one more triple, the change is the main text of the next item, and its kind is "unrelated". For the
+      last item, the first item counts as the next one. This triple is missing if there is only one item.
 
     The rewordings of an item are used in turn: the first in the first triple, the second in the second, and
     so on, and then again from the first.
@@ -133,9 +133,9 @@ def _parse_item(row: dict[str, Any], where: str) -> MeaningItem:
     """Check the JSON object of one meaning item, and clean its texts.
 
     Args:
-        row: The JSON object: a main text, texts with the same meaning, and texts with other meanings, each
-            after a kind. For example, `{"text": "opens it", "same": ["it is opened"], "different":
-            [["opposite-verb", "closes it"]]}`.
+        row: The JSON object: a main text, texts with the same meaning, and texts with other meanings. Before
+            each text with another meaning stands the kind of difference. For example, `{"text": "opens it",
+            "same": ["it is opened"], "different": [["opposite-verb", "closes it"]]}`.
         where: The location of the item for error messages.
 
     Returns:
@@ -175,7 +175,8 @@ def _without_held_out_words(item: MeaningItem, held_out: HeldOutWords) -> Iterat
       a rewording that is kept.
 
     Yields:
-        The item without the removed texts. Nothing, if no rewording or no text with another meaning is left.
+        The item without the removed texts. If no rewording is left, or no text with another meaning, nothing
+        is yielded.
     """
     text, *others = item.same
     same = [text, *(other for other in others if not held_out.holds_out(text, other))]

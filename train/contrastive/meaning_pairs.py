@@ -118,8 +118,9 @@ class ItemPairs:
     Most pairs are two texts of one item, with the same meaning or different meanings. The other pairs are
     texts of two different items, with different meanings.
 
-    Pairs from two items are needed because texts of one item that share few words always have the same
-    meaning. A model trained only on them would take few shared words as a sign of the same meaning.
+    Pairs from two items are needed because two texts of one item that share few words always have the same
+    meaning. A model that is trained only on pairs of one item would learn that texts with few shared words
+    have the same meaning.
     """
 
     def __init__(self, items: Sequence[MeaningItem]) -> None:
@@ -137,7 +138,7 @@ class ItemPairs:
         - 35%: two texts of one item with different meanings;
         - 20%: texts of two items, which have different meanings.
 
-        If there is only one item, the second kind has 55%.
+        If there is only one item, the second probability is 55%, and the third is 0.
         """
         number, chance = int(random.integers(len(self.items))), random.random()
         item = self.items[number]
@@ -238,7 +239,7 @@ def _read_texts(config: MeaningSourceConfig) -> Iterator[str]:
 
 
 def _clean_and_select(texts: Iterable[str], max_words: int, excluded: ExcludedTexts) -> list[str]:
-    """Clean texts, and leave out empty, repeated, excluded and long ones (over `max_words` words)."""
+    """Clean texts, and drop those that are empty, repeated, in `excluded`, or over `max_words` words long."""
     cleaned = dict.fromkeys(map(clean, texts))
     return [text for text in cleaned if text and text.count(" ") < max_words and text not in excluded]
 
@@ -248,7 +249,7 @@ def _read_labelled(config: MeaningSourceConfig) -> list[MeaningPair]:
 
     The setting `same` lists the labels in the file that stand for the same meaning, such as "entailment". The
     setting `different` lists those that stand for different meanings. If the settings name no field for the
-    label, all pairs count as having the same meaning.
+    label, every pair counts as a pair with the same meaning.
 
     A pair is left out if its label is in neither list, if its texts are equal, or if one of its texts is
     empty or too long.

@@ -77,16 +77,16 @@ class MeaningTask:
         self._updates = Prefetcher(self._make)
 
     def losses(self, update: int) -> Sequence[LossPart]:
-        """Prepare the loss for one update (optimizer step): this process's share of the text pairs.
+        """Prepare the loss on this process's share of the text pairs of one update (optimizer step).
 
-        The loss is multiplied by its configured weight.
+        The loss is multiplied by its weight in the configuration.
 
         Args:
             update: Number of the update, from 0.
 
         Returns:
             Functions without arguments. Each computes the loss of some pairs (a scalar) and the number of
-            their tokens. The values of all functions in all processes add up to the loss of the update.
+            their tokens. The losses from the functions of all processes add up to the loss of the update.
         """
         pairs = self._updates[update]
         sizes = [max(map(len, both)) for both in zip(pairs.first, pairs.second, strict=True)]
@@ -97,7 +97,7 @@ class MeaningTask:
         return [partial(self._loss, pairs, order[rows]) for rows in own]
 
     def _loss(self, pairs: TokenizedPairs, chosen: list[int]) -> tuple[Tensor, int]:
-        """Compute the loss of some text pairs of one update (optimizer step), times its configured weight.
+        """Compute the loss on some text pairs of one update (optimizer step), and multiply it by its weight.
 
         Args:
             pairs: All text pairs of the update.

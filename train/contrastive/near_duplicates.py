@@ -127,9 +127,9 @@ def _is_content_word(word: str) -> bool:
 
 
 def _base_form(before: str, word: str, after: str, lexicon: Lexicon) -> str:
-    """Return the base form of a verb in the third person ("returns" -> "return"), or another word unchanged.
+    """Return the base form of a verb in the third person: "return" for "returns".
 
-    The neighbouring words show whether the word is a verb.
+    A word that is not such a verb is returned unchanged. The neighbouring words help to recognize verbs.
 
     Args:
         before: The previous word in the text, or "".

@@ -83,9 +83,9 @@ class PositiveSource:
         The settings of the source decide which edits are made. The second text may be reworded by rule. Word
         dropout may remove words: only from the second text if it is reworded, otherwise from both texts.
 
-        Hard negatives are texts with similar words and another meaning. The settings say how many a pair
-        should have. If the pair has fewer, rules that change the meaning of the first text make more, if they
-        can be applied.
+        Hard negatives are texts with similar words and another meaning. The settings say how many of them a
+        pair should have. If the pair has fewer, more are made by rules that change the meaning of the first
+        text. There can still be too few, because the rules cannot change every text.
         """
         config, pair = self.config, self._draw_unchanged(random)
         first, second, negatives = pair.first, pair.second, dict.fromkeys(pair.negatives)
@@ -149,10 +149,10 @@ def draw_pairs(sources: list[PositiveSource], count: int, seed: int, update: int
 
 
 def mark_same_meaning(pairs: Sequence[PositivePair]) -> tuple[np.ndarray, np.ndarray]:
-    """Find the texts in a list of pairs that are known to have the same meaning.
+    """Find out which texts of different positive pairs are known to have the same meaning.
 
-    Texts with the same meaning must not serve as negatives for each other. If two pairs are in one group or
-    have a text in common, their four texts have the same meaning. If a hard negative equals a text of a pair,
+    Texts with the same meaning must not serve as negatives for each other. If two pairs have the same `group`
+    or a text in common, their four texts have the same meaning. If a hard negative equals a text of a pair,
     it has the same meaning as both texts of that pair.
 
     Args:

@@ -130,9 +130,9 @@ def _parse_synset(line: str) -> dict[str, Synset]:
     """Parse one line of a WordNet data file, which describes one synset (set of synonyms).
 
     Returns:
-        A dictionary with the synset under its key, such as "v00001740": part of speech and offset in the
-        file. The dictionary is empty if the synset is about animals, food or another topic that does not
-        occur in code summaries.
+        A dictionary with one item, from the synset's key to the synset. The key is the part of speech and the
+        offset in the file, such as "v00001740". The dictionary is empty if the synset is about animals, food
+        or another topic that does not occur in code summaries.
     """
     data, _, gloss = line.partition("|")
     offset, category, part, count, *rest = data.split()
@@ -210,8 +210,8 @@ def _opposite(word: str, opposite: str | None, text: str, held_out: HeldOutWords
         held_out: Word pairs that must not be trained on.
 
     Returns:
-        A dictionary with the changed text under the key "c". It is empty if the word has no antonym, or if at
-        least one of the two words occurs in any held-out pair.
+        A dictionary with the changed text under the key "c". It is empty if the word has no antonym, or if
+        the word or its antonym occurs in a held-out pair.
     """
     if opposite is None or held_out.words.intersection(f"{word} {opposite}".split()):
         return {}

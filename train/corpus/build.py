@@ -40,9 +40,9 @@ def build(
     - `corpus.json`: the configuration, the SHA-256 of the texts, and counts.
 
     If `folder` already has a finished corpus with the same configuration and the same excluded texts, nothing
-    is changed. If the only source is a finished corpus with the configured share of test texts, and without
-    the configured excluded texts, its files are copied. Intermediate files stay in a hidden folder next to
-    `folder` until the corpus is complete.
+    is changed. If the only source is a finished corpus that already meets the configuration (see
+    `_copyable_corpus`), its files are copied. Intermediate files stay in a hidden folder next to `folder`
+    until the corpus is complete.
 
     Args:
         config: The configuration of the corpus.
@@ -55,8 +55,8 @@ def build(
         The content of `corpus.json`.
 
     Raises:
-        InputError: Too few texts are left. Or `folder` may not be replaced, is inside or above a source,
-            or is being written by another process.
+        InputError: No training or no test text is left. Or `folder` has files that simllm did not write, is
+            inside a source, contains a source, or is being written by another process.
     """
     engine = engine or OneMachine()
     config_values = json.loads(json.dumps(asdict(config)))
@@ -130,26 +130,29 @@ def _is_current(built: dict[str, Any], config_values: dict[str, Any], excluded: 
 
     Args:
         built: The content of the corpus's `corpus.json`.
-        config_values: The configuration. It has only the paths of the files with excluded texts.
-        excluded: The texts in these files, which may have changed since the corpus was built.
+        config_values: The configuration as JSON values. Instead of the texts to exclude, it has the paths of
+            the files with these texts.
+        excluded: The texts that are now in these files. The files may have changed since the corpus was
+            built.
     """
     is_same = not config_values["exclude"] or built["excluded_sha256"] == excluded.digest
     return bool(built["config"] == config_values and is_same)
 
 
 def _copyable_corpus(config: CorpusConfig, excluded: ExcludedTexts) -> dict[str, Any] | None:
-    """Check whether the only source is a finished corpus that can be copied instead of built again.
+    """Return the content of `corpus.json` of the only source, if this is a corpus that can be copied.
 
-    A finished corpus can be copied if it has the test share that `config` asks for, and excludes the same
-    evaluation texts as `config`. If `config` excludes no texts, the finished corpus may exclude any texts.
+    A finished corpus is copied, instead of built again, if it has the share of test texts that `config` asks
+    for, and was built without the evaluation texts that `config` excludes. If `config` excludes no texts, it
+    does not matter which texts the finished corpus excludes.
 
     Args:
         config: The configuration of the corpus to build.
         excluded: The evaluation texts that `config` excludes.
 
     Returns:
-        The content of `corpus.json` in the finished corpus. None if there are several sources, or the source
-        cannot be copied.
+        The content of `corpus.json`. None if there are several sources, or the only source is no finished
+        corpus or cannot be copied.
     """
     built = corpus_folder.read_facts(Path(config.sources[0])) if len(config.sources) == 1 else None
     if not built or built["config"].get("test_share") != config.test_share:

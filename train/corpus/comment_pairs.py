@@ -9,12 +9,13 @@ from numpy.typing import NDArray
 
 
 class PairFinder:
-    """Finder of pairs of comments that mean the same, such as the comments of two versions of a function.
+    """Finder of pairs of comments that mean the same.
 
-    A pair comes from two versions of a function, or from a method and the method that it overrides. The
-    constructor gets only hashes. It compares them to find out which comments form a pair. Then the caller
-    passes the summaries of the comments one by one to `complete_pairs`, which yields the pairs. A summary
-    stays in memory only until its last pair is complete.
+    The two comments of a pair are on two versions of a function, or on a method and the method that it
+    overrides. The constructor gets only hashes of the comments and of their functions, and compares the
+    hashes to find out which comments form a pair. Then the caller passes the summaries of the comments one by
+    one to `complete_pairs`, which yields the pairs. A summary stays in memory only until its last pair is
+    complete.
 
     Args:
         keys: (R,) structured array of type `part_file.KEYS`, with three hashes for each of R comments:
@@ -25,9 +26,9 @@ class PairFinder:
             - `name`: hash of the method's repository, class and name; 0 if the function is in no class.
 
             `function` and `name` are also 0 if the repository is unknown.
-        overrides: Structured array of type `part_file.OVERRIDES`. Each entry is a possible override.
-            `row` is the index in `keys` of the comment on the overriding method. `name` is the hash of the
-            overridden method's repository, class and name.
+        overrides: Structured array of type `part_file.OVERRIDES`. Each entry names a method and another
+            method that it may override. `row` is the index in `keys` of the comment on the overriding method.
+            `name` is the hash of the overridden method's repository, class and name.
     """
 
     def __init__(self, keys: NDArray[np.void], overrides: NDArray[np.void]) -> None:
@@ -75,8 +76,8 @@ def _versions(keys: NDArray[np.void]) -> NDArray[np.int64]:
 
     Args:
         keys: (R,) structured array with hashes for each of R comments. `function` is a hash of the function's
-            repository, path and name. `summary` is a hash of the summary. Comments in which one of them is 0
-            (unknown or missing) are skipped.
+            repository, path and name. `summary` is a hash of the summary. A comment is skipped if one of the
+            two hashes is 0 (unknown or missing).
 
     Returns:
         (P, 2) for each of P pairs, the indices of its two comments in `keys`.
@@ -94,10 +95,11 @@ def _overrides(keys: NDArray[np.void], overrides: NDArray[np.void]) -> NDArray[n
 
     Args:
         keys: (R,) structured array with hashes for each of R comments. `name` is a hash of the method's
-            repository, class and name. `summary` is a hash of the summary. Comments in which one of them is 0
-            (unknown or missing) are skipped.
-        overrides: Structured array of possible overrides. `row` is the index in `keys` of the comment on the
-            overriding method. `name` is the hash of a method that it may override.
+            repository, class and name. `summary` is a hash of the summary. A hash is 0 if it is unknown or
+            missing; such comments are not paired.
+        overrides: Structured array. Each entry names a method and another method that it may override. `row`
+            is the index in `keys` of the comment on the overriding method. `name` is the hash of the
+            overridden method's repository, class and name.
 
     Returns:
         (P, 2) for each of P pairs, the index in `keys` of the comment on the overriding method, then the

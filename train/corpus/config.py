@@ -12,9 +12,10 @@ class CorpusConfig:
     """Settings for the corpus of code comments.
 
     Attributes:
-        sources: The sources of the comments: files, folders of code, corpora, glob patterns, `hf:NAME` for a
-            data set, or `installed-python` for the Python modules on this machine.
-        exclude: JSON-lines files of evaluation texts, rated by people. The corpus must not have these texts.
+        sources: The sources of the comments: files, folders of code, corpora that were built before, glob
+            patterns, `hf:NAME` for a data set, or `installed-python` for the Python modules on this machine.
+        exclude: JSON-lines files with text pairs that people have rated. Their texts are kept out of the
+            corpus, because they serve for evaluation.
         test_share: The share of the texts that is held out for testing.
         tags: The number of tagged revisions to read from each git repository, besides the current commit.
     """

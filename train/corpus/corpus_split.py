@@ -13,19 +13,20 @@ def choose_held_out(
 
     There are two rules:
 
-    - Texts from known repositories are held out by repository: all texts of a repository, or none. The
-      repositories are chosen in the order of their hashes, until they have `share` of these texts. A
-      repository that would exceed this share is skipped.
+    - If the repository of a text is known, all texts of this repository are held out, or none of them. The
+      repositories to hold out are chosen in the order of their hashes, until they have `share` of all texts
+      from known repositories. A repository that would exceed this share is skipped.
     - A text from an unknown repository is held out if the hash of its comment, divided by 2^64, is below
       `share`.
 
-    If the first rule gives less than half of the wanted texts, the second rule is used for all texts.
+    The repositories that are held out may have less than half of the wanted share, for example because all
+    repositories are large. Then the second rule is used for all texts.
 
     Args:
         comments: (N,) for each text, a hash of its comment.
         repositories: (N,) for each text, a hash of its repository; 0 if unknown.
-        new: (N,) for each text, true if it repeats no earlier text. Only these texts are counted for the
-            shares of repositories.
+        new: (N,) for each text, true if it repeats no earlier text. Only such texts are counted when the
+            repositories are chosen.
         share: The share of texts to hold out, between 0 and 1.
 
     Returns:

@@ -28,8 +28,8 @@ def signature(text: str) -> NDArray[np.uint8]:
     """Compute the MinHash signature of a cleaned text.
 
     If s and t are the signatures of two texts, `mean(s == t)` estimates the Jaccard similarity of the texts'
-    sets of adjacent word pairs. A text of fewer than `SHORT` (20) words is hashed as a whole, so that only
-    equal short texts are similar.
+    sets of adjacent word pairs. A text of fewer than `SHORT` (20) words is hashed as a whole. Therefore, two
+    such short texts are similar only if they are equal.
 
     Returns:
         (SIGNATURE,) bytes: the lowest byte of each MinHash value, to save memory.
@@ -60,15 +60,15 @@ def find_originals(identities: NDArray[np.uint64], signatures: NDArray[np.uint8]
 
 
 def resolve(original: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Follow chains of repeated texts to their first text.
+    """Follow each chain of repeated texts to the first text of the chain.
 
-    If text C repeats B, and B repeats A, the entries of both B and C become the index of A.
+    If text C repeats B, and B repeats A, the result for both B and C is the index of A.
 
     Args:
         original: (N,) for each text, the index of the text that it repeats; its own index if it repeats none.
 
     Returns:
-        (N,) for each text, the index of the first text of its chain.
+        (N,) for each text, the index of the first text of its chain; its own index if it repeats none.
     """
     while (original[original] != original).any():
         original = original[original]
@@ -76,10 +76,10 @@ def resolve(original: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def band_keys(signatures: NDArray[np.uint8]) -> NDArray[np.uint64]:
-    """Compute an integer key for each band of each signature. A band is a group of neighbouring bytes.
+    """Compute an integer key for each band (group of neighbouring bytes) of each signature.
 
-    Two keys are equal only if they belong to the same band and their bytes are equal. Texts with an equal
-    key are candidates for near duplicates.
+    Two keys are equal only if they are for the same band, and the bytes of the two signatures are equal in
+    this band. Two texts with an equal key may be near duplicates, and must be compared.
 
     Args:
         signatures: (N, SIGNATURE) MinHash signatures.
@@ -111,9 +111,9 @@ class NearDuplicates:
         """Find the given texts that equal or nearly repeat a text of the fixed set.
 
         The fixed set was given to the constructor. A given text is compared with a text of the set only if
-        their signatures are equal in a band (a group of neighbouring bytes). If more than `_COMPARED` (100)
-        texts of the set share a band with the given text, the given text counts as a near duplicate without
-        a comparison.
+        their signatures are equal in a band (a group of neighbouring bytes). If the signature of a given text
+        equals those of more than `_COMPARED` (100) texts of the set in one band, the given text counts as a
+        near duplicate without a comparison, to save time.
 
         Args:
             signatures: (N, SIGNATURE) MinHash signatures of the given texts.
@@ -129,8 +129,8 @@ class NearDuplicates:
     def _near(self, signatures: NDArray[np.uint8]) -> NDArray[np.bool_]:
         """Find the given texts that equal or nearly repeat a text of the fixed set.
 
-        The fixed set was given to the constructor. All given texts are handled at once. Therefore,
-        `__call__` splits large inputs into chunks, and calls this method for each chunk.
+        The fixed set was given to the constructor. All given texts are compared at once, which needs memory.
+        Therefore, `__call__` splits the texts into chunks, and calls this method for each chunk.
 
         Args:
             signatures: (N, SIGNATURE) MinHash signatures of the given texts, few enough to fit in memory.

@@ -91,11 +91,11 @@ class Engine(Protocol):
         """Open the MinHash signatures of all texts in the parts of a corpus.
 
         Args:
-            parts: The parts (files with the comments from one batch of source files each).
+            parts: The parts. A part is a file with the comments from one batch of source files.
             sizes: The number of texts in each part.
             folder: A folder for a temporary file.
 
         Returns:
-            A context manager that gives the signatures, and removes the temporary file at the end.
+            A context manager that gives the signatures. At its end, it removes the temporary file.
         """
         ...

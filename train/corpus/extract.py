@@ -61,7 +61,8 @@ def make_comment(function: Function, language: str, drop: Callable[[str, str], N
             filter and the raw documentation.
 
     Returns:
-        The comment without repository, path and licence, which the caller adds; None if it is rejected.
+        The comment; None if a filter rejects the documentation. The caller adds the repository, the path and
+        the licence.
     """
     paragraphs = markup.paragraphs(function.text, language)
     summary = first_sentence(paragraphs[0]).rstrip(" :") if paragraphs else ""

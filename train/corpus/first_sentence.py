@@ -38,7 +38,7 @@ def first_sentence(paragraph: str) -> str:
 
 
 def _ends(before: str, mark: str, after: str) -> bool:
-    """Return whether a sentence ends at a punctuation mark.
+    """Return whether a punctuation mark ends a sentence, and is not part of an abbreviation or a quotation.
 
     Args:
         before: The text before the mark, at most 40 characters.

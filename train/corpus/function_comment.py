@@ -13,11 +13,12 @@ class Comment:
         summary: The first sentence.
         description: The whole text, which begins with the summary; "" if there is only the summary.
         language: The programming language in small letters, such as "python".
-        function: The function's name, after the names of its classes, as in `Class.method`.
+        function: The function's full name, which begins with the names of its classes, as in `Class.method`.
         path: The path of the source file in the repository.
         repository: The name of the repository.
         licence: The name of the licence file in the repository.
-        overrides: Names of the supertypes whose method this method may override, separated by spaces.
+        overrides: Names of the supertypes of the method's class, separated by spaces. The method may override
+            a method of these supertypes.
     """
 
     summary: str

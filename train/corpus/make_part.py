@@ -29,8 +29,8 @@ _TWO_WORDS = re.compile("[^a-z]*+[a-z][^ ]*+ .*[a-z]")
 def make_part(data: bytes, file: Path, excluded: ExcludedTexts) -> None:
     """Extract the comments from a batch, clean their texts, and write them as a part of the corpus.
 
-    A batch is a list of source files, docstrings (raw documentation without code) or comments (extracted
-    before). A part is the file with the comments of one batch.
+    A batch is a list of items. An item is a source file, a docstring (raw documentation without code) or a
+    comment that is already extracted. A part is the file with the comments of one batch.
 
     Args:
         data: Pickled pair: the name of the source, and the batch.
@@ -53,12 +53,13 @@ def _comments(item: Item, tallies: Tallies) -> Iterator[tuple[Comment, bool]]:
     If the name is unique in its file, it identifies the function in other versions of the file.
 
     Args:
-        item: A source file, a docstring (raw documentation without code), or a comment (extracted before).
+        item: A source file, a docstring (raw documentation without code), or a comment that is already
+            extracted.
         tallies: Counters of files and comments that are read or left out; they are updated.
 
     Yields:
         A comment, and a bool. The bool is true if the function has a name, and no other comment in the source
-        file is on a function with the same name. It is false if the item is no source file.
+        file is on a function with the same name. The bool is always false if the item is no source file.
     """
     if isinstance(item, Comment):
         yield item, False
@@ -86,14 +87,14 @@ def _comments(item: Item, tallies: Tallies) -> Iterator[tuple[Comment, bool]]:
 
 
 def _from_docstring(item: Docstring, tally: Tally) -> Iterator[Comment]:
-    """Make a comment from a docstring whose code is not available, unless a filter rejects it.
+    """Make a comment from a docstring whose code is not available, unless a filter rejects the docstring.
 
     Args:
         item: The docstring.
         tally: Counter of rejected comments; it is updated.
 
     Yields:
-        The comment, or nothing if it is rejected or in an unknown programming language.
+        The comment. Nothing is yielded if a filter rejects the docstring, or its language is unknown.
     """
     if item.language not in LANGUAGE_OF_SUFFIX.values():
         tally.add(f"of {item.language or 'no language'}", item.text)

@@ -85,8 +85,8 @@ def _new_sentence(before: str, line: str) -> bool:
     A new sentence begins if all of these conditions hold:
 
     - `line` begins with a capitalized word.
-    - `before` with this word would still be shorter than `NARROW` (60) characters. So there was room for the
-      word, and the author began a new line on purpose.
+    - `before` and this word together are shorter than `NARROW` (60) characters. So there was room for the
+      word in the line before, and the author began a new line on purpose.
     - `before` ends with a letter or a digit, but not with a word such as `the`, which needs a continuation.
 
     Args:
@@ -115,8 +115,8 @@ def _plain(block: str, rules: Rules) -> str:
 def _without_remains(prose: list[str]) -> list[str]:
     """Remove paragraphs that make no sense after code and tables were removed, such as "For example:".
 
-    These are function signatures at the beginning, paragraphs with a final colon at the end, and labels such
-    as "Usage". At least one paragraph is left.
+    Function signatures are removed from the beginning of the comment, and paragraphs that end with a colon
+    from its end. Labels such as "Usage" are removed unless they come first. At least one paragraph is left.
 
     Args:
         prose: The paragraphs of a comment.

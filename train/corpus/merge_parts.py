@@ -1,7 +1,8 @@
 """The last step of building a corpus: merging its parts into the final files.
 
-A part is the file with the comments from one batch of source files. Comments have one or several texts
-(sentences or paragraphs). Texts are compared by their hashes, so that not all texts must fit in memory.
+A part is the file with the comments from one batch of source files. A comment has one or several texts
+(sentences or paragraphs). Texts are compared by their hashes. Therefore, the texts need not be in memory all
+at once.
 """
 
 from __future__ import annotations
@@ -36,14 +37,15 @@ def write_corpus(
     folder: Path,
     engine: Engine,
 ) -> dict[str, Any]:
-    """Merge the parts of a corpus: remove repeated texts, split the others, find pairs, and write the files.
+    """Merge the parts of a corpus, and write the files of the corpus.
 
-    The remaining texts are split into training and test texts. A pair has two texts that mean the same.
+    Repeated texts are removed. The remaining texts are split into training and test texts. Then pairs of
+    texts that mean the same are collected.
 
     Args:
         config: The configuration of the corpus.
-        parts: The parts of the corpus (files with the comments from one batch of source files each).
-        tallies: Counts of files, comments and texts; the counts from all parts are added to them.
+        parts: The parts of the corpus. A part is a file with the comments from one batch of source files.
+        tallies: Counters of files, comments and texts; the counts from all parts are added to them.
         excluded: The evaluation texts that were left out of the parts.
         folder: An existing folder, in which the files are written.
         engine: The engine that compares the texts.

@@ -102,7 +102,8 @@ def rows(source: DataSetSource, allow_download: bool = False) -> Generator[tuple
         The location of the row for error messages, and the row.
 
     Raises:
-        InputError: The data set cannot be opened or read, or lacks the configuration or the split.
+        InputError: The data set cannot be opened or read, or does not have the configuration or the split
+            that the source names.
     """
     found = _open(source, allow_download)
     # pyarrow reads far ahead in a shard. Make each group of rows of a parquet file a shard of its own.
@@ -211,7 +212,7 @@ def _open(source: DataSetSource, allow_download: bool) -> Dataset | IterableData
 
     Args:
         source: The data set, with the split that the user named. If the user named none, the split `train`
-            is returned, or the only split.
+            is returned or, if there is no `train`, the only split.
         allow_download: Whether a data set of the Hugging Face hub may be downloaded.
 
     Raises:
@@ -247,7 +248,7 @@ def _open(source: DataSetSource, allow_download: bool) -> Dataset | IterableData
 
 
 def _config_and_split(source: DataSetSource, name: str) -> tuple[str | None, str | None]:
-    """Return the configuration and the split of a data set that the user asks for.
+    """Return the names of the configuration and of the split that the user chose in a data set.
 
     The user may give only one of them, such as `java` in `hf:csn:java`. Then `java` is the configuration if
     the data set has a configuration with this name; otherwise, it is the split.
@@ -257,7 +258,7 @@ def _config_and_split(source: DataSetSource, name: str) -> tuple[str | None, str
         name: The path of the data set's folder, or the data set's name on the hub.
 
     Returns:
-        The configuration, or None if the user gave none; and the split, or None if the user gave none.
+        The name of the configuration, and the name of the split. A name is None if the user gave none.
     """
     import datasets
 

@@ -71,8 +71,8 @@ class SignaturesOnDisk:
 class OneMachine:
     """The engine that builds a corpus on one machine.
 
-    Several processes make parts: files with the comments from one batch of source files each. The MinHash
-    signatures of all texts are stored in a file.
+    Several processes make the parts of the corpus. A part is a file with the comments from one batch of
+    source files. The MinHash signatures of all texts are stored in one file.
 
     Attributes:
         workers: Number of processes; 0 for one on each core.
@@ -81,7 +81,7 @@ class OneMachine:
     workers: int = 0
 
     def make_parts(self, jobs: Iterable[Job], excluded: ExcludedTexts) -> None:
-        """Make parts of a corpus: files with the comments from one batch of source files each.
+        """Make parts of a corpus. A part is a file with the comments from one batch of source files.
 
         Several worker processes make the parts. If `workers` is 1 or there is only one part, no worker
         process is started: the calling process does the work.
@@ -105,10 +105,10 @@ class OneMachine:
     ) -> Iterator[SignaturesOnDisk]:
         """Store the MinHash signatures of all texts in a temporary file, and open the file.
 
-        The file is removed when the `with` statement ends without an error.
+        The file is removed at the end of the `with` statement, unless there is an error.
 
         Args:
-            parts: The parts of the corpus: files with the comments from one batch of source files each.
+            parts: The parts of the corpus. A part is a file with the comments from one batch of source files.
             sizes: The number of texts in each part.
             folder: The folder for the temporary file.
 

@@ -142,7 +142,7 @@ class PartWriter:
             comment: The comment.
             cleaned: The same comment with its cleaned texts (at least one).
             unique_name: True if no other comment in the source file is on a function with the same name.
-                Only then, the comment can be paired with comments on other versions of the function.
+                If false, the comment is not paired with comments on other versions of the function.
         """
         repository = comment.repository
         identities = [_number(identity(text)) for text in cleaned.texts]

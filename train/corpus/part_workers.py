@@ -55,9 +55,9 @@ def make_parts(
     tally: Tally,
     allow_download: bool = False,
 ) -> list[Part]:
-    """Make the missing parts of a corpus (files with the comments from one batch of source files each).
+    """Make the missing parts of a corpus. A part is a file with the comments from one batch of source files.
 
-    Parts that already exist are kept, so that a killed build can be resumed.
+    Parts that already exist are not made again, so that a killed build can be resumed.
 
     Args:
         config: The configuration of the corpus.

@@ -65,8 +65,8 @@ def cluster(address: str | None) -> Iterator[RayEngine]:
 class RayEngine:
     """The engine that builds a corpus on a Ray cluster; see `engine.Engine`.
 
-    Ray tasks make parts (files with the comments from one batch of source files each), and compare the
-    MinHash signatures of their texts.
+    Ray tasks make the parts of the corpus, and compare the MinHash signatures of their texts. A part is a
+    file with the comments from one batch of source files.
 
     Attributes:
         ray: The module `ray`, connected to a cluster.
@@ -75,7 +75,7 @@ class RayEngine:
     ray: Any
 
     def make_parts(self, jobs: Iterable[Job], excluded: ExcludedTexts) -> None:
-        """Make parts of a corpus: files with the comments from one batch of source files each.
+        """Make parts of a corpus. A part is a file with the comments from one batch of source files.
 
         Each part is made by a Ray task. At most two tasks for each processor are submitted at a time.
 
@@ -101,7 +101,7 @@ class RayEngine:
         This method reads no signature. Ray tasks read the signatures from the parts when they are needed.
 
         Args:
-            parts: The parts of the corpus: files with the comments from one batch of source files each.
+            parts: The parts of the corpus. A part is a file with the comments from one batch of source files.
             sizes: The number of texts in each part.
             folder: Not used, because no temporary file is written.
         """
@@ -224,13 +224,14 @@ class SignaturesOnCluster:
 
         Args:
             keys: The function that the tasks of step 1 run, such as `_bands`. Its arguments are a group, the
-                number of buckets, and the group's tuple in `arguments`, unpacked. It returns a list with an
+                number of buckets, and the group's additional arguments. It returns a list with a structured
                 array for each bucket: keys (`key`) with the indices of their texts (`text`).
             arguments: For each group, a tuple of additional arguments for `keys`.
 
         Returns:
-            Structured array with an entry for each shared key of each text. `text` is the index of the text.
-            `first` is the index of the first text with the same key; both are equal for the first text.
+            Structured array with an entry for each text and each key that it shares with another text. `text`
+            is the index of the text. `first` is the index of the first text with the same key, which may be
+            `text` itself.
         """
         buckets = max(2, len(self.groups))
         split, join = self.engine.remote(keys, buckets), self.engine.remote(_repeats)
@@ -265,7 +266,7 @@ def _bands(group: Group, buckets: int, new: NDArray[np.bool_]) -> list[NDArray[n
     Args:
         group: A group of consecutive parts of the corpus, with N texts.
         buckets: The number of buckets.
-        new: (N,) for each text, false if it repeats an earlier text. Such texts are left out.
+        new: (N,) for each text, false if it repeats an earlier text. A text with false is left out.
 
     Returns:
         For each bucket, a structured array of band keys (`key`) and the indices of their texts (`text`).
@@ -304,8 +305,9 @@ def _repeats(*pieces: NDArray[np.void]) -> NDArray[np.void]:
             indices must be in ascending order.
 
     Returns:
-        Structured array with an entry for each shared key of each text. `text` is the index of the text.
-        `first` is the index of the first text with the same key; both are equal for the first text.
+        Structured array with an entry for each text and each key that it shares with another text. `text` is
+        the index of the text. `first` is the index of the first text with the same key, which may be `text`
+        itself.
     """
     places = np.concatenate(pieces)
     _, first, inverse, count = np.unique(
@@ -344,8 +346,8 @@ def _near(parts: list[Part], others: NearDuplicates) -> NDArray[np.bool_]:
     """Find the texts of some parts that equal or nearly repeat a text of another set.
 
     Args:
-        parts: Parts of a corpus: files with the comments from one batch of source files each. They have N
-            texts in total.
+        parts: Parts of a corpus, with N texts in total. A part is a file with the comments from one batch of
+            source files.
         others: An object that finds near duplicates of the other set's texts.
 
     Returns:

@@ -22,7 +22,8 @@ class Report:
     """Counts and examples for the report about a corpus of code comments, collected one comment at a time.
 
     Args:
-        near: Indices of the texts that nearly repeat an earlier text, among all T texts of the corpus.
+        near: The indices of the texts that nearly repeat an earlier text. All T texts of the corpus are
+            numbered from 0.
         original: (T,) for each text, the index of the earlier text that it repeats or nearly repeats. A text
             that repeats no earlier text has its own index.
     """
@@ -137,7 +138,7 @@ class Report:
 def _sorted(tally: Tally) -> dict[str, list[tuple[str, ...]]]:
     """Return the examples that a tally (a counter with examples) stores, as a dict sorted by key.
 
-    A key is a kind of counted things, such as a programming language. Its value is a list of examples. An
-    example is a tuple of texts.
+    The tally counts several kinds of things, such as comments of each programming language. A key is the name
+    of a kind. Its value is a list of examples. An example is a tuple of texts.
     """
     return dict(sorted(tally.examples.items()))

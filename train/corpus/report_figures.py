@@ -13,8 +13,8 @@ def draw_lengths(counts: Mapping[str, Mapping[int, int]], most_words: int) -> st
     """Draw a histogram of text lengths in words, with one panel for each kind of text.
 
     Args:
-        counts: For each kind of text, a mapping from a number of words to the number of such texts.
-        most_words: Number of words of the last bin. This bin also counts all longer texts.
+        counts: For each kind of text, a mapping from a length in words to the number of texts of this length.
+        most_words: The length in words of the texts in the last bin. This bin also counts all longer texts.
 
     Returns:
         An SVG element.

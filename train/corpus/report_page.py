@@ -17,8 +17,8 @@ def render_page(facts: dict[str, Any], most_words: int) -> str:
 
     Args:
         facts: The content of `report.json`.
-        most_words: The number of words of the last bin in the histogram of text lengths,
-            `facts["lengths"]`. This bin also counts all longer texts.
+        most_words: The length in words of the texts in the last bin of the histogram of text lengths. This
+            bin also counts all longer texts.
 
     Returns:
         The HTML page.
@@ -38,8 +38,8 @@ def _left_out(stage: str, tally: dict[str, Any]) -> list[tuple[str, int, list[st
 
     Args:
         stage: "files", "comments" or "texts": what `tally` counts.
-        tally: A dict with the counts by reason (`counts`), and with examples by reason (`examples`). Some
-            other counts, such as "read", are ignored.
+        tally: A dict with the counts by reason (`counts`), and with examples by reason (`examples`). Counts
+            that are for no such reason, such as "read", are ignored.
 
     Returns:
         For each reason, its name, its count and its examples.

@@ -17,8 +17,9 @@ LONGEST = 400  # characters of an example; the rest is cut
 class Tally:
     """A counter of files, comments or texts by kind (such as "file too large"), with examples of each kind.
 
-    An example is one or several texts. A hash decides which examples are stored. Therefore, the order in
-    which they are added does not matter.
+    An example is a tuple of texts, such as the path of a file, or the two texts of a pair. Each example is
+    hashed. For each kind, the examples with the smallest hashes are stored. Therefore, the order in which
+    examples are added does not matter.
 
     Args:
         keep: Largest number of examples that are stored for each kind.
@@ -34,7 +35,7 @@ class Tally:
 
         Args:
             kind: The kind, such as "file too large".
-            example: The example: one or several texts, such as the path of the file.
+            example: The texts of the example, such as the path of the file.
         """
         self.counts[kind] += 1
         self.add_example(kind, *example)
@@ -44,7 +45,7 @@ class Tally:
 
         Args:
             kind: The kind, such as "file too large".
-            example: The example: one or several texts, such as the path of the file.
+            example: The texts of the example, such as the path of the file.
         """
         texts = [text[:LONGEST].encode("utf-8", "replace") for text in example]
         entry = (crc32(b"\t".join(texts)), tuple(text.decode() for text in texts))
@@ -107,9 +108,9 @@ class Tallies:
         }
 
     def problems(self) -> list[str]:
-        """Return a warning for each kind of files that could not be read, such as "unreadable file".
+        """Return a warning for each kind of problem in reading files, such as "unreadable file".
 
-        A warning has the kind, the number of files and one example.
+        A warning has the kind, the number of times that it was counted, and one example.
         """
         return [
             f"{kind} ({count:,}): {self.files.examples[kind][0][0]}"

@@ -44,9 +44,9 @@ def read_folder(root: Path, tags: int, tally: Tally) -> Iterator[Code]:
     """Yield the source files in a folder and its subfolders.
 
     Args:
-        root: The folder. The name of a repository is stored with each source file. If `root` is a git
-            repository, it is this repository; otherwise, each direct subfolder of `root` is one. A git
-            repository further below is always a repository of its own.
+        root: The folder. Each source file is yielded with the name of its repository. If `root` is a git
+            repository, all its files belong to this repository. Otherwise, each direct subfolder of `root`
+            counts as a repository, and so does each git repository at any depth below `root`.
         tags: Number of tagged revisions to read from each git repository, besides the current commit.
         tally: Counter of files and folders that are left out; it is updated.
     """
@@ -151,10 +151,10 @@ def _walk(
 
 
 def _repository(folder: Path, root: Path, tally: Tally) -> RepositoryPaths | None:
-    """Return the paths of a git repository, if a folder is a repository with all its data in `root`.
+    """Return the paths of the git repository in a folder; None if there is none that may be read.
 
-    A repository with data outside of `root` is counted in `tally`. For example, the data of a linked work
-    tree can be in another folder.
+    A repository may be read only if all its data is in `root`. Otherwise, it is counted in `tally`. For
+    example, the data of a linked work tree can be in another folder.
 
     Args:
         folder: The folder, which may be a work tree or a bare repository. Its parents are not searched.
@@ -162,7 +162,8 @@ def _repository(folder: Path, root: Path, tally: Tally) -> RepositoryPaths | Non
         tally: Counter of folders that are left out; it is updated.
 
     Returns:
-        The folders of the repository. None if the folder is no repository, or has data outside of `root`.
+        The folders of the repository. None if the folder is no repository, or the repository has data outside
+        of `root`.
     """
     try:
         return find_repository(folder, root)

@@ -1,4 +1,4 @@
-"""Cleaning of the fetched training texts: repeated texts, and texts of the evaluation data, are left out."""
+"""Cleaning of the fetched training texts: repeated texts and evaluation texts are left out."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class EvaluationTexts:
 def _start(key: str) -> str:
     """Return the first six words of a text; "" if the text has fewer words.
 
-    The result serves to find quickly the texts that begin alike.
+    Texts with the same result begin alike, so that such texts can be found quickly.
 
     Args:
         key: The result of the function `key` for the text: its words in lower case, without punctuation.

@@ -28,7 +28,7 @@ def fetch(catalog: Catalog, sets: Iterable[DataSet], root: Path, host: str, cach
         sets: The data sets to fetch.
         root: The folder for the data. Files are written only to a folder that is missing, empty, or made by
             simllm.
-        host: The place of the git repositories: the URL before "/owner/name", or a local folder.
+        host: Where the git repositories are: the part of their URLs before "/owner/name", or a local folder.
         cache: An empty folder, for temporary copies of the repositories.
 
     Raises:
@@ -78,7 +78,7 @@ class Converter:
 
     Args:
         catalog: The catalog of all data sets.
-        host: The place of the repositories: the URL before "/owner/name", or a local folder.
+        host: Where the repositories are: the part of their URLs before "/owner/name", or a local folder.
         folder: A folder for temporary copies of the repositories.
     """
 
@@ -128,7 +128,7 @@ class Converter:
 
     @cached_property
     def evaluation_texts(self) -> EvaluationTexts:
-        """All texts from the evaluation files that the catalog lists, to keep them out of the training data.
+        """All texts from the catalog's evaluation files. The training data must not have these texts.
 
         The files are fetched on first use.
         """

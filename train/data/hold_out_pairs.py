@@ -2,9 +2,10 @@
 
     python -m train.data.hold_out_pairs 'data/meaning/*nli*.jsonl.gz' -o runs/held-out.jsonl
 
-Whether a pair is held out depends only on its first text. Therefore, pairs with the same first text stay
-together, and pairs that are later added to a file do not change the choice of the earlier pairs. To keep
-the held-out pairs out of a training, list the output under `exclude` in the configuration of the training.
+Whether a pair is held out depends only on its first text. Therefore, of the pairs with the same first text,
+all are held out or none. If pairs are added to a file later, the choice of the earlier pairs does not change.
+To keep the held-out pairs out of a training, list the output under `exclude` in the configuration of the
+training.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Readers of text pairs that are labelled by meaning, and a reader of abbreviations.
 
-A reader is a function that converts fetched files into rows (JSON objects). A row of a pair has the texts
+A reader is a function that converts fetched files into rows (JSON objects). The row of a pair has the texts
 `a` and `b`, and a `label` such as "same", "different" or "entailment".
 """
 
@@ -44,7 +44,7 @@ def breaking_nli(files: Iterable[SourceFile]) -> Iterator[Row]:
     """Yield about three quarters of the pairs in the data set Breaking NLI, and skip the other pairs.
 
     A hash of the pair's first text decides whether the pair is yielded. Therefore, the choice is always the
-    same. A row has the texts `a` and `b`, their `label`, and the category of the pair as `kind`.
+    same. A row has the texts `a` and `b`, their `label`, and the data set's category of the pair (`kind`).
     """
     for file in files:
         with zipfile.ZipFile(io.BytesIO(file.data)) as archive:

@@ -1,7 +1,7 @@
 """Readers of text pairs about code: human paraphrases, and references with generated summaries.
 
-A reader is a function that converts fetched files into rows (JSON objects). The two texts of a pair are `a`
-and `b` for paraphrases, otherwise `reference` and `candidate` (the generated summary).
+A reader is a function that converts fetched files into rows (JSON objects). A row has two texts: the
+paraphrases `a` and `b`, or a `reference` and a generated summary, the `candidate`.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ def generated_summaries(files: Iterable[SourceFile]) -> Iterator[Row]:
     """Yield pairs of a reference summary and a summary that a model generated, from CodeSumEvaluation.
 
     CodeSumEvaluation is the repository of a study. The generated summaries are in files `test.pred`, and the
-    references in files `test.gold`. Line i of a file `test.pred` is paired with line i of its `test.gold`.
-    This is the `test.gold` in the same folder, or else in the closest parent folder that has one.
+    references in files `test.gold`. Line i of a file `test.pred` is paired with line i of the `test.gold` in
+    the same folder. If this folder has none, the `test.gold` in the closest folder above is used.
     """
     files = list(files)
     golds = {file.path.parent: file.lines() for file in files if file.path.name == "test.gold"}

@@ -27,8 +27,8 @@ def haque(files: Iterable[SourceFile]) -> Iterator[Row]:
 
     A row has the two texts, their human ratings, and the scores of the automatic metrics that the authors
     studied. Six people rate a pair: three see the reference first, and three see the candidate first. Each
-    person rates the accuracy, adequacy and conciseness of the text seen first. Each person also rates the
-    similarity of both texts.
+    person rates how accurate, adequate and concise the text is that this person sees first. Then each person
+    rates the similarity of both texts.
     """
     for file in files:
         groups: dict[str, list[dict[str, str]]] = {}
@@ -66,8 +66,8 @@ def haque(files: Iterable[SourceFile]) -> Iterator[Row]:
 def shen(files: Iterable[SourceFile]) -> Iterator[Row]:
     """Yield the pairs of Shen et al. (2021) from an Excel sheet: a reference and a generated summary of code.
 
-    A row has the reference, the generated summary as `candidate`, the summarized code, one human rating of
-    the pair, and the scores of some automatic metrics.
+    A row has the reference, the generated summary (`candidate`), the code that both describe, one human
+    rating of the pair, and the scores of some automatic metrics.
 
     Raises:
         InputError: The package `xlrd` is not installed.
@@ -98,8 +98,8 @@ def shen(files: Iterable[SourceFile]) -> Iterator[Row]:
 def conala_grades(files: Iterable[SourceFile]) -> Iterator[Row]:
     """Yield the generated Python snippets of Evtikhiev et al. (2023), with grades that people gave.
 
-    A row has the snippet that a system generated as `candidate`, the correct snippet as `reference`, the name
-    of the system, and the grades of the generated snippet as `ratings`.
+    A row has the generated snippet (`candidate`), its grades (`ratings`), the correct snippet (`reference`),
+    and the name of the system that generated the snippet (`system`).
     """
     for file in files:
         for number, item in enumerate(file.json()):

@@ -35,7 +35,7 @@ class RemoteRepository:
         Args:
             repository: Owner and name, as in "owner/name".
             commit: The full hash of the commit.
-            host: The URL before "/owner/name", or a local folder of repositories.
+            host: The part of the repository's URL before "/owner/name", or a local folder of repositories.
             folder: A folder that is new or empty; it becomes a bare git repository.
         """
         self._commit = commit

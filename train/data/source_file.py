@@ -38,7 +38,7 @@ class SourceFile:
         return [line.removesuffix("\r") for line in lines]
 
     def columns(self) -> Iterator[list[str]]:
-        """Yield the columns of each line: the texts between its tabs. Quotes have no special meaning."""
+        """Yield a list of columns for each line. Columns are separated by tabs; quotes are ordinary text."""
         return (line.split("\t") for line in self.lines())
 
     def json(self) -> Any:

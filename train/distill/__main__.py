@@ -1,11 +1,12 @@
-"""Distil a student from larger sentence encoders: texts -> teachers' embeddings -> training -> model.
+"""Distil a student (a small sentence encoder) from its teachers (larger sentence encoders).
 
     python -m train.distill configs/distill.yaml 'teachers=[teachers/all-mpnet-base-v2]'
     torchrun --nproc_per_node 4 -m train.distill configs/distill.yaml
 
-Every step leaves its result in the run's folder and is not repeated. To resume a run that was stopped
-or killed, rerun the same command; the number of processes may change. Exit status: 0 done, 1 diverged,
-2 bad input, 75 or 130 stopped by a signal.
+The steps are: collect texts, learn the student's vocabulary, compute the teachers' embeddings of the texts,
+and train the student. Each step stores its result in the run's folder. To resume a run that was stopped or
+killed, rerun the same command; finished steps are not repeated, and the number of processes may change. Exit
+status: 0 done, 1 diverged, 2 bad input, 75 or 130 stopped by a signal.
 """
 
 from __future__ import annotations
@@ -151,8 +152,8 @@ def load_or_make_student(config: DistillConfig, tokenizer: Tokenizer, world: Wor
 def _short_hash(*parts: object) -> str:
     """Return the first 12 hex digits of a SHA-256 over JSON values.
 
-    The hash is the name of a folder with a stored result. The values are everything that the result was
-    computed from.
+    The hash names the folder of a stored result. The values are all that the result depends on, so that other
+    values give another folder.
     """
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:12]
 

@@ -25,8 +25,8 @@ def read_glosses(wordnet: Path) -> Iterator[str]:
         wordnet: The folder of WordNet's database files (see wndb(5WN)).
 
     Yields:
-        For each synset, the definition, the text "WORD : DEFINITION" with the first synonym, and the
-        examples.
+        For each synset, several texts: the definition, the text "WORD : DEFINITION" with the first synonym as
+        WORD, and each example.
 
     Raises:
         InputError: A database file is missing, or one of its lines is not a synset.

@@ -1,6 +1,6 @@
 """Losses of distillation that compare the student's embeddings with their targets.
 
-A third loss of distillation is in another module:
+Another loss of distillation compares the similarities between texts. It is in another module:
 `train.contrastive.lexical_teacher.neighbour_distillation_loss`.
 """
 

@@ -76,7 +76,7 @@ def _copy_layers(teacher: Encoder, student: Encoder, source: StartConfig) -> Non
     Args:
         teacher: The encoder to copy from.
         student: The encoder to change.
-        source: The settings. They name a layer of the teacher, by its index, for each layer of the student.
+        source: The settings. For each layer of the student, they have the index of a layer of the teacher.
 
     Raises:
         InputError: The two encoders differ in shape, or the layer numbers are wrong.
@@ -119,7 +119,8 @@ def average_token_vectors(teacher: Encoder, backend: Backend, tokenizer: Tokeniz
         tokenizer: The student's tokenizer.
 
     Returns:
-        (student's vocabulary size, D) vectors; 0 for a token without any of the teacher's tokens.
+        (student's vocabulary size, D) vectors. A vector is 0 if the student's token has no counterpart among
+        the teacher's tokens.
     """
     table = teacher.embeddings.token.weight.detach()
     vocabulary = backend.get_vocab()

@@ -102,8 +102,9 @@ class DistillationTask:
             update: Number of the update, from 0.
 
         Returns:
-            Functions without arguments. Each computes one part of the loss (a scalar) and the number of text
-            tokens in that part. The parts from all processes add up to the loss of the update.
+            A function without arguments for each chunk of texts that this process embeds. It computes a part
+            of the loss (a scalar) and the number of tokens in the chunk. The parts from all processes add up
+            to the loss of the update.
         """
         config, batch = self.config, self._updates[update]
         return embedding_loss_parts(
@@ -121,7 +122,8 @@ class DistillationTask:
         """Evaluate the student on the dev data.
 
         Returns:
-            The dev criterion, which chooses the best model (lower is better), and figures for the log.
+            The dev criterion, which chooses the best model (lower is better), and further results for the
+            log, by name.
         """
         return self.dev_criterion(self.metric)
 

@@ -92,8 +92,8 @@ def _scale_to_unit_length(embeddings: np.ndarray) -> np.ndarray:
 def _has_mean_pooling(folder: Path) -> bool:
     """Return whether a teacher's embedding of a text is the mean of the last hidden states of all tokens.
 
-    The result is False if the teacher has further layers after the pooling, such as a dense layer. A folder
-    without a configuration of the pooling counts as mean pooling.
+    The result is False if the teacher has further layers after the pooling, such as a dense layer. If the
+    folder does not say how the teacher pools, the result is True.
 
     Args:
         folder: The model folder, in the format of sentence-transformers or transformers.

@@ -143,9 +143,9 @@ def _all_seen(group: Group, seen: set[bytes]) -> bool:
 
 
 def _with_variants(group: Group, words: lexicon.Lexicon, random: np.random.Generator) -> Group:
-    """Return a group with variants of its first text: a rewording, and a text with another meaning.
+    """Return a group with two more texts: a rewording of its first text, and a change of its meaning.
 
-    A variant is left out if the rules cannot make it from this text.
+    Rules make the two texts. A text that the rules cannot make is left out.
 
     Args:
         group: The texts of the group.

@@ -63,7 +63,7 @@ def import_checkpoint(
         tokenizer: The tokenizer; its tokens are matched with the symbols of `dict.txt` by name.
         out: The model folder to write.
         mismatch_as_unk: Whether a token that is only in `dict.txt` or only in the tokenizer is treated
-            as `<unk>`; otherwise it is an error.
+            as `<unk>`. If false, such a token is an error.
 
     Raises:
         InputError: A file cannot be read, or weights, settings, symbols and tokens do not fit together.
@@ -101,7 +101,8 @@ def read_checkpoint(file: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         The weights by canonical name (the same for all versions of fairseq), and the settings by name.
 
     Raises:
-        InputError: The file cannot be read, is not a checkpoint, or holds other objects.
+        InputError: The file cannot be read, is not a checkpoint, or has objects other than tensors and plain
+            values.
     """
     try:
         with torch.serialization.safe_globals([argparse.Namespace, *_METERS]):
@@ -175,7 +176,7 @@ def _rows(ids: Mapping[str, int], tokenizer: Tokenizer, mismatch_as_unk: bool, w
         tokenizer: The tokenizer.
         mismatch_as_unk: Whether symbols and tokens may differ. Then a token without a row gets the row of
             `<unk>`, and a symbol that is not a token is ignored.
-        where: The file of the symbols, for error messages.
+        where: The path of `dict.txt`, for error messages.
 
     Returns:
         Row numbers, in the order of the token ids.

@@ -1,14 +1,14 @@
-"""Export of the token shards of a pretraining run as fairseq's memory-mapped dataset.
+"""Export of the token shards (token ids on disk) of a pretraining run as fairseq's memory-mapped dataset.
 
     train.bin  train.idx    the training texts
     valid.bin  valid.idx    the held-out texts
     dict.txt                the tokens of the vocabulary, and how often they occur in the training texts
 
 A text is written as its tokens and `</s>`, like `fairseq-preprocess` does. The `<s>` at the start of each
-text in the shards is left out, because MPNet's training code for fairseq adds `<s>` before every sample.
-A sample is one text, or several texts with `--sample-break-mode complete`. The format is
-`MMapIndexedDataset` of fairseq 0.12.2 (fairseq/data/indexed_dataset.py), which is the same in fairseq 0.8,
-the basis of MPNet's code.
+text in the shards is left out, because MPNet's training code for fairseq adds `<s>` before every sample. A
+sample is one text or, with fairseq's option `--sample-break-mode complete`, several texts. The format is
+`MMapIndexedDataset` of fairseq 0.12.2 (fairseq/data/indexed_dataset.py). It is the same in fairseq 0.8, on
+which MPNet's code is based.
 """
 
 from __future__ import annotations

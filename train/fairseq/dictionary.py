@@ -21,7 +21,7 @@ _IMPLIED, _MASK = SPECIAL_TOKENS[:4], SPECIAL_TOKENS[4]
 def write_dictionary(file: Path, tokenizer: Tokenizer, counts: np.ndarray) -> None:
     """Write the vocabulary of a tokenizer as a `dict.txt` for fairseq.
 
-    The first four special tokens are left out, because fairseq adds them itself.
+    The tokens `<s>`, `<pad>`, `</s>` and `<unk>` are left out, because fairseq adds them itself.
 
     Args:
         file: The file to write.

@@ -28,8 +28,8 @@ def from_sentencepiece(file: Path, symbols: Iterable[str] = ()) -> Tokenizer:
             become tokens, too.
 
     Raises:
-        InputError: The file is not a SentencePiece model; or the tokenizer would split texts differently,
-            because it is a unigram model or has user-defined symbols.
+        InputError: The file is not a SentencePiece model. Or the new tokenizer would split texts differently
+            from the model, because the model is a unigram model or has user-defined symbols.
     """
     if not file.is_file():
         raise InputError(f"{file}: no such file; expected a SentencePiece model")

@@ -1,8 +1,8 @@
 """Translation of fairseq's parameter names to those of simllm.
 
-The names are from fairseq/models/masked_permutation_net.py and
+fairseq's names are from fairseq/models/masked_permutation_net.py and
 fairseq/modules/transformer_sentence_encoder.py of github.com/microsoft/MPNet. fairseq's RoBERTa is the
-same network without relative positions. The names differ between versions of fairseq. They are first
+same network without relative positions. As fairseq's names differ between its versions, they are first
 changed to "canonical" names, which are the same for all versions, and then to the names of simllm.
 """
 

@@ -95,7 +95,9 @@ def pretrain(config: PretrainConfig, world: World, stop: StopRequest) -> Path:
 
 
 def prepare_data(config: PretrainConfig, verbose: bool) -> PretrainingData:
-    """Build the corpus, the vocabulary and the token shards, or load those that exist in `config.out`.
+    """Build the corpus, the vocabulary and the token shards; load those that already exist in `config.out`.
+
+    Token shards are files with the token ids of the corpus.
 
     Args:
         config: The configuration of the pretraining.

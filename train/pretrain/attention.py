@@ -43,9 +43,9 @@ def grouped_attention(batch: PermutedBatch, relative_bias: RelativeBias, dropout
     def split(x: Tensor, dim: int) -> list[Tensor]:
         """Split a tensor by groups of texts, so that the attention of each group is computed at once.
 
-        A group is consecutive texts of the same shape (number of tokens and number of predicted tokens). A
-        text has a content stream (rows for its tokens and placeholders). It also has a query stream (rows
-        that make the predictions).
+        A group has consecutive texts with equal numbers of tokens and of predicted tokens. Each text has two
+        streams: a content stream (the rows of its tokens and placeholders) and a query stream (the rows that
+        make the predictions).
 
         Args:
             x: The tensor. Along dimension `dim`, it has the content streams of all texts, and then the query
@@ -91,8 +91,8 @@ def flex_attention_over_texts(
 ) -> AttentionFunction:
     """Make an attention function for one batch, which skips blocks of the attention matrix (for GPUs).
 
-    A block has `BLOCK_SIZE` rows and columns. A block is skipped if none of its rows belongs to the same text
-    as one of its columns. The returned function is slow unless it is compiled.
+    A block has `BLOCK_SIZE` rows and columns. A block is skipped if its rows and its columns have no text in
+    common. The returned function is slow unless it is compiled.
 
     Args:
         batch: The batch, padded by `train.pretrain.permutation.pad_streams` to multiples of `BLOCK_SIZE`
@@ -126,10 +126,10 @@ def flex_attention_over_texts(
 def _block_mask(texts: Tensor, columns: int, may_attend: Callable[..., Tensor]) -> BlockMask:
     """Make FlexAttention's mask for the attention matrix of a batch.
 
-    FlexAttention computes the matrix in square blocks. The mask skips a block if none of its rows belongs to
-    the same text as one of its columns. The matrix has a row for each of the T rows of a `PermutedBatch`. The
-    first rows are the content stream (tokens and placeholders). The other rows are the query stream, which
-    makes the predictions. The columns are the rows of the content stream, because only these are attended to.
+    FlexAttention computes the matrix in square blocks. The mask skips a block if its rows and its columns
+    have no text in common. The matrix has the T rows of a `PermutedBatch`: first the rows of the content
+    stream (tokens and placeholders), then the rows of the query stream (predictions). It has a column for
+    each row of the content stream, because rows attend only to the content stream.
 
     Args:
         texts: (T,) index of the text to which each row belongs. The indices ascend within the content stream,

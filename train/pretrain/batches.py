@@ -183,6 +183,6 @@ class PretrainingBatches:
 def combined_seed(*numbers: int) -> int:
     """Combine numbers, such as a run's seed and the number of an update, into one 63-bit seed.
 
-    Different numbers, equally many, give different seeds in practice.
+    In practice, two different lists of numbers give different seeds if the lists have the same length.
     """
     return int(np.random.SeedSequence(numbers).generate_state(1, np.uint64)[0] >> 1)

@@ -25,7 +25,7 @@ _PROBE = 512  # tokens of the trial batch on a CPU, which take seconds
 
 
 def estimate(config: PretrainConfig, world: World) -> str:
-    """Estimate the cost of a pretraining run: train on one small random batch, and extrapolate.
+    """Estimate the cost of a pretraining run: train on random tokens for two updates, and extrapolate.
 
     Args:
         config: The configuration of the run.

@@ -19,8 +19,8 @@ def linear_cross_entropy(
 ) -> Tensor:
     """Compute the cross-entropy of a linear layer: sum_i -log softmax(hidden_i · weightᵀ + bias)[target_i].
 
-    Matrix products use the type of autocast, but float32 instead of float16, in which small probabilities
-    underflow. Everything else is computed in float32.
+    Matrix products are computed in the data type of autocast. If that type is float16, they are computed in
+    float32 instead, because small probabilities underflow in float16. Everything else is computed in float32.
 
     Args:
         hidden: (M, D) hidden states.

@@ -28,9 +28,9 @@ class LanguageModelHead(nn.Module):
         nn.init.zeros_(self.dense.bias)
 
     def forward(self, hidden: Tensor) -> Tensor:
-        """Map (…, D) hidden states to (…, D) vectors, without the last step to logits.
+        """Map (…, D) hidden states to (…, D) vectors, from which the caller can compute the logits.
 
-        The logits are the products of these vectors with the token embeddings, plus `self.bias`.
+        The logits are the products of the vectors with the token embeddings, plus `self.bias`.
         """
         return self.norm(F.gelu(self.dense(hidden)))
 

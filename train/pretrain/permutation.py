@@ -83,7 +83,7 @@ class PermutedBatch:
         """Return the batch for masked instead of permuted language modelling (Devlin et al., "BERT", 2019).
 
         In permuted language modelling, a prediction may use the tokens that were predicted before it. In the
-        returned batch, no prediction sees any predicted token. It sees a placeholder for each of them.
+        returned batch, every prediction sees placeholders instead of the predicted tokens.
         """
         return replace(self, visible_originals=torch.zeros_like(self.visible_originals))
 
@@ -135,8 +135,8 @@ def is_visible(visible_originals: Tensor, turns: Tensor) -> Tensor:
 def keyed_uniform(seed: int, keys: Ints) -> NDArray[np.float64]:
     """Compute a random number from [0, 1) for each key.
 
-    The same key and seed always give the same number. Therefore, the randomness of any text can be computed
-    without the texts before it. The generator is SplitMix64 (Steele, Lea and Flood, 2014).
+    The same key and seed always give the same number. Therefore, the random numbers of a text can be computed
+    without those of earlier texts. The generator is SplitMix64 (Steele, Lea and Flood, 2014).
 
     Args:
         seed: The seed.
@@ -153,10 +153,11 @@ def keyed_uniform(seed: int, keys: Ints) -> NDArray[np.float64]:
 
 
 def permute_positions(tokens: Ints, lengths: Ints, noise: NDArray[np.float64]) -> Ints:
-    """Permute the positions of each text at random; the tokens at the last positions will be predicted.
+    """Put the positions of each text in random order, but those of special tokens first.
 
-    Special tokens such as <s> and </s> come first, so that they are never predicted. Predicting them
-    teaches nothing, and in short texts they would be a large part of the predicted tokens.
+    The model will predict the tokens whose positions come last in this order. Special tokens such as <s> and
+    </s> come first, so that they are never predicted. Predicting them teaches nothing, and in short texts
+    they would be a large part of the predicted tokens.
 
     Args:
         tokens: (N,) token ids of all texts, one text after the other.
@@ -212,9 +213,9 @@ def predicted_indices(lengths: Ints, predicted: Ints, order: Ints) -> Ints:
 def lay_out_batch(tokens: Ints, lengths: Ints, predicted: Ints, order: Ints, slots: Ints) -> PermutedBatch:
     """Arrange B permuted texts as the rows of a batch.
 
-    Each text first gets rows for its tokens in permuted order, and then rows for its slots (placeholders for
-    the predicted tokens). After all texts, the slots of all texts follow again. These last rows make the
-    predictions.
+    The batch first has the rows of each text: its tokens in permuted order, and then its slots (placeholders
+    for the predicted tokens). At the end, the batch has a second copy of the slots of all texts. The model
+    makes its predictions in the rows of this second copy.
 
     Args:
         tokens: (N,) token ids of all texts, one text after the other, not permuted.
@@ -254,16 +255,17 @@ def lay_out_batch(tokens: Ints, lengths: Ints, predicted: Ints, order: Ints, slo
 
 
 def ragged_indices(lengths: Ints) -> tuple[Ints, Ints, Ints]:
-    """Compute indices for B texts of different lengths that lie one after the other, N rows in total.
+    """Find out to which text each of N rows belongs, if the rows of B texts lie one after the other.
 
-    For example, the lengths 2, 3 give the texts 0, 0, 1, 1, 1, the places 0, 1, 0, 1, 2 and the first rows
-    0, 2.
+    For example, if two texts have 2 and 3 rows, the five rows belong to the texts 0, 0, 1, 1, 1. They are the
+    rows 0, 1, 0, 1, 2 of their texts. The first rows of the two texts are the rows 0 and 2.
 
     Args:
         lengths: (B,) number of rows of each text.
 
     Returns:
-        (N,) index of each row's text, (N,) place of each row in its text, (B,) first row of each text.
+        Three arrays: (N,) index of each row's text; (N,) number of each row within its text, from 0; and (B,)
+        index of each text's first row.
     """
     starts = np.cumsum(lengths) - lengths
     text = np.repeat(np.arange(len(lengths)), lengths)

@@ -29,7 +29,7 @@ from train.tokens.shards import Shards
 class PretrainingTask:
     """The pretraining task: permuted or masked language modelling.
 
-    It is evaluated by the perplexity on held-out texts.
+    The model is evaluated by its perplexity on held-out texts.
 
     Args:
         config: The configuration of the pretraining.

@@ -5,7 +5,8 @@ r"""Make the released model folder: half-precision weights, score scale, logs, a
 
 List the folders of the training runs in the order in which they trained. The model of the last run is
 released. The file after `--notes` is appended to the model card. The file after `--centre` has comments;
-embeddings are shifted so that their mean on these comments is 0.
+embeddings are shifted so that the mean embedding of these comments is 0. The score scale, which converts a
+score to a percentile and to an expected human rating, needs the option `--calibrate`.
 
 After `--seeds`, list runs that repeat the last run with other random seeds. The last run and these runs are
 then compared by the dev criterion (the mean of their figures on dev data). The model with the highest dev

@@ -1,9 +1,10 @@
-"""Ablations: short training runs that show what each ingredient of the recipe contributes.
+"""Ablations: short training runs that show what each part of the training recipe contributes.
 
     python -m train.release.ablations configs/ablations.yaml -o checkpoints/ablations.json
 
-The output is written after each variant of the recipe. Rerun the same command to resume. A variant is
-skipped if the output already has its result from the same training commands.
+Each run trains a variant of the recipe, in which some settings are changed. The output is written after each
+variant. Rerun the same command to resume. A variant is skipped if the output already has its result from the
+same training commands.
 """
 
 from __future__ import annotations
@@ -180,16 +181,15 @@ def _finished_rows(output: Path, overwrite: bool) -> dict[str, dict[str, Any]]:
 
     Args:
         output: The JSON file, a list with one result (row) for each finished variant.
-        overwrite: Whether a file with anything else than such results is treated as empty. False: it is an
-            error.
+        overwrite: Whether a file with any other content is treated as empty. False: InputError is raised for
+            such a file.
 
     Returns:
         The result of each finished variant, by the variant's name; an empty dict if the file is missing or
         empty.
 
     Raises:
-        InputError: The file cannot be read, or it has anything else than such results and `overwrite` is
-            false.
+        InputError: The file cannot be read; or it has any other content, and `overwrite` is false.
     """
     try:
         text = output.read_text(encoding="utf-8")

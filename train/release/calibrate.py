@@ -104,7 +104,8 @@ def calibrate_meaning(folder: Path, held_out: Sequence[MeaningPair], source: str
     Args:
         folder: The model folder, with a meaning head.
         held_out: The held-out pairs from `meaning_test_pairs`.
-        source: The name of the file of labelled pairs among them, to be stored in the model folder.
+        source: The name of the file of labelled pairs from which some of the held-out pairs come. The name is
+            stored in the model folder.
 
     Raises:
         InputError: simllm did not write the folder, or it has no meaning head.

@@ -164,10 +164,10 @@ def _main_figures(figures: dict[str, Any]) -> dict[str, float]:
     """Return the model's main figures, by name.
 
     The main figures are Spearman's rho on each data set with human ratings, and two accuracies on the
-    contrast set. This test set has triples of a reference, a rewording and a text with another meaning. One
-    accuracy is on the "balanced" triples, in which the rewording and the other text share equally many words
-    with the reference. The other accuracy is on the "adversarial" triples, in which the text with another
-    meaning shares more words.
+    contrast set. This test set has triples of a reference, a rewording and a change (a text with another
+    meaning). One accuracy is on the "balanced" triples, in which the rewording and the change share equally
+    many words with the reference. The second accuracy is on the "adversarial" triples, in which the change
+    shares more words with the reference than the rewording does.
 
     Args:
         figures: The figures from `train.release.measure`.
@@ -184,7 +184,7 @@ def seeds_section(runs: dict[str, dict[str, Any]]) -> list[str]:
 
     Returns:
         A heading, a paragraph and a table in Markdown. The table has a row for each main figure, such as
-        Spearman's rho on a data set: its value in each run, and the standard deviation over the runs.
+        Spearman's rho on a data set. A row has the figure's value in each run, and the standard deviation.
     """
     columns = {name: _main_figures(figures) for name, figures in runs.items()}
     rows = list(columns.values())

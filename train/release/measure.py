@@ -105,8 +105,8 @@ def measure(model: Path, config: MeasureConfig) -> dict[str, Any]:
         - "spearman": for each rated data set, the result of `correlate_metrics`;
         - "contrast": for each metric, the result of `contrast_accuracies`;
         - the entries of the dictionaries that `measure_items`, `measure_flags`, `measure_reliability` and
-          `measure_comments` return: accuracies on meaning items, flagged pairs of them, reliability of the
-          meaning head, and results on code comments.
+          `measure_comments` return: accuracies on meaning items, warnings about a changed meaning,
+          reliability of the meaning head, and results on code comments.
 
     Raises:
         InputError: A data set cannot be read, or a baseline is unavailable.
@@ -149,8 +149,8 @@ def correlate_metrics(file: Path, metrics: Sequence[Metric]) -> dict[str, Any]:
         metrics: The metrics.
 
     Returns:
-        The number of text pairs under "pairs". Under the name of each metric, its Spearman correlation
-        "rho", and the bounds "low" and "high" of the 95% confidence interval.
+        A dictionary. The key "pairs" has the number of text pairs. The name of each metric has a dictionary
+        with its Spearman correlation "rho", and the bounds "low" and "high" of the 95% confidence interval.
 
     Raises:
         InputError: The file cannot be read, or a metric is not installed.
@@ -177,8 +177,8 @@ def contrast_accuracies(metric: Metric, triples: contrast.Triples) -> dict[str, 
             many words with the reference), and a kind of change, such as "negation".
 
     Returns:
-        For each form, a dictionary of accuracies from 0 to 1 on the triples of this form. The key "all" is
-        for all these triples. The other keys are the kinds of change, such as "negation".
+        For each form, a dictionary of accuracies from 0 to 1. The key "all" has the accuracy on all triples
+        of the form. The other keys are the kinds of change, such as "negation".
     """
     wins, forms, kinds = (
         contrast.rewording_wins(partial(pair_scores, metric), triples),
@@ -206,9 +206,9 @@ def measure_items(metrics: Sequence[Metric], items: str | None) -> dict[str, Any
         items: A file or glob pattern of meaning items; those of the split "test" are used.
 
     Returns:
-        Under "items", a dictionary: the number of triples under "triples", and under the name of each metric
-        its accuracy on all triples ("all") and on each kind of change, such as "negation". If `items` is
-        None, the result is empty.
+        A dictionary with the key "items", or an empty one if `items` is None. The value of "items" is a
+        dictionary, too. Its key "triples" has the number of triples. The name of each metric has a dictionary
+        of its accuracies on all triples ("all") and on each kind of change, such as "negation".
     """
     if items is None:
         return {}
@@ -230,9 +230,9 @@ def measure_flags(learned: SimLLM, items: str | None) -> dict[str, Any]:
         items: A file or glob pattern of meaning items; those of the split "test" are used.
 
     Returns:
-        Under "flags", a dictionary with "rewordings" and "changes". Each has the number of similar pairs
-        under "similar", and the share of them that are flagged under "flagged". The result is empty if
-        `items` is None, or if the model has no meaning head.
+        Under "flags", a dictionary with "rewordings" and "changes". Each of the two has the number of similar
+        pairs ("similar"), and the share of them for which the model says that the meaning may have changed
+        ("flagged"). The result is empty if `items` is None, or if the model has no meaning head.
     """
     if items is None or not learned.head:
         return {}

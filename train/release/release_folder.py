@@ -44,11 +44,11 @@ class Release:
             same meaning. The meaning head predicts the probability of the same meaning; its probabilities
             are calibrated with these pairs. `calibrate` must be given, too. None: no calibration.
         held_out: The folder of a control run. The control run was trained like the last of `runs`, but
-            without the word pairs of the contrast set. Exchanging the two words of such a pair, such as
-            "attaches" and "detaches", changes the meaning of a text. None: no control run.
-        seeds: Folders of runs like the last of `runs`, with other random seeds. The model of the best run is
-            released. The best run has the highest dev criterion (the mean of figures on dev data) among
-            `seeds` and the last of `runs`.
+            without the word pairs, such as "attaches" and "detaches", that make the difference in meaning
+            between texts of the contrast set (a test set). None: no control run.
+        seeds: Folders of runs like the last of `runs`, with other random seeds. These runs and the last of
+            `runs` are compared by the dev criterion (the mean of figures on dev data). The model with the
+            highest dev criterion is released.
         ablations: The JSON file that `train.release.ablations` wrote; None: no section about ablations.
     """
 

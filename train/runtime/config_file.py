@@ -131,7 +131,7 @@ def _apply_override(values: Any, override: str) -> None:
 
     Raises:
         InputError: The override has no `=`, its value is not YAML, or its key does not fit `values`. For
-            example, the key names a list item that does not exist, or `seed.x` although `seed` is a number.
+            example, the key names a missing list item, or the key is `seed.x`, but `seed` is a number.
     """
     name, equals, text = override.partition("=")
     if not equals:

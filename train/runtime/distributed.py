@@ -31,7 +31,7 @@ _LAUNCHERS = (
 
 
 class ReportedError(InputError):
-    """Exception for bad input; the first process has already printed its error message."""
+    """Exception for bad input about which the first process has already printed an error message."""
 
 
 @dataclass(frozen=True)

@@ -75,8 +75,8 @@ class TrainingLog:
     def __call__(self, line: dict[str, Any]) -> None:
         """Add a line of figures to the log.
 
-        A resumed run repeats some updates (optimizer steps). Older lines for the same and later updates
-        are therefore removed.
+        A resumed run may repeat updates (optimizer steps) that it logged before it stopped. Therefore, old
+        lines for the same update and for later updates are removed.
 
         Args:
             line: Figures by name. The figure `update` is the number of updates done.

@@ -34,8 +34,9 @@ def claim(config: TrainingConfig) -> IO[str]:
         The open lock file. No other process can train in the folder until this file is closed.
 
     Raises:
-        InputError: The folder cannot be written, has other files or a run with another configuration,
-            or another process is training there. In these cases, nothing in the folder changes.
+        InputError: The folder cannot be written, it has files that are not from a training run, it has a run
+            with another configuration, or another process is training there. In these cases, nothing in the
+            folder changes.
     """
     out, values = Path(config.out), json.loads(json.dumps(_config_values(config)))
     _check_run(out, config, values)
@@ -69,8 +70,8 @@ def _check_run(out: Path, config: TrainingConfig, values: dict[str, Any]) -> Non
         values: The same configuration as JSON values, to compare with `config.json`.
 
     Raises:
-        InputError: The folder has a run with another configuration or files that are not from a training
-            run. Or its log shows past training, but the saved states from which to resume are gone.
+        InputError: The folder has files that are not from a training run; or it has a run with another
+            configuration; or its log shows past training, but the saved states from which to resume are gone.
     """
     folders.check(out)
     if not set(_file_names(out)) - {folder_marker.MARKER, "lock"}:

@@ -42,9 +42,9 @@ class StopRequest:
         requested: Whether a signal has arrived.
         after_update: Whether to finish the current update before stopping.
         status: The exit status for a run that a signal stops.
-        exception: The Interrupted that a signal raised; None if there was none. If Interrupted is raised
-            inside a library, the library may catch it and raise another error. The caller can then still
-            learn from this attribute that a signal was the cause.
+        exception: The exception Interrupted that was raised after a signal; None if none was raised. If it is
+            raised inside a library, the library may catch it and raise another error. This attribute then
+            still tells the caller that a signal was the cause.
     """
 
     def __init__(self) -> None:
@@ -64,7 +64,7 @@ class StopRequest:
     def _handle(self, number: int, frame: FrameType | None) -> None:
         """Handle the first signal: set `requested` and, if `after_update` is false, raise Interrupted.
 
-        The same signal again is not handled, and kills the process.
+        A second signal of the same kind kills the process.
         """
         signal.signal(number, signal.SIG_DFL)
         self.requested = True

@@ -1,5 +1,7 @@
 """The training state: saving, resuming, and detecting damaged states.
 
+A saved state is a folder with three files. The number in the folder's name counts updates (optimizer steps):
+
 states/state-00000040/tensors.safetensors   weights and moments of the optimizer
 states/state-00000040/state.json            progress, loss scaling, identity of the run
 states/state-00000040/sha256                checksum of both files
@@ -54,7 +56,8 @@ class Progress:
     def mean_loss(self) -> float | None:
         """Compute the mean loss of the updates (optimizer steps) since the last evaluation.
 
-        Skipped updates do not count. The result is None if no other updates were done.
+        Updates that were skipped, because their loss or gradient was not finite, are left out. The result is
+        None if all updates since the last evaluation were skipped.
         """
         return round(sum(self.losses) / len(self.losses), 4) if self.losses else None
 

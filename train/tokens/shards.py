@@ -54,7 +54,7 @@ class Shards:
         return int(self.lengths.sum())
 
     def blocks(self, length: int) -> Shards:
-        """Cut the tokens into blocks of `length` tokens, and return shards in which each block is a text.
+        """Cut the tokens into blocks of `length` tokens; in the returned shards, each block counts as a text.
 
         A block may begin or end in the middle of a text. The last tokens of each array in `parts` are left
         out if they do not fill a block.
@@ -64,10 +64,10 @@ class Shards:
         return Shards(parts, np.full(sum(counts), length, np.int64), self.truncated)
 
     def read_tokens(self, places: np.ndarray) -> np.ndarray:
-        """Return the token ids at given places in the joined texts.
+        """Return the token ids at some positions in the array that results from joining all `parts`.
 
         Args:
-            places: (K,) indices in the array that would result from joining all `parts`.
+            places: (K,) positions of tokens in the joined array, from 0.
 
         Returns:
             (K,) int64 token ids.

@@ -60,8 +60,8 @@ def compute(shards: Shards, vocab_size: int, size: int) -> np.ndarray:
         size: Dimension D of the vectors.
 
     Returns:
-        (V, D) float32 vectors; zeros for tokens that are not in the texts. All values together have standard
-        deviation 1.
+        (V, D) float32 vectors; zeros for tokens that are not in the texts. The vectors are scaled so that the
+        standard deviation of all V·D values is 1.
     """
     vectors = ppmi_vectors.ppmi_vectors(_count_neighbours(shards, vocab_size), size)
     return (vectors / vectors.std()).astype(np.float32)

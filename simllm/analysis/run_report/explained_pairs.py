@@ -23,11 +23,13 @@ def find_changing_words(metrics: Mapping[str, SimLLM], run: ScoredRun) -> dict[s
     The words are found in the same way as by `simllm explain`. Only pairs that `run.changed` marks are
     searched: their texts are similar, but probably differ in meaning. Pairs with a text of more than 30 words
     or 64 tokens are skipped. Because the search is slow, it covers at most `number_of_explained(n)` pairs
-    (10 to 25), those with the highest scores. A pair that is marked for two columns of scores counts twice.
+    (10 to 25), those with the highest scores. A pair that is marked for two columns of scores is searched
+    for each of the two, and counts as two pairs.
 
     Args:
-        metrics: A dict from the name of a column of scores to the metric that computed the scores. A column
-            is ignored if it is not in `run.changed`, or if its scores cannot be explained word by word.
+        metrics: A dict from the name of a column of scores (a metric or a system) to the metric that computed
+            the scores. A column is ignored if it is not in `run.changed`, or if its scores cannot be
+            explained word by word.
         run: n scored pairs.
 
     Returns:

@@ -35,7 +35,7 @@ class GroupMean:
         high: Upper bound of the mean's 95% interval; None if n is less than 2.
         difference: The mean score of the group minus that of all other pairs; None if there are no others.
         p: The p-value of Welch's t-test of this difference. Holm's method corrects it for the number of
-            groups. None if there are fewer than three pairs in the group or outside it.
+            groups. None if fewer than three pairs are in the group, or fewer than three outside it.
     """
 
     name: str
@@ -51,7 +51,7 @@ def mean_with_interval(name: str, values: Floats) -> GroupMean:
     """Compute the mean of (n,) scores and its 95% interval; scores that are NaN do not count.
 
     Args:
-        name: The name that the result gets.
+        name: The attribute `name` of the result.
         values: (n,) scores.
     """
     from scipy.stats import t

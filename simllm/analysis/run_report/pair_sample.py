@@ -68,8 +68,8 @@ def number_of_explained(n: int) -> int:
     """Return how many pairs of texts the report searches for words that change the meaning.
 
     Such words make the candidate differ in meaning from the reference. The number is n / 200, rounded
-    down, but at least 10 and at most 25 (the pairs that the report's table shows at a time). It is small
-    because the search of one pair takes about as long as scoring 30 pairs.
+    down, but at least 10 and at most 25, the number of pairs that the report's table shows at a time. The
+    number is small because searching one pair takes about as long as scoring 30 pairs.
 
     Args:
         n: The number of pairs in the report.

@@ -173,7 +173,7 @@ def _count_below(values: Floats, bar: float) -> str:
 
 
 def _rating_range(scale: ScoreScale) -> str:
-    """Describe the range of the human ratings that scores can predict, such as "from 1.0 to 5.0".
+    """Describe the range of the human ratings that are predicted from scores, such as "from 1.0 to 5.0".
 
     Args:
         scale: The calibration of the model, which maps scores to human ratings.

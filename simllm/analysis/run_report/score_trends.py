@@ -19,7 +19,7 @@ def describe_trend(which: str, numbers: Sequence[int] | None, scores: Floats) ->
     Args:
         which: The words in the sentence that name the pairs with larger numbers, such as "longer references".
         numbers: The numbers in the field, one for each of n pairs; None if the field has no numbers.
-        scores: (n,) scores by the main metric, or their means over several systems.
+        scores: (n,) scores by the main metric. With several systems, each is the mean of the systems' scores.
 
     Returns:
         The sentence; empty if there are no numbers, or if the correlation is undefined.

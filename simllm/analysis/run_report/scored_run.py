@@ -20,7 +20,9 @@ from simllm.text_cleaning import clean
 
 @dataclass(frozen=True)
 class ScoredRun:
-    """n references with the candidates of one or several systems (sources of candidates), and their scores.
+    """n references, the candidates of one or several systems (such as summarizers), and their scores.
+
+    The scores are those of the candidates, each compared with its reference.
 
     Attributes:
         references: n references. Several references for one item are joined by " / ".
@@ -29,7 +31,7 @@ class ScoredRun:
             column is a metric, and the first metric is the main one. For several systems, each column is a
             system.
         same: A dict from a column's name to the (n,) probabilities that the two texts have the same meaning.
-            It has only the columns of metrics that can estimate the probability.
+            Columns of metrics that cannot estimate the probability are left out.
         changed: A dict with the same keys as `same`. Each value is (n,) bool, true if the candidate is
             similar to its reference but probably differs from it in meaning.
         truncated: Number of texts that are longer than the model's longest input.
@@ -81,10 +83,10 @@ class ScoredRun:
 
     @property
     def lower_is_better(self) -> bool:
-        """True if lower scores by the main (first) metric are better, as for a metric of the size of an edit.
+        """True if lower scores by the main (first) metric are better.
 
-        Always false for a run that compares several systems: only simllm's learned metric scores such a run,
-        and its higher scores are better.
+        An example is a metric that measures the size of an edit. With several systems, the value is always
+        false, because only simllm's learned metric scores several systems, and its higher scores are better.
         """
         return not self.has_systems and registry.lower_is_better(next(iter(self.scores)))
 
@@ -164,10 +166,10 @@ class ScoredRun:
 
     @cached_property
     def any_changed(self) -> NDArray[np.bool_]:
-        """(n,) bool: for each of the n references, true if a candidate may have changed the meaning.
+        """(n,) bool, true if a candidate is similar to its reference but probably differs from it in meaning.
 
-        This is so if the candidate is similar to the reference (a high score), but the meaning head says that
-        both probably differ in meaning. With several systems, one such candidate is enough.
+        A candidate is similar if its score is high. With several systems, one such candidate for the
+        reference is enough.
         """
         return _any([np.zeros(len(self), bool), *self.changed.values()])
 

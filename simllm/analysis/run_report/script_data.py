@@ -69,12 +69,11 @@ def _pair(run: ScoredRun, fields: Mapping[str, Sequence[str]], i: int) -> dict[s
 def _changed_by(run: ScoredRun, i: int) -> dict[str, Any]:
     """Return the words that make the candidate of pair `i` differ in meaning from its reference.
 
-    The result is one part of the pair's JSON object.
-
     Returns:
-        A dict with the key "changedBy". Its value is a list with one element for each column of
-        `run.changed` (a metric or a system): the words found for this column, or None if the pair was not
-        searched for it. If the pair was not searched for any column, the dict is empty.
+        A dict to be merged into the pair's JSON object. Its only key is "changedBy". The value is a list with
+        one element for each column of `run.changed` (a metric or a system): the words found for this column,
+        or None if the pair was not searched for such words. If it was not searched for any column, the dict
+        is empty.
     """
     words = [run.changed_by.get(name, {}).get(i) for name in run.changed]
     return {} if all(own is None for own in words) else {"changedBy": words}

@@ -1,4 +1,4 @@
-"""The commands `simllm evaluate …`, which measure the quality of metrics, systems and classifiers."""
+"""The commands `simllm evaluate …`, which evaluate metrics, classifiers, and tools that edit or read code."""
 
 from simllm.cli.evaluate import classifiers, contrast, correlation, edits, metamorphic, robustness, study
 

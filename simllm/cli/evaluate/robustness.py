@@ -1,6 +1,6 @@
-"""`simllm evaluate robustness`: test whether metrics score a text lower only if its meaning changes.
+"""`simllm evaluate robustness`: compare how scores drop after edits that keep or change the meaning.
 
-The texts are summaries, which are edited by rule. Some kinds of edits keep the meaning, others change it.
+The command edits summaries by rule. The score by a good metric drops more if an edit changes the meaning.
 """
 
 from __future__ import annotations

@@ -67,9 +67,9 @@ def add_rpsr_option(command: argparse.ArgumentParser) -> None:
     The value of the option selects one of two ways to combine the attempts:
 
     - `mean`: the mean of the quotients, over the attempts whose program passes all tests.
-    - `published`: A / B. A is the sum, over all programs, of the mean patch size of all attempts, failed ones
-      included. B is the sum of the sizes of the fixes. Only here, each size is first divided by the number
-      of nodes of the larger syntax tree (before or after the patch or fix).
+    - `published`: A / B. A is the sum over all programs of a program's mean patch size, for which failed
+      attempts count, too. B is the sum of the sizes of the fixes. Each size is first divided by the number of
+      nodes of the larger of two syntax trees: before and after the patch or fix.
     """
     command.add_argument(
         "--rpsr", choices=("mean", "published"), default="mean",

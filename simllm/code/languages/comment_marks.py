@@ -54,8 +54,8 @@ def strip_block_marks(raw: str) -> str:
     There are two cases for the lines after the first line:
 
     - Each of these lines begins with a star or is empty. Then all these stars are removed.
-    - One of these lines has text but no star at its beginning. Then a star on another line may mark a list
-      item. A star is removed only if it stands alone on its line, or before a tag such as `@param`.
+    - One of these lines has text but no star at its beginning. Then the stars on other lines may mark list
+      items. Therefore a star is removed only if it stands alone on its line, or before a tag like `@param`.
 
     Args:
         raw: The comment as it stands in the source.

@@ -45,7 +45,7 @@ _OPENS = frozenset({*_NAMED, *_AROUND}) - {"assignment_expression", "variable_de
 def _function(path: NodePath) -> NodePath | None:
     """Find the declaration of a JavaScript function that begins at the same byte as a given node.
 
-    Decorators before the declaration are skipped.
+    If decorators stand at this byte, the declaration after the decorators is returned.
 
     Args:
         path: The syntax nodes from the root to the given node, such as the first word of a declaration.

@@ -92,7 +92,8 @@ class Language:
         """Parse source code and return the root of the syntax tree.
 
         A language may have several grammars, which are tried in order. The tree comes from the first grammar
-        in which the code has no syntax errors. If there is none, it comes from the first grammar of all.
+        in which the code has no syntax errors. If the code has errors in all grammars, the tree comes from
+        the first grammar.
 
         Args:
             code: The content of a source file.

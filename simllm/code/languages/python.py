@@ -1,4 +1,4 @@
-"""Rules that find documented Python functions: those with a docstring, a string as first statement."""
+"""Rules that find documented Python functions: functions whose first statement is a docstring."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ def _function(path: NodePath) -> NodePath | None:
 
 
 def _strip_marks(raw: str) -> str:
-    """Return the text of a Python docstring, from its source code: without quotes and common indentation.
+    """Remove the quotes and the common indentation from the source code of a Python docstring.
 
-    Unless the string is raw, an escaped quote or backslash is replaced by the plain character. A line break
-    after a backslash is removed, together with the backslash.
+    If the string is not raw (`r"..."`), an escaped quote or backslash is replaced by the plain character, and
+    a line break after a backslash is removed, together with the backslash.
     """
     quoted = raw.lstrip("rRuU")
     inside = quoted.strip(quoted[:1])

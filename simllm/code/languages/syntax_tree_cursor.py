@@ -46,8 +46,8 @@ class TreeCursor:
     def _leave(self, offset: int) -> None:
         """Move the cursor forward, past the nodes that end before the byte at `offset`.
 
-        From such a node, the cursor moves to the next sibling, or to the parent if there is no next sibling.
-        It stops at the first node that ends at this byte or later. If there is none, it stops at the root.
+        While the current node ends before this byte, the cursor moves to the next sibling, or to the parent
+        if there is no next sibling. At the latest, it stops at the root.
         """
         while self._path[-1].end_byte <= offset:
             if self._next():

@@ -174,11 +174,11 @@ class ParsedFile:
         )
 
     def _add_function(self, path: NodePath, found: set[int]) -> None:
-        """Add a function to the list `functions`, unless it is already in the list as part of an outer node.
+        """Add a function to the list `functions`, unless the list has it from an outer syntax node.
 
         For example, `export function f() {}` has two nested syntax nodes for one function: the whole, and
-        `function f() {}`. Both have the same name and the same end, and only the outer node is added. A
-        declaration without a body is not added if it stands inside a function.
+        `function f() {}`. The two nodes have the same name and the same end, and only the outer node is
+        added. A declaration without a body is not added if it stands inside a function.
 
         Args:
             path: The syntax nodes from the root to the function.
@@ -223,8 +223,8 @@ def _body(function: Node) -> Node | None:
 def _first_decorator(path: NodePath) -> Node:
     """Return the syntax node at which a function begins, including the decorators before the function.
 
-    Without decorators, this is the node of the function. With decorators, it is the first decorator. Python
-    is an exception: there, it is the node that contains the decorators and the function.
+    For a function without decorators, this is the node of the function. Otherwise, it is the first decorator,
+    or in Python the node that contains the decorators and the function.
 
     Args:
         path: The syntax nodes from the root to the function.

@@ -78,9 +78,9 @@ def find_repayments(versions: FileVersions) -> Iterator[tuple[int, Repayment | N
         versions: The contents of the file before and after the commit.
 
     Yields:
-        Two values for each comment. The first is the number of rules that the comment fulfils before the
-        first rule that it breaks; 7 if it fulfils all rules. The second is the repayment if the comment
-        fulfils all rules, otherwise None.
+        Two values for each comment. The first is the number of rules that the comment fulfils before it
+        breaks a rule; 7 if it fulfils all rules. The second is the repayment (the function before and after
+        the commit) if the comment fulfils all rules, otherwise None.
     """
     old, new = (code.replace(b"\r\n", b"\n") for code in (versions.before, versions.after))
     language = LANGUAGE_OF_SUFFIX.get(PurePath(versions.path).suffix)
@@ -198,9 +198,9 @@ def _same_function(function: FileFunction, before: ParsedFile, after: ParsedFile
 def _start_of_reference(function: FileFunction, before: ParsedFile, after: ParsedFile) -> int:
     """Find where a function begins in the file after a commit, including a new comment above the function.
 
-    The text from this position to the end of the function becomes `Repayment.reference`, if the commit
-    deleted a comment above the function. A comment is new if no comment in the file before the commit has the
-    same words.
+    If the commit deleted a comment above the function, the text from this position to the end of the function
+    becomes `Repayment.reference`. The comment above the function in the file after the commit is new if no
+    comment in the file before the commit has the same words.
 
     Args:
         function: The function after the commit.

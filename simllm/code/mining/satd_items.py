@@ -52,7 +52,7 @@ class Funnel:
         repositories: The number of repositories.
         unreadable: The number of repositories that could not be read.
         remaining: A dict from each rule to the number of comments that fulfil it and all earlier rules.
-        splits: A dict from each split (train, validation and test) to the number of its items.
+        splits: A dict from each split (train, validation and test) to the number of items in this split.
     """
 
     repositories: int
@@ -123,9 +123,9 @@ class SatdMining:
     def judge(self, endpoint: ChatEndpoint) -> Iterator[None]:
         """Ask a language model whether the commits that `mine` found really repay technical debt.
 
-        Each question is about one function before and after a commit, which deletes a comment such as "TODO:
-        handle errors". No question is asked about changes that `write` leaves out: duplicates, code that is
-        not ASCII, and code of more than 1,024 tokens. The answers are stored in the partial file (the
+        Each question shows one function before and after a commit. The commit deletes a comment such as
+        "TODO: handle errors". No question is asked about functions that `write` leaves out: duplicates, code
+        that is not ASCII, and code of more than 1,024 tokens. The answers are stored in the partial file (the
         intermediate results of the run). Questions that an earlier, stopped run has asked are not asked
         again.
 
@@ -146,20 +146,20 @@ class SatdMining:
             yield
 
     def write(self, endpoint: ChatEndpoint | None) -> Funnel:
-        """Write the changes that repay technical debt to the output file.
-
-        The partial file, which kept the progress of the search, is removed.
+        """Write the changes that repay technical debt to the output file, and remove the partial file.
 
         A change is a function before and after a commit that deletes a comment such as "TODO: handle errors".
-        Only changes that fulfil all rules are written, each as a JSON object on a line of its own (an item).
-        If a model judged the changes, only changes for which the model answered "yes" are written.
+        A change is written only if it fulfils all rules and, if a model judged the changes, if the model
+        answered "yes". Each change becomes a JSON object on a line of its own (an item). The partial file has
+        the intermediate results of the run.
 
         Args:
-            endpoint: The server with the model that judged the changes. It is not called: its settings find
-                the stored answers. None if no model was asked.
+            endpoint: The server with the model that judged the changes; None if no model was asked. The
+                server is not called: its settings are only needed to find the stored answers.
 
         Returns:
-            Counts, such as the number of comments that fulfil each rule, and of items in each split.
+            Counts, such as the number of comments that fulfil each rule, and the number of items in each
+            split.
         """
         funnel = Funnel(len(self._repositories))
         if endpoint:

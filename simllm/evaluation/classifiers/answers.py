@@ -1,6 +1,6 @@
 """Results of significance tests, as computed (`Finding`) and as shown in the report (`Answer`).
 
-An answer is a finding with a p-value that is corrected for multiple tests, and with a verdict in words.
+An answer has what a finding has, and also a p-value corrected for multiple tests and a verdict in words.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ class Finding:
 
 @dataclass(frozen=True)
 class Answer:
-    """The answer to a question of the study, as the report shows it. Numbers that do not exist are None.
+    """The result of one significance test, as the report shows it. Undefined numbers are None.
 
     Attributes:
-        question: The question, in words.
+        question: The question that the test answers, in words.
         split: The split whose predictions were tested, such as "test".
         classifiers: The names of the classifiers that the question is about.
         test: The name of the test.
@@ -76,13 +76,14 @@ class Answer:
 
 
 def answer(findings: Sequence[Finding], split: str, alpha: float, is_corrected: bool = False) -> list[Answer]:
-    """Turn the results of related tests into answers, with p-values after Holm's correction.
+    """Correct the p-values of related tests by Holm's method, and add a verdict to the result of each test.
 
     Args:
         findings: The test results for one question, one for each classifier or each pair of classifiers.
         split: The split whose predictions were tested, such as "test".
         alpha: The significance level.
-        is_corrected: Whether the p-values in `findings` are already corrected for multiple tests.
+        is_corrected: Whether the p-values in `findings` are already corrected for multiple tests. They are
+            then not corrected again.
 
     Returns:
         The answers, in the order of the findings.

@@ -21,7 +21,7 @@ def title(metric: str) -> str:
 def format_estimate(found: Estimate | None) -> str:
     """Format the value of a metric with its interval, such as ".12 [-.08, .31]"; a dash if there is no value.
 
-    An interval without known ends is left out.
+    The interval is left out if one of its ends is None.
     """
     if found is None or found.value is None:
         return DASH
@@ -50,8 +50,8 @@ def write_conclusions(study: ClassifierStudy) -> list[str]:
 def _warn(study: ClassifierStudy) -> Iterator[str]:
     """Yield a warning for each problem of the data.
 
-    Problems are items that are in two splits, predicted labels that are no item's true class, and items for
-    which a classifier has no prediction.
+    A problem is an item that is in two splits, a predicted label that is not the true class of any item, or
+    an item for which a classifier has no prediction.
     """
     if study.leaks:
         named = ", ".join(study.leaked[:5])
@@ -103,9 +103,9 @@ def _describe(study: ClassifierStudy, name: str, found: Performance, split: str)
 def _compare(study: ClassifierStudy) -> Iterator[str]:
     """Yield sentences about the differences between classifiers.
 
-    There is a sentence for each significant difference. There is also a sentence for each difference that has
-    a confidence interval but no p-value. If the tests of accuracy, or of a metric over data sets, find no
-    significant difference, a last sentence says so. The last sentence does not depend on tests of the AUC.
+    There is a sentence for each significant difference, and for each difference that has a confidence
+    interval but no p-value. If there were tests other than those of the AUC, and none of them is significant,
+    a last sentence says so.
     """
     compared = [one for one in study.tests if len(one.classifiers) > 1 and one.p_holm is not None]
     significant = [one for one in compared if "This is significant" in one.verdict]

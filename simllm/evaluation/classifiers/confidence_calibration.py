@@ -24,9 +24,9 @@ class Calibration:
     Attributes:
         ece: The expected calibration error: the mean gap between probability and frequency over bins of
             equal width, weighted by the number of predictions in a bin.
-        mce: The largest gap in these bins.
+        mce: The largest gap between probability and frequency in the bins of equal width.
         ece_equal_mass: The expected calibration error in bins of about equally many predictions.
-        mce_equal_mass: The largest gap in the bins of equally many predictions.
+        mce_equal_mass: The largest gap in the bins of about equally many predictions.
         bins: The bins of equal width.
         brier: The mean squared error of P(positive). None if the probabilities are the confidence in the
             predicted labels.
@@ -35,8 +35,8 @@ class Calibration:
         expected_if_calibrated: The ECE that a calibrated classifier would have by chance: the mean ECE over
             many sets of labels, drawn at random with the predicted probabilities. None if it was not
             computed.
-        p: The share of these sets of random labels whose ECE is at least as large as `ece`; None if it was
-            not computed.
+        p: The p-value of `ece`: the share of the sets of random labels (see `expected_if_calibrated`) whose
+            ECE is at least as large as `ece`. None if it was not computed.
     """
 
     ece: float

@@ -43,7 +43,7 @@ class ClassifierResult:
         splits: For each split, such as "test", the performance on the original items (without variants).
         fairness: For each column that names groups of items, the differences of the classifier's rates, such
             as its TPR, between these groups; empty with more than two classes.
-        robustness: The comparison of predictions for rewritten variants of the items with those for the
+        robustness: The comparison of the predictions for rewritten items with the predictions for the
             original items.
         overfitting: For each metric, its value on test data minus its value on training data. Both values are
             means over all folds and data sets.
@@ -54,8 +54,8 @@ class ClassifierResult:
         dominated_by: The names of the classifiers that dominate this classifier: each is better or cheaper
             than this classifier, and neither worse nor more expensive.
 
-    Fairness, robustness and costs are those on test data; without test data, on validation data; without
-    both, on training data.
+    Fairness, robustness and costs are computed on the test data. If there are no test data, they are computed
+    on the validation data; if there are no validation data either, on the training data.
     """
 
     splits: dict[str, Performance]
@@ -119,8 +119,8 @@ def evaluate(
             classes are merged into one negative class.
         groups: The names of the columns that give each item's group, such as its language. Fairness is
             measured between these groups.
-        select_by: The name of the metric that selects the best classifier. The metric is also used in
-            comparisons of classifiers, and of validation data with test data.
+        select_by: The name of the metric that selects the best classifier. The same metric is used to
+            compare classifiers with each other, and to compare validation data with test data.
         alpha: The significance level.
         bins: The number of bins for calibration.
         matrices: The confusion matrices of further classifiers, whose predictions are not known: a dict
@@ -281,9 +281,9 @@ def _ask_all(
 ) -> list[Answer]:
     """Answer all questions of the study by significance tests.
 
-    A question is, for example, whether a classifier is better than guessing. Such questions are answered for
-    the validation data and for the test data. A last question is whether a classifier is worse on test data
-    than on validation data.
+    For example, one question is whether a classifier is better than guessing. The questions are answered for
+    the validation data, and again for the test data. The last question is about both: whether a classifier is
+    worse on test data than on validation data.
 
     Args:
         rows: The predictions of all classifiers: a table with a row for each prediction.

@@ -62,7 +62,8 @@ def measure_fairness(rows: DataFrame, group: str, positive: str) -> Fairness:
     """Measure how the predictions differ between groups of items.
 
     Args:
-        rows: Rows of `Predictions`; rows with an unparsed output or without a group are left out.
+        rows: Rows of `Predictions`. Rows whose output could not be parsed, and rows without a group, are left
+            out.
         group: The name of the column with the group of each row.
         positive: The positive class.
     """
@@ -88,25 +89,26 @@ def _gap(values: Iterable[float | None]) -> float | None:
 
 @dataclass(frozen=True)
 class VariantRobustness:
-    """Comparison of the predictions for original items and for rewritten items.
+    """Comparison of a classifier's predictions for rewritten items with its predictions for the originals.
 
-    Items can be rewritten in several ways, which are called variants. This is the result for one variant.
-    An output that could not be parsed counts as wrong. An item with several runs or folds counts once in all
-    numbers of items; the rates are over its predictions.
+    Items can be rewritten in several ways, called variants; this object is about one of them. An output that
+    could not be parsed counts as wrong. An item may have several predictions (runs or folds). The numbers of
+    items count such an item once; the rates `pdr`, `asr` and `flipped` count all its predictions.
 
     Attributes:
         n: The number of items with a prediction for the original and for the variant.
         pdr: Performance drop rate: 1 - accuracy on the variant / accuracy on the originals. None if the
             accuracy on the originals is 0.
-        asr: Attack success rate: among the right predictions for originals, the share of those whose
-            prediction for the variant is wrong. None if no original is predicted right.
-        lost: The number of items whose original is predicted right and whose variant is predicted wrong; with
-            several runs, whose original is predicted right in more runs than the variant.
-        recovered: The number of items for which it is the other way round.
-        flipped: The share of predictions whose label changes.
-        test: The name of the significance test of whether originals and variants are right equally often:
-            McNemar's test of `lost` and `recovered`; with several runs, a paired permutation test of each
-            item's mean over its runs.
+        asr: Attack success rate: of the right predictions for originals, the share for which the prediction
+            for the variant is wrong. None if no original is predicted right.
+        lost: The number of items whose original is predicted right and whose variant is predicted wrong. With
+            several runs: the number of items whose original is predicted right in more runs.
+        recovered: The number of items whose original is predicted wrong and whose variant is predicted right.
+            With several runs: the number of items whose variant is predicted right in more runs.
+        flipped: The share of predictions whose label differs between original and variant.
+        test: The name of the significance test of whether originals and variants are predicted right equally
+            often. It is McNemar's test of `lost` and `recovered`; with several runs, it is a paired
+            permutation test of each item's mean over its runs.
         p: The p-value of this test.
         auc: DeLong's test of the AUC on originals minus the AUC on the variant: "difference", "z" and "p".
             Scores are averaged over runs, and AUCs over folds. None without scores, or with more than two
@@ -130,9 +132,10 @@ class Robustness:
 
     Attributes:
         variants: A dict from each kind of rewriting (variant) to the comparison with the original items.
-        robust_items: The number of items that have all kinds of variants.
-        robust_accuracy: The share of these items for which the original and all variants are predicted right;
-            an item's runs are averaged first. None if there are no such items.
+        robust_items: The number of items that were rewritten in all ways.
+        robust_accuracy: The share of these items for which the original and all variants are predicted right.
+            An item with several runs counts by its share of runs in which this is so. None if there are no
+            such items.
     """
 
     variants: dict[str, VariantRobustness] = field(default_factory=dict)
@@ -151,7 +154,7 @@ def measure_robustness(rows: DataFrame, labels: Sequence[str]) -> Robustness:
         labels: The classes; with two, the positive one is the first.
 
     Returns:
-        The robustness. Its dict of variants is empty if no row is a variant.
+        The robustness. Its dict `variants` is empty if all rows are about original items.
     """
     indexed = rows.set_index(_SAME_ITEM)
     original = indexed[indexed["variant"] == ""]

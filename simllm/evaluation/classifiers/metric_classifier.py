@@ -71,7 +71,7 @@ def classify(
 
 
 def _variants(examples: Sequence[Example]) -> Iterator[tuple[str, NDArray[np.int_], list[Example]]]:
-    """Make copies of pairs with edited candidates; the edits keep the meaning.
+    """Copy pairs of candidate and reference, and edit the candidates without changing their meaning.
 
     There are several kinds of edit, such as replacing a word by a synonym. Some candidates cannot be edited
     in every way; for example, they have no word with a synonym.
@@ -104,10 +104,10 @@ def _predict(
     gold: NDArray[np.bool_],
     parts: Sequence[NDArray[np.int_]],
 ) -> Iterator[DataFrame]:
-    """Predict by one metric which pairs are acceptable, for the original pairs and for edited copies.
+    """Predict by one metric which pairs of candidate and reference are acceptable.
 
-    For each fold, a threshold is learned from the original pairs of the other folds. The class of an edited
-    pair is predicted with the threshold for its original.
+    The classes of the original pairs and of edited copies are predicted. For each fold, a threshold is
+    learned from the original pairs of the other folds. An edited pair is in the fold of its original.
 
     Args:
         metric: The metric.

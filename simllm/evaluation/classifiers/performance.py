@@ -35,12 +35,12 @@ class Performance:
         metrics: The value and interval of each metric, by name, without unparsed outputs.
         strict: The values of metrics if unparsed outputs count as wrong. Only metrics that are computed from
             labels alone are included; for two classes, kappa and balanced accuracy are left out.
-        undefined: The names of metrics that would be 0 / 0; their value is 0.
+        undefined: The names of metrics whose formula gives 0 / 0; their value in `metrics` is 0.
         per_class: With three or more classes, the metrics of each class against the rest, by class and name.
         calibration: Under "positive" the calibration of P(positive), under "top" the calibration of the
             confidence in the predicted label. A key is missing if its calibration cannot be computed.
-        other_side: The number of rows whose label contradicts P(positive): predicted positive with
-            P(positive) below .5, or negative with more than .5. None without P(positive).
+        other_side: The number of rows whose predicted label contradicts P(positive): the label is positive
+            although P(positive) is below .5, or negative although it is above .5. None without P(positive).
         groups: A dict from the name of each column with groups, such as "language", to a second dict. The
             second dict maps each group to the performance on its rows.
         variants: A dict from each kind of rewritten items (variant) to the performance on its rows.
@@ -61,10 +61,10 @@ class Performance:
 
 
 def measure(rows: DataFrame, labels: Sequence[str], bins: int = 10, details: bool = True) -> Performance:
-    """Measure a classifier on some rows.
+    """Measure the performance of a classifier.
 
     Args:
-        rows: Rows of `Predictions`.
+        rows: The predictions of the classifier: rows of `Predictions`.
         labels: The classes; with two, the positive one is the first.
         bins: The number of bins for calibration.
         details: Whether calibration is tested for significance, which takes time.
@@ -132,14 +132,14 @@ def compute_metrics(labels: Sequence[str]) -> Callable[[Ints], dict[str, Floats]
 
 
 def measure_counts(counts: Ints, labels: Sequence[str], repeats: float = 1.0) -> Performance:
-    """Measure a classifier from the counts of its true and predicted classes.
+    """Measure the performance of a classifier from its confusion matrix.
 
     Args:
         counts: (k, k + 1) counts. Rows are true classes, columns predicted classes; the last column counts
             outputs from which no class could be read.
         labels: The k classes.
-        repeats: The mean number of times that an item was counted, in several runs or folds. Intervals are
-            widened accordingly, because the predictions for one item are not independent.
+        repeats: The mean number of predictions per item; above 1 if there are several runs or folds.
+            Intervals are widened accordingly, because predictions for the same item are not independent.
     """
     parsed = classification.without_unparsed(counts)
     is_binary, compute = len(labels) == 2, compute_metrics(labels)
@@ -174,7 +174,7 @@ def measure_counts(counts: Ints, labels: Sequence[str], repeats: float = 1.0) ->
 
 
 def _undefined(parsed: Ints, labels: Sequence[str], ratios: classification.Ratios) -> list[str]:
-    """List the metrics whose value would be 0 / 0.
+    """List the metrics whose formula gives 0 / 0.
 
     With two classes, the list has names such as "f1". With more classes, it has names such as "recall of
     bug", and possibly "mcc".

@@ -27,7 +27,7 @@ from simllm.io import files
 
 KEYS = ("classifier", "split", "fold", "data_set", "variant", "run", "item")  # no two rows agree in all
 COSTS = ("seconds", "tokens", "energy_wh", "cost")
-PLACE = "(file and row)"  # the column with the place of a row, for errors
+PLACE = "(file and row)"  # the column that tells where each row was read, for error messages
 SPLITS = ("train", "validation", "test")
 # A row may have at most one of these, which tells how certain the classifier is. `probabilities` is an object
 # in JSON lines; in CSV files, it is replaced by columns such as `p:bug`.
@@ -45,8 +45,8 @@ class Predictions:
         rows: A table with n rows. The columns in `KEYS` (which identify a row, such as `item`), `gold` (the
             true class) and `predicted` are text; `predicted` is None for an unparsed output. The columns
             `confidence`, `probability`, `score` and those in `COSTS` are numbers, NaN if missing. Columns
-            such as `p:bug` have the probability of a class. The column `PLACE` has the file and the position
-            of the row, for error messages. Other columns are text.
+            such as `p:bug` have the probability of a class. The column `PLACE` tells where each row was read
+            (such as "FILE, row 3"), for error messages. Other columns are text.
     """
 
     rows: DataFrame
@@ -84,12 +84,12 @@ def read(
 
     Args:
         paths: Files: JSON lines if the name ends in `.jsonl` or `.jsonl.gz`, otherwise CSV with a header,
-            with commas, tabs, semicolons or spaces between the values. Without the column `classifier`, the
-            name of a file is the classifier.
+            with commas, tabs, semicolons or spaces between the values. If a row does not name its
+            `classifier`, the name of the file is used as the name of the classifier.
         columns: A dict from a name in `COLUMNS` to the name that the files use for this column. For example,
             {"gold": "truth"} says that the column `gold` is called "truth" in the files.
         threshold: The threshold for rows without `predicted`: if the probability or score is at least this
-            value, the positive class is predicted.
+            value, the positive class is predicted; otherwise, the other class.
         positive: The positive class; needed with `threshold`.
 
     Raises:
@@ -115,13 +115,13 @@ def read(
 def _finish(rows: DataFrame, threshold: float | None, positive: str | None) -> Predictions:
     """Complete a table of predictions, and check all its rows.
 
-    Missing columns are added. Rows may lack the predicted label, and have only a probability or a score of
-    the positive class. Then the predicted label is positive if this value reaches the threshold.
+    Missing columns are added. If a row has a probability or a score, but no predicted label, the label is
+    added: it is the positive class if the probability or score is at least the threshold.
 
     Args:
         rows: The table, with one row for each prediction.
-        threshold: The threshold; None: no predicted labels are added.
-        positive: The name of the positive class; None if it is not known.
+        threshold: The threshold. If it is None, no predicted labels are added.
+        positive: The name of the positive class, which is needed with a threshold.
     """
     for name in (*KEYS, "gold"):
         if name in rows:
@@ -146,7 +146,7 @@ def _read_file(path: Path, columns: Mapping[str, str], has_threshold: bool) -> D
         has_threshold: Whether the column `predicted` may be missing, because a threshold on scores is given.
 
     Returns:
-        The table; the column `PLACE` has the place of each row.
+        The table. Its column `PLACE` tells where each row was read, such as "FILE, row 3".
 
     Raises:
         InputError: A column is missing, unknown or wrong.
@@ -180,7 +180,9 @@ def _read_file(path: Path, columns: Mapping[str, str], has_threshold: bool) -> D
 
 
 def read_table(path: Path, names: Iterable[str] = ()) -> DataFrame:
-    """Read a CSV file or JSON lines as a table of text; the column `PLACE` has the place of each row.
+    """Read a CSV file or JSON lines as a table of text.
+
+    The column `PLACE` is added. It tells where each row was read, such as "FILE, row 3", for error messages.
 
     Args:
         path: The file.
@@ -242,7 +244,7 @@ def _read_json_lines(path: Path) -> DataFrame:
     """Read JSON lines as a table of text, with a row for each line and a column for each key.
 
     The key `probabilities`, such as {"bug": 0.7, "other": 0.3}, becomes one column for each class: `p:bug`
-    and `p:other`. The column `PLACE` has the file and line of each row.
+    and `p:other`. The column `PLACE` is added; it tells the file and the line of each row.
     """
     table = []
     for where, row in files.objects(path):
@@ -308,8 +310,8 @@ def _check(rows: DataFrame) -> None:
 
     Raises:
         InputError: A row lacks its item or true class, has a value that is not allowed (such as a probability
-            above 1), repeats another row, or contradicts another row (such as another true class for the same
-            item). The message names such a row.
+            above 1), repeats another row, or contradicts another row (for example, the two rows give
+            different true classes to the same item). The message names such a row.
     """
     chances = [name for name in rows if str(name).startswith(_OF_CLASS)]
     _refuse(rows, rows["item"] == "", "empty item")
@@ -361,7 +363,7 @@ def _refuse(rows: DataFrame, wrong: Series, message: str) -> None:
 
 
 def chances_of(rows: DataFrame, classes: Sequence[str]) -> DataFrame | None:
-    """Return a table of probabilities with a column for each class.
+    """Return the probabilities of the classes, as a table with a column for each class.
 
     Args:
         rows: n rows of `Predictions`.

@@ -17,10 +17,10 @@ _MOST_GROUPS = 200  # in a column of groups
 
 
 def check_probabilities(rows: DataFrame) -> None:
-    """Check that each true class has a column of probabilities, or that no class has one.
+    """Check that each true class has a column of probabilities, unless there are no such columns at all.
 
     Raises:
-        InputError: Some classes have such a column, but a true class has none.
+        InputError: Some classes have a column of probabilities, but a true class has none.
     """
     named = {str(name).removeprefix("p:") for name in rows if str(name).startswith("p:")}
     missing = sorted(set(rows["gold"]) - named)
@@ -66,8 +66,9 @@ def choose_classes(rows: DataFrame, positive: str | None) -> tuple[DataFrame, li
 
     Returns:
         Two values. The first is the table. If classes were merged, the merged class has a name such as "not
-        bug", and `confidence` is NaN. The second is the list of classes. If there is a positive class, the
-        list has two classes, and the positive class is the first.
+        bug", and `confidence` is NaN in all rows, because it was the confidence in one of the classes before
+        they were merged. The second is the list of classes. If there is a positive class, the list has two
+        classes, and the positive class is the first.
 
     Raises:
         InputError: No row has the positive class. Or `positive` is None, although there are fewer than three

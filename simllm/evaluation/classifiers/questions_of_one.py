@@ -73,15 +73,15 @@ def ask_largest_class(name: str, rows: DataFrame) -> Finding:
 def _ask_chance(name: str, rows: DataFrame, chance: float, other: str, reason: str) -> Finding:
     """Test by a binomial test whether a classifier is right more often than by chance.
 
-    Every item counts once: an item with several runs or folds counts as right by its share of right ones, and
-    the sum of the shares is rounded to a whole number of right items.
+    Every item counts once. If an item has several predictions (runs or folds), it counts by its share of
+    right predictions. The sum of these shares is rounded to a whole number of right items for the test.
 
     Args:
         name: The name of the classifier.
         rows: The rows of the classifier.
         chance: The probability of being right by chance.
-        other: The method that is right by chance, such as "guessing".
-        reason: How the chance was found.
+        other: The method with which the classifier is compared, such as "guessing".
+        reason: A text that says how `chance` was computed, such as "1 / 2 classes".
     """
     shares = mean_by_item(is_right(rows), rows)
     share, n = float(shares.mean()), len(shares)
@@ -208,7 +208,8 @@ def ask_groups(name: str, rows: DataFrame, group: str) -> Finding | None:
 def _compare_runs_of_groups(rows: DataFrame, group: str) -> tests.Outcome:
     """Test whether a classifier is right equally often in all groups, for items with several runs.
 
-    An item has several runs if there are several predictions for it. They are averaged first.
+    An item has several runs if there are several predictions for it. The test uses the mean of each item over
+    its runs.
 
     Args:
         rows: The rows of one classifier.
@@ -223,8 +224,8 @@ def ask_degradation(
 ) -> Finding:
     """Test whether a classifier is worse on test data than on validation data.
 
-    A metric is computed for each combination of fold and data set. The test compares its values on validation
-    data with its values on test data.
+    A metric is computed for each combination of fold and data set. The test compares the values of the metric
+    on validation data with those on test data.
 
     Args:
         name: The name of the classifier.
@@ -263,12 +264,11 @@ def ask_degradation(
 
 
 def describe_discordant(count: int) -> str:
-    """Say in words whether a number of items is below 25, such as "7 discordant items are below 25".
+    """Explain in words which form of McNemar's test was used, such as "7 discordant items are below 25".
 
-    A report explains with this text which form of McNemar's test was used. The exact form is used for fewer
-    than 25 discordant items. If two classifiers are compared, an item is discordant if exactly one of the
-    classifiers is right. If one classifier is tested for bias, an item is discordant if it is a false
-    positive or a false negative.
+    The exact form is used for fewer than 25 discordant items. When two classifiers are compared, an item is
+    discordant if exactly one of the classifiers is right. When one classifier is tested for bias, an item is
+    discordant if it is a false positive or a false negative.
 
     Args:
         count: The number of discordant items.
@@ -280,8 +280,9 @@ def describe_discordant(count: int) -> str:
 def paired_difference(only_a: int, only_b: int, n: int) -> tuple[float, tuple[float, float]]:
     """Compute the difference of two paired proportions, with its 95% interval (Agresti and Min, 2005).
 
-    The proportions are shares of the same n items that have a property A or a property B. For example, A is
-    "the first classifier is right", and B is "the second classifier is right".
+    One proportion is the share of n items that have a property A. The other is the share of the same items
+    that have a property B. For example, A is "the first classifier is right", and B is "the second classifier
+    is right".
 
     Args:
         only_a: The number of items that have A but not B.

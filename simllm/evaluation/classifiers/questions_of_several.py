@@ -201,7 +201,7 @@ def _difference(
 def _over_sets(rows: DataFrame, labels: Sequence[str], metric: str) -> DataFrame:
     """Compute a metric of each classifier on each data set, from the items that all classifiers have.
 
-    The metric is computed for each run and fold, and these values are averaged.
+    The metric is computed separately for each run and fold, and then averaged over the runs and folds.
 
     Returns:
         A table with a row for each data set and a column for each classifier. If lower values of the metric
@@ -289,8 +289,8 @@ def compare_auc(rows: DataFrame, labels: Sequence[str]) -> list[Finding]:
         labels: The two classes; the positive one is the first.
 
     Returns:
-        A finding for each pair with at least two positive and two negative items, if a fold has items of both
-        kinds.
+        A finding for each pair of classifiers. A pair is left out if its common items include fewer than two
+        positive or fewer than two negative ones, or if no fold has both positive and negative items.
     """
     scores = {}
     for name, own in rows[rows["predicted"].notna()].groupby("classifier", sort=False):

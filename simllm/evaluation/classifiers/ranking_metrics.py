@@ -27,7 +27,8 @@ def positive_scores(rows: DataFrame, positive: str, labels: Sequence[str]) -> tu
         labels: The classes.
 
     Returns:
-        (n,) probabilities or other scores, NaN where a row has neither; and whether all are probabilities.
+        Two values: (n,) probabilities or other scores, NaN where a row has neither; and True if all of them
+        are probabilities.
     """
     confidence = rows["confidence"].to_numpy(float)
     values = np.where(rows["predicted"] == positive, confidence, 1 - confidence)
@@ -56,8 +57,8 @@ def auc_within(
             interval is widened accordingly.
 
     Returns:
-        The mean AUC, and the lower and upper end of its interval (by DeLong's method). The weight of a fold
-        in the mean is its number of pairs of a positive and a negative row. All three numbers are NaN if no
+        The mean AUC, and the lower and upper end of its interval (by DeLong's method). In the mean, a fold is
+        weighted by its number of pairs of a positive and a negative row. All three numbers are NaN if no
         fold has such a pair. The two ends are NaN if a fold has too few rows to estimate the variance.
     """
     areas, covariance = mean_auc_with_covariance(positive, scores[None], folds)

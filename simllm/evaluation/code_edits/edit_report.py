@@ -105,8 +105,8 @@ def html(study: EditStudy, facts: dict[str, Any]) -> str:
 def write_conclusions(study: EditStudy) -> list[str]:
     """Write a sentence for each metric, which names the best system and its score.
 
-    The sentence also says whether the best system is significantly better than the second best. If lower
-    values of the metric are better, it only names the system with the lowest value.
+    The sentence also says whether the best system is significantly better than the second best. For a metric
+    whose lower values are better, the sentence only names the system with the lowest value.
     """
     sentences = []
     for name, found in study.comparisons.items():
@@ -139,7 +139,7 @@ class EditColumn:
         title: The name of the system with its score, or "reference".
         lines: The lines of the edit, each as a pair. The first element is the line with its sign, such as
             "+x = 1" or "-x = 0". The second is True if the reference's edit has the same line. In the column
-            of the reference, it is always False.
+            of the reference, the second element is always False.
     """
 
     title: str

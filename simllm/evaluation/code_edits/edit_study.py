@@ -271,11 +271,11 @@ def _summarize(
 
     Args:
         system: The system.
-        names: The names of metrics. If a metric has a corpus value (one value for all items together), it is
-            computed.
+        names: The names of metrics. Some metrics have a corpus value (one value for all items together); it
+            is included in the result.
         ids: The ids of the items.
-        easy: For each item, whether it is easy: its reference inserts at most two lines. Success is computed
-            for easy items and for the other items.
+        easy: For each item, whether it is easy: its reference inserts at most two lines. The pass rate is
+            computed for easy items, and for the other items.
         top: The numbers k for which TOP-k (also called pass@k) is computed.
 
     Returns:

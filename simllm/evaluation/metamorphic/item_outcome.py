@@ -1,4 +1,4 @@
-"""Counts of a tool's successes on an item, before and after the item's code is rewritten."""
+"""Counts of a tool's successes on an item (a piece of code), before and after the code is rewritten."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Correlation between the likelihood of code and a tool's loss of success when the code is rewritten.
 
-The loss is measured by the difference of an item: the tool's success rate on the rewritten code minus its
-success rate on the original code. The likelihood is that of the original code under a language model.
+The loss is measured as a difference: the tool's success rate on the rewritten code minus its success rate on
+the original code. The likelihood is that of the original code under a language model.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Analysis of success rates as in M. de Koning, "Metamorphic Testing for LLM-based Code Repair" (2025).
 
-The results can be compared with those of that thesis. As there, all answers of a tool count as independent,
-even several answers about one item.
+The results can be compared with those of the thesis. Like the thesis, this module treats all answers of a
+tool as independent, even several answers about the same piece of code.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Reader of draws (recorded answers of tools), and counts of their successes.
+"""Reader of draws (recorded answers of tools), and counts of the right answers.
 
-Tools answer questions about original code and about rewritten code. A way to rewrite code is called an arm:
-all rewriting rules together, or a single rule. The arm of a single rule has the name of the rule. The arm of
-all rules together has an empty name.
+Tools answer questions about original code and about rewritten code. The code was rewritten either by all
+rewriting rules together, or by a single rule. A text called `arm` tells which: it is empty for all rules
+together, and otherwise it is the name of the single rule.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ _FACT_FIELDS = ("model", "arm", "nll", "group", "rules", "unchanged")
 
 @dataclass
 class Draw:
-    """One answer of a tool about the original or the rewritten code of an item.
+    """One answer of a tool about the original or the rewritten code of an item (a piece of code).
 
     Attributes:
         id: The id of the item.
         side: "original" or "transformed": the code that the answer is about.
-        number: A number that distinguishes the tool's draws (answers) about the same code.
+        number: A number that distinguishes several answers of the tool about the same code.
         success: Whether the answer is right; None if the tool crashed, or the answer is not judged yet.
         output: The answer; None if only the success is known, or the tool crashed.
         model: The name of the tool; empty if there is only one.
         arm: The name of the rewriting rule, if the code was rewritten by a single rule; empty if it was
             rewritten by all rules together.
-        where: The place of the draw in its file, for error messages.
+        where: The file and the line of the answer, for error messages.
     """
 
     id: str
@@ -71,17 +71,17 @@ class ItemFacts:
 
 @dataclass
 class Recorded:
-    """The content of a file with the results of tools.
+    """The results of tools on items (pieces of code), as read from a file.
 
-    Each result belongs to an arm, which is a way to rewrite code. An arm is named after the single rewriting
-    rule that it uses. The name is empty for the arm that uses all rules together.
+    In the keys below, the rule is the name of the single rewriting rule by which the code was rewritten. It
+    is empty if the code was rewritten by all rules together.
 
     Attributes:
         draws: Answers that are recorded one by one.
-        counts: Results that are recorded as counts: a dict from (name of the tool, name of the arm, id of
-            the item) to two pairs of numbers. The first pair has the numbers of successes and of draws
-            (answers) on the original code, the second pair those on the rewritten code.
-        facts: A dict from (name of the arm, id of the item) to facts about the item.
+        counts: Results that are recorded as counts: a dict from (name of the tool, rule, id of the item) to
+            two pairs of numbers. The first pair has the number of successes and the number of answers on the
+            original code. The second pair has the same two numbers on the rewritten code.
+        facts: A dict from (rule, id of the item) to facts about the item.
     """
 
     draws: list[Draw] = field(default_factory=list)
@@ -89,14 +89,14 @@ class Recorded:
     facts: dict[tuple[str, str], ItemFacts] = field(default_factory=dict)
 
     def facts_about(self, arm: str, item: str) -> ItemFacts:
-        """Return the facts about an item and about its variant (rewritten code) of one arm.
+        """Return the facts about an item and about one of its variants (its rewritten code).
 
-        An arm is a way to rewrite code: a single rewriting rule, or all rules together (""). The likelihood
-        and the group do not depend on the arm. If they are not recorded for this arm, they are taken from the
-        arm "". The other facts are about the variant, and only those of this arm are used.
+        The likelihood and the group belong to the item, and are the same for all its variants. If they are
+        not recorded for this variant, they are taken from the variant that all rules together made.
 
         Args:
-            arm: The name of the rewriting rule; empty for all rules together.
+            arm: Selects the variant: the name of the rewriting rule that made it, or empty for the variant
+                that all rules together made.
             item: The id of the item.
         """
         own, common = (self.facts.get((name, item), ItemFacts()) for name in (arm, ""))
@@ -225,7 +225,7 @@ def _read_facts(row: dict[str, Any], where: str) -> dict[str, Any]:
         where: The place of the line, for error messages.
 
     Returns:
-        The facts that the line states, by the names of the attributes of `ItemFacts`.
+        The facts that the line has: a dict from the names of attributes of `ItemFacts` to their values.
 
     Raises:
         InputError: The value of a fact has the wrong type.
@@ -249,6 +249,9 @@ def count_successes(
 ) -> tuple[dict[str, list[ItemOutcome]], dict[str, dict[str, int]]]:
     """Count the successes of each tool on each item: on its original code, and on a variant (rewritten code).
 
+    If `arm` is empty, an item is skipped for a tool that has answers about variants of it made by single
+    rules, but none about the variant made by all rules together.
+
     Args:
         recorded: The results of the tools. All answers must already be judged: an answer whose `success` is
             None counts as a crash.
@@ -258,12 +261,12 @@ def count_successes(
     Returns:
         Two dicts, both with the names of the tools as keys. The first has a list of the tool's counts, one
         for each item. The second has the tool's numbers of crashes on "original" and on "transformed" code.
-        Crashes do not count as answers. An item is left out for a tool that crashed each time on the item's
-        original, or each time on its variant.
+        Crashes do not count as answers. An item is also skipped for a tool that crashed each time on the
+        item's original, or each time on its variant.
 
     Raises:
-        InputError: A tool was run only on the original of an item, or only on its variant. It is no error if
-            the item's original is compared only with variants that single rules made.
+        InputError: A tool was run only on the original or only on the variant of an item that was not skipped
+            because of an empty `arm`.
     """
     counts: dict[tuple[str, str], dict[str, tuple[int, int]]] = {
         (model, item): dict(zip(SIDES, pair, strict=True))
@@ -294,20 +297,20 @@ def count_successes(
 
 
 def _with_originals(draws: Iterable[Draw], arm: str) -> Iterable[Draw]:
-    """Select the answers (draws) that show how rewriting by one arm changes the success of tools.
+    """Select the answers (draws) that show how one way of rewriting code changes the success of tools.
 
-    An arm is a way to rewrite code: a single rewriting rule, or all rules together (""). All answers that are
-    recorded under `arm` are selected. A tool's answers about the original code of an item may be recorded
-    only under "". These are selected if the tool has answers about the item's rewritten code, but none about
-    its original code, under `arm`.
+    All draws with the given `arm` are selected. For a single rule, a tool may have draws about an item's
+    rewritten code, but none about its original code. Then the tool's draws about the original code with an
+    empty `arm` are selected, too, because the original code is the same.
 
-    There is one exception. An item may have answers about code rewritten by single rules, but none about code
-    rewritten by all rules together. For the arm "", the answers about its original code are then not
-    selected.
+    There is one exception if the given `arm` is empty. A tool may have draws about the code of an item that
+    single rules rewrote, but none about the code that all rules together rewrote. Then the tool's draws about
+    the original code of this item are not selected, because there is nothing to compare them with.
 
     Args:
         draws: The answers of tools about original and rewritten code.
-        arm: The name of the rewriting rule; empty for all rules together.
+        arm: The name of the rewriting rule, for code that a single rule rewrote; empty for code that all
+            rules together rewrote.
     """
     draws = list(draws)
     own = {(draw.model, draw.id) for draw in draws if draw.arm == arm and draw.side == SIDES[1]}

@@ -82,8 +82,8 @@ class SuccessStudy:
         worse_holm: Like `worse`, but with p-values after Holm's correction over all items.
         mcnemar: McNemar's test, if each item has one draw on the original and one on the variant; None
             otherwise.
-        balanced: The ids of the items that the published study would keep: items with both successes and
-            failures. In a study of several tools, it is enough if one of the tools has both.
+        balanced: The ids of the items that the published study would use: items with both successes and
+            failures. In a study of several tools, an item is included if one of the tools has both on it.
         filtered: The mean difference over the items in `balanced`; None if `balanced` is empty. This choice
             of items exaggerates the difference.
         likelihood: The correlation of the difference with the negative log-likelihood (NLL) of the original

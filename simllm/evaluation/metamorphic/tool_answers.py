@@ -31,11 +31,13 @@ ANSWERS = "answers.jsonl"
 class Question:
     """A piece of code on which the command of a tool, such as a summarizer, is run once.
 
-    The output of the command is the answer. The same code may get several answers.
+    The output of the command is the answer. If several answers about the same code are needed, each of them
+    has its own question.
 
     Attributes:
-        id: The id of the item to which the code belongs.
-        side: "original" or "transformed" (rewritten) code.
+        id: The id of the item to which the code belongs. An item is a piece of code in its original form and
+            in rewritten forms.
+        side: "original" or "transformed": whether the code is the original or was rewritten.
         arm: The name of the rewriting rule, if the code was rewritten by a single rule; empty if it was
             rewritten by all rules together.
         draw: The number of the answer among the answers for the same code, counted from 0.
@@ -68,8 +70,9 @@ def make_questions(
     """List the questions of a study: `draws` questions for each original and for each variant.
 
     A question is one run of a tool on a piece of code. A variant is the rewritten code of an item. Items
-    without a variant get no questions. If a variant equals its original, its answers get other numbers than
-    those of the original. Otherwise, the same answers would count for both.
+    without a variant get no questions. Answers are stored under the code and a number. If a variant equals
+    its original, its questions get other numbers than those of the original. Otherwise, the two would share
+    their answers.
 
     Args:
         items: The items by id. An item has the keys `language` and `source` (the original code).

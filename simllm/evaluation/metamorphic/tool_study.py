@@ -33,11 +33,13 @@ class ToolResult:
     A variant is an item's code after rewriting by all rules together, or by one rule alone.
 
     Attributes:
-        study: The success on originals and on variants by all rules, with significance tests.
+        study: The success rates on originals and on variants that all rules together made, with significance
+            tests.
         holm_p: The p-value of the mean difference in `study`, after Holm's correction over all tools.
         crashes: The number of crashes on "original" and on "transformed" code.
-        arms: Results for variants by one rule alone: a dict from the name of the rule to the difference of
-            success rates, variants minus originals, averaged over the items that the rule changed.
+        arms: Results for variants that one rule alone made: a dict from the name of the rule to the
+            difference of success rates, variants minus originals, averaged over the items that the rule
+            changed.
         agreement: The similarity of answers about original code to answers about rewritten code. None if no
             metric was given to measure it, or if no item has enough answers.
     """
@@ -172,8 +174,8 @@ def collect_facts(
         variants: The variants of these items.
 
     Returns:
-        A dict from (arm, id of the item) to the facts. The arm is the name of the rewriting rule, if the
-        variant was made by a single rule; otherwise it is empty.
+        A dict from (rule, id of the item) to the facts. The rule is the name of the single rule that made the
+        variant; it is empty if all rules together made it.
     """
     known = {name: ItemFacts(item.get("nll"), str(item.get("group") or "")) for name, item in items.items()}
     facts = {("", name): found for name, found in known.items()}

@@ -1,4 +1,4 @@
-"""The study of the SIMLLM paper: how well metrics agree with human ratings on several sets of pairs.
+"""The study of the SIMLLM paper: how well metrics agree with human ratings of pairs of texts.
 
 The study answers five research questions (RQ):
 

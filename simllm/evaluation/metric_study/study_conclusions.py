@@ -157,7 +157,7 @@ def _ceiling(people: RaterAgreement) -> list[str]:
 
 
 def _other_measures(results: Sequence[MetricResult], best: MetricResult) -> list[str]:
-    """Write a sentence that names other metrics than `best` that are the best by another measure.
+    """Write a sentence about the measures by which another metric than `best` is the best.
 
     For example: "Other metrics are best by other measures: chrF by Kendall's tau-b." The measures are
     Kendall's tau-b, Pearson's r and the pairwise accuracy. A measure that is NaN for a metric is left out.

@@ -48,7 +48,7 @@ def write(study: Study, folder: Path, command: str) -> None:
         command: The command line that ran the study, to be shown in the report.
 
     Raises:
-        InputError: The folder must not be replaced, or a file cannot be written.
+        InputError: The folder cannot hold a report, or a file cannot be written.
     """
     facts = {
         "command": command,
@@ -101,8 +101,8 @@ def latex(sets: Sequence[SetStudy]) -> str:
 def _correlations(sets: Sequence[SetStudy]) -> str:
     """Return a LaTeX table of correlations with human ratings: a row for each metric, a column for each set.
 
-    A cell shows Spearman's rho and its 95% interval. In each column, the best correlation is bold, and so are
-    those that are not significantly worse.
+    A cell shows Spearman's rho and its 95% interval. In each column, the best correlation is bold. The
+    correlations that are not significantly worse are bold, too.
 
     Args:
         sets: The results on each set of rated pairs.

@@ -20,9 +20,9 @@ class MetricResult:
         p_value: Two-sided p-value of rho.
         low: Lower bound of rho's 95% interval, from a bootstrap over pairs.
         high: Upper bound of that interval.
-        by_rater: The lower and upper bound of a second, usually wider 95% interval of rho. It takes into
-            account that other raters, as well as other pairs, would give another rho. None if there are fewer
-            than two raters.
+        by_rater: The lower and upper bound of a second 95% interval of rho, which is usually wider. It shows
+            how much rho could change with other raters and other pairs. None if there are fewer than two
+            raters.
         kendall: Kendall's tau-b between scores and mean ratings.
         pearson: Pearson's r between scores and mean ratings.
         pairwise_accuracy: How often scores and ratings agree when two rated pairs are compared: both put the

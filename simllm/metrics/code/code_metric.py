@@ -91,15 +91,15 @@ class CodeMetric:
         """Score n examples of code.
 
         Args:
-            examples: The candidates and references, with their language. If the metric needs it, also with
-                their source, which is the code before it was edited.
+            examples: The candidates and references, with their language. If `needs_source` is true, they
+                must also have their source, which is the code before it was edited.
 
         Returns:
             The scores, in the order of the examples.
 
         Raises:
-            InputError: An example lacks its language, or lacks the source although the metric needs it. Or
-                the language is not supported.
+            InputError: An example has no language, its language is not supported, or it has no source
+                although the metric needs one.
         """
         candidates_and_references(examples)  # for its TypeError
         for index, example in enumerate(examples):
@@ -153,7 +153,7 @@ def exact_match(argument: str) -> Prepare:
 def lemod(argument: str, part: str) -> Prepare:
     """Prepare LEMOD, a metric that compares two edits of the same source code, line by line.
 
-    The edits are those that turn the source into the candidate, and into the reference. An edit consists of
+    One edit turns the source into the candidate, the other turns it into the reference. An edit consists of
     deleted and inserted lines.
 
     Args:
@@ -247,8 +247,8 @@ def tree_similarity(argument: str) -> Prepare:
     The trees are those of candidate and reference in normal form: without comments, docstrings and imports.
 
     Args:
-        argument: The largest number of nodes of a tree, such as "500"; empty for 3000. Examples with a larger
-            tree get no score.
+        argument: The largest allowed number of nodes of a tree, such as "500". If it is empty, the number is
+            3000. Examples with a larger tree get no score.
 
     Returns:
         A function that takes all examples, and returns the function that scores one example.
@@ -284,8 +284,8 @@ def patch_size(argument: str, ratio: bool) -> Prepare:
     divided by the distance from source to reference.
 
     Args:
-        argument: The largest number of nodes of a tree, such as "500"; empty for 3000. Examples with a larger
-            tree get no score.
+        argument: The largest allowed number of nodes of a tree, such as "500". If it is empty, the number is
+            3000. Examples with a larger tree get no score.
         ratio: True for RPSR, False for RPS.
 
     Returns:

@@ -48,7 +48,7 @@ class CodeBleuParts:
 
 
 def code_bleu(candidate: str, reference: str, language: str) -> CodeBleuParts:
-    """Compute the parts of CodeBLEU.
+    """Compute the four parts of CodeBLEU: n-gram, weighted n-gram, syntax and data flow match.
 
     Args:
         candidate: The code to judge.

@@ -19,10 +19,10 @@ TextScore = Callable[[str, str], float]  # takes the text of the candidate and t
 
 @dataclass(frozen=True)
 class Edits:
-    """The edits that turn source code into the candidate, and into the reference.
+    """Two edits of a source: one turns the source into the candidate, the other into the reference.
 
     The source is the code before a change. The candidate and the reference are two versions of the code after
-    it. All are compared in normal form, which has no comments and a uniform layout.
+    the change. All three are compared in normal form, which has no comments and a uniform layout.
 
     Attributes:
         candidate: The lines that the candidate deletes or inserts. A deleted line has the sign "-" before it,
@@ -38,7 +38,7 @@ class Edits:
 
 @lru_cache(_CACHED)
 def edits(example: Example) -> Edits:
-    """Compute the edits that turn an example's source into its candidate and into its reference.
+    """Compute two edits of an example's source: one leads to the candidate, the other to the reference.
 
     The source is the code before it was edited. All three texts are compared in normal form.
     """
@@ -80,8 +80,8 @@ def compare_edits(example: Example, score: TextScore) -> float:
         score: The function that scores a candidate text against a reference text.
 
     Returns:
-        The score. It is 1 if neither text edits a line. It is 0 if only one of them edits a line, or if the
-        candidate has no code although the reference has.
+        The score. It is 1 if neither the candidate nor the reference edits a line. It is 0 if only one of the
+        two edits a line. It is also 0 if the candidate has no code although the reference has some.
     """
     return 0.0 if edits(example).no_code else _compare(*edited_lines(example), score)
 
@@ -89,8 +89,8 @@ def compare_edits(example: Example, score: TextScore) -> float:
 def edited_lines(example: Example) -> tuple[list[str], list[str]]:
     """Return the list of the candidate's edited lines, and the list of the reference's edited lines.
 
-    Edited lines are those that a text deletes from the source or inserts into it. They have no sign "-" or
-    "+" before them.
+    Edited lines are those that the candidate or the reference deletes from the source or inserts into it. The
+    returned lines have no sign "-" or "+" before them.
     """
     found = edits(example)
     return without_signs(found.candidate), without_signs(found.reference)

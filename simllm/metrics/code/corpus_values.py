@@ -1,7 +1,7 @@
-"""Corpus values of metrics for code.
+"""Corpus values of metrics for code: one value of a metric for a whole data set.
 
-A corpus value is one value of a metric for a whole data set. It is not the mean of the scores. Instead, the
-numerators of all scores are summed, and so are the denominators. Then the first sum is divided by the second.
+A corpus value is not the mean of the scores of all examples. Instead, the numerators of the scores are
+summed, and so are the denominators. Then the first sum is divided by the second.
 """
 
 from __future__ import annotations
@@ -41,9 +41,8 @@ def corpus_value(name: str, items: Items) -> float | None:
             source and reference, but different candidates.
 
     Returns:
-        The value. It is None if the metric has no corpus value. This is the case, for example, for all
-        metrics with the argument "as-published", such as "lemod=as-published". It is also None for the metric
-        "rpsr" if its denominator is 0.
+        The value. It is None if the metric has no corpus value, such as "edit-similarity" and every metric
+        with the argument "as-published". It is also None for the metric "rpsr" if its denominator is 0.
 
     Raises:
         InputError: The file of n-grams that CrystalBLEU ignores cannot be read, or has no n-grams for the
@@ -83,8 +82,9 @@ def _crystal_bleu(items: Items, argument: str, lines: Lines) -> float:
 def _texts(example: Example, lines: Lines) -> tuple[str, str]:
     """Return the two texts that BLEU compares: the joined lines of the candidate, and those of the reference.
 
-    If the candidate has no code, its text is empty. Otherwise, all lines of the source would count as lines
-    that the candidate deletes. Some could match lines that the reference deletes, and raise the score.
+    If the candidate has no code, its text is empty, so that it gets no credit. Without this rule, such a
+    candidate would delete all lines of the source, and some of them could match lines that the reference
+    deletes.
 
     Args:
         example: The candidate and the reference.

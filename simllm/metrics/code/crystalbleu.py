@@ -30,8 +30,8 @@ _EPSILON = 1e-4  # smoothing method 1: replaces a numerator of 0
 def crystal_bleu(candidate: str, reference: str, shared: Collection[NGram]) -> float:
     """Compute CrystalBLEU of a candidate and a reference.
 
-    CrystalBLEU is BLEU-4 that ignores n-grams which most code has, such as `) ;`. The lengths in BLEU's
-    penalty for short candidates still include all tokens.
+    CrystalBLEU is BLEU-4 that ignores n-grams which most code has, such as `) ;`. BLEU's penalty for short
+    candidates is computed from all tokens, including the ignored ones.
 
     Args:
         candidate: The code to judge.
@@ -79,7 +79,7 @@ def _count_matches(tokens: Sequence[str], expected: Sequence[str], shared: Colle
     Returns:
         (4, 2) counts, one row for each n, without the n-grams in `shared`. The first column counts the
         n-grams of the candidate that the reference has, too. The second column counts all n-grams of the
-        candidate. There, 0 is replaced by 1, because BLEU divides by this number.
+        candidate. In the second column, 0 is replaced by 1, because BLEU divides by these counts.
     """
     rows = []
     for order in _ORDERS:
@@ -98,7 +98,7 @@ def _bleu(counts: Ints, length: int, expected_length: int) -> float:
         expected_length: The number of tokens of the references.
 
     Returns:
-        A value from 0 to 1; 0 if no n-gram with n = 1 matches.
+        A value from 0 to 1; 0 if no single token (n = 1) matches.
     """
     if not counts[0, 0]:
         return 0.0

@@ -2,8 +2,9 @@
 
 The data flow is a list of items. An item says where the value of a name at one place in the code comes from.
 There are two relations. A used name "comes from" the places where the name was last set. An assigned name is
-"computed from" the names and literals on the right side: in `x = y`, x is computed from y. In a Java
-declaration, such as `int x = y;`, x "comes from" y; so does a Python parameter from its default value.
+"computed from" the names and literals on the right side: in `x = y`, x is computed from y. There are two
+exceptions: in a Java declaration such as `int x = y;`, x "comes from" y, and a Python parameter "comes from"
+its default value.
 
 To find the items, the syntax tree is visited in the order of the code. A table keeps the places where each
 name was last set. All branches of an `if` start with the same table, and their tables are united afterwards.
@@ -121,7 +122,7 @@ class _Walker:
             depth: The depth of the node in the syntax tree. Very deep nodes are ignored.
 
         Returns:
-            The same kind of table for the code after the node.
+            A table of the same form, with the places where each name was last set before the node's end.
         """
         if "comment" in node.type or depth > _DEEPEST:
             return table
@@ -172,7 +173,7 @@ class _Walker:
         Args:
             targets: The syntax nodes to which values are assigned, such as `x` in `x = y + 1`.
             values: The syntax nodes of the assigned values, such as `y + 1`.
-            table: The places where each name was last set in the code before: a dict from the name to the
+            table: The places where each name was last set before the assignment: a dict from the name to the
                 positions of first bytes. It is not changed.
             relation: "comesFrom" for a declaration in Java or the default value of a Python parameter;
                 otherwise "computedFrom".
@@ -223,13 +224,13 @@ class _PythonWalker(_Walker):
     def _assign(self, left: Node, right: Node, table: _Table, depth: int) -> _Table:
         """Record a Python assignment: visit the right side, then set the names on the left side.
 
-        If both sides have equally many parts, each name gets its value only from its own part. For example,
-        in `a, b = c, d`, the value of a comes only from c.
+        If both sides have equally many parts, each part on the left gets its value only from the
+        corresponding part on the right. For example, in `a, b = c, d`, the value of a comes only from c.
 
         Args:
             left: The syntax node of the left side.
             right: The syntax node of the right side.
-            table: The places where each name was last set in the code before: a dict from the name to the
+            table: The places where each name was last set before the assignment: a dict from the name to the
                 positions of first bytes. It is not changed.
             depth: The depth of the two nodes in the syntax tree.
 
@@ -275,12 +276,13 @@ class _PythonWalker(_Walker):
 
         Args:
             node: The comprehension.
-            table: The places where each name was last set in the code before: a dict from the name to the
-                positions of first bytes. It is not changed.
-            depth: The depth in the syntax tree.
+            table: The places where each name was last set before the comprehension: a dict from the name to
+                the positions of first bytes. It is not changed.
+            depth: The depth of the node's children in the syntax tree.
 
         Returns:
-            The same kind of table for the code after the comprehension.
+            A table of the same form, with the places where each name was last set before the end of the
+            comprehension.
         """
         clauses = [child for child in node.children if child.type == "for_in_clause"]
         others = [child for child in node.children if child.type != "for_in_clause"]

@@ -1,7 +1,7 @@
 """Two metrics for edits of code: exact match, and LEMOD (Sheikhaei et al.).
 
-LEMOD compares the lines that two edits of the same source delete or insert: the edit to judge, and the
-correct edit. It is the precision, recall or F1 of these lines.
+LEMOD compares two edits of the same source code: the edit to judge, and the correct edit. It is the
+precision, recall or F1 of the lines that the edit to judge deletes or inserts.
 """
 
 from __future__ import annotations

@@ -38,8 +38,8 @@ TextScore = Callable[[str, str], float]
 def exact_match(example: Example) -> float:
     """Return 1 if candidate and reference are equal without comments, imports and white space, else 0.
 
-    The result is that of the published code of Sheikhaei et al. Their code first formats Python code with
-    black. This function formats it with `ast.unparse`, which is equivalent for this comparison.
+    The published code of Sheikhaei et al. gives the same result. Before the comparison, their code formats
+    Python code with black. This function uses `ast.unparse` instead, which is equivalent for this comparison.
     """
     candidate, reference = _stripped(example.candidate, example.reference, example.language)
     return float(candidate == reference or _SPACE.sub("", candidate) == _SPACE.sub("", reference) != "")
@@ -106,14 +106,13 @@ def shared_characters(references: Sequence[str], k: int = SHARED) -> frozenset[N
     """Find the n-grams of characters that CrystalBLEU ignores in the published code of Sheikhaei et al.
 
     CrystalBLEU is a BLEU that ignores frequent n-grams. The published code has a defect: it chooses the k
-    most frequent n-grams of words, but ignores them among n-grams of characters. Therefore a chosen n-gram
+    most frequent n-grams of words, but computes BLEU over n-grams of characters. Therefore a chosen n-gram
     has an effect only if each of its words is a single character, as in ("=", "0"). This function returns
     only such n-grams.
 
     Args:
         references: All references of one language. They are joined, and split at white space.
-        k: The number of n-grams that are chosen as the most frequent; n-grams of 1 to 4 words are ranked in
-            one list.
+        k: The number of n-grams of words that are chosen, for n from 1 to 4 together.
     """
     words = " ".join(references).split()
     counts = Counter(ngram for order in (1, 2, 3, 4) for ngram in ngrams(words, order))

@@ -1,9 +1,10 @@
-"""Baseline metrics for texts, such as BLEU and BERTScore; most of them are computed by well-known libraries.
+"""Known metrics for texts, such as BLEU and BERTScore, as baselines for the learned metric.
 
-Each module of this package has a function `load`, which imports the library and returns a scoring function.
-If the library or a file is missing, `load` raises `UnavailableError`, whose message says what to do. A metric
-that cannot be loaded is left out of results; it does not count as 0. Some modules also have a function
-`data`, which returns the files that can change scores, such as a model.
+Most of the metrics are computed by well-known libraries. Each module of this package has a function `load`,
+which imports the library and returns a scoring function. If the library or a file is missing, `load` raises
+`UnavailableError`, whose message says what to do. A metric that cannot be loaded is left out of results; it
+does not count as 0. Some modules also have a function `data`, which returns the files that can change scores,
+such as a model.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ class UnavailableError(InputError):
 
 @dataclass(frozen=True)
 class Baseline:
-    """Description of a baseline metric: its module, libraries and options.
+    """Description of a known metric for texts, such as BLEU: its module, libraries and options.
 
     The function `baseline` uses this description to load the metric.
 
@@ -66,7 +67,7 @@ BASELINES = {
 
 
 def baseline(name: str, argument: str = "") -> ScoreFunction:
-    """Load a baseline metric and return its scoring function.
+    """Load a known metric for texts, such as BLEU, and return its scoring function.
 
     The scoring function takes n candidates and n references, and returns (n,) scores.
 
@@ -90,7 +91,7 @@ def baseline(name: str, argument: str = "") -> ScoreFunction:
 
 
 def data(name: str, argument: str = "") -> dict[str, Path]:
-    """List the files and folders whose content can change the scores of a baseline metric.
+    """List the files and folders whose content can change the scores of a known metric for texts.
 
     Args:
         name: The name of the metric, a key of `BASELINES`, such as "bertscore".

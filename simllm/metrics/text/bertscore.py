@@ -49,7 +49,7 @@ def load(model: str) -> ScoreFunction:
 
 
 def data(model: str) -> dict[str, Path]:
-    """Return the files on which BERTScore depends.
+    """Return the model folder, whose files can change BERTScore.
 
     Args:
         model: The folder of a transformers model.

@@ -42,10 +42,10 @@ def load() -> ScoreFunction:
 
 
 def data() -> dict[str, Path]:
-    """Return the files on which METEOR depends.
+    """Return the folder or zip file of WordNet, whose content can change METEOR.
 
     Returns:
-        A dict with one entry, from "wordnet" to the path of WordNet's folder or zip file.
+        A dict with one entry, from "wordnet" to the path of the folder or zip file.
     """
     root = _find_wordnet()
     return {"wordnet": Path(root.zipfile.filename if hasattr(root, "zipfile") else root)}

@@ -42,7 +42,7 @@ def load(model: str) -> ScoreFunction:
 
 
 def data(model: str) -> dict[str, Path]:
-    """Return the files on which SentenceBERT scores depend.
+    """Return the model folder, whose files can change SentenceBERT scores.
 
     Args:
         model: A model folder, or the name of a model that was downloaded before.

@@ -1,6 +1,7 @@
 """Cosine of the tf-idf vectors of two texts, computed by scikit-learn.
 
-Document frequencies are counted in only two texts, candidate and reference (as in Haque et al., 2022).
+For each pair, document frequencies are counted in these two texts alone, without a corpus (as in Haque et
+al., 2022).
 """
 
 from __future__ import annotations

@@ -56,13 +56,13 @@ def load(corpus: str) -> ScoreFunction:
 
 
 def data(corpus: str) -> dict[str, Path]:
-    """Return the files on which the scores of the word vector metric depend.
+    """Return the files that can change the scores of the word vector metric: corpus and tokenizer.
 
     Args:
         corpus: The file from which word vectors are computed.
 
     Returns:
-        A dict with the keys "corpus" and "tokenizer".
+        A dict from "corpus" and "tokenizer" to the paths of these two files.
     """
     return {"corpus": Path(corpus), "tokenizer": default_model() / TOKENIZER}
 
