@@ -9,6 +9,9 @@ of the latter stands the kind of difference, here "opposite-verb".
 
 Items are divided into three splits: "train" (90%, to train models), "dev" (5%, to choose the best model of a
 run) and "test" (5%, to test models). A hash of the item's "text" decides to which split the item belongs.
+
+The items in `train/contrastive/unseen_items` have no splits: no model is trained on any of them, and their
+writers wrote no item that models are trained on.
 """
 
 from __future__ import annotations
@@ -64,7 +67,7 @@ class MeaningItem:
 
 
 def read_items(
-    pattern: str, split: str, excluded: ExcludedTexts, held_out: HeldOutWords
+    pattern: str, split: str | None, excluded: ExcludedTexts, held_out: HeldOutWords
 ) -> list[MeaningItem]:
     """Read the meaning items of one split. An item has a text, rewordings, and texts with other meanings.
 
@@ -77,7 +80,7 @@ def read_items(
 
     Args:
         pattern: Path or glob pattern of files with items.
-        split: "train", "dev" or "test".
+        split: "train", "dev" or "test"; None: the items of all splits.
         excluded: Texts that must not be trained on. An item that has such a text is left out.
         held_out: The held-out word pairs.
 
@@ -91,7 +94,8 @@ def read_items(
     for where, row in (each for file in match_files(pattern) for each in files.objects(file)):
         item = _parse_item(row, where)
         percentile = int.from_bytes(hashlib.sha256(identity(item.same[0])).digest()[:4]) * 100 >> 32
-        if percentile in SPLITS[split] and not any(text in excluded for text in item.same + item.different):
+        chosen = split is None or percentile in SPLITS[split]
+        if chosen and not any(text in excluded for text in item.same + item.different):
             items += _without_held_out_words(item, held_out)
     if not items:
         raise InputError(f"{pattern}: no item is left")

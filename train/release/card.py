@@ -40,6 +40,7 @@ def figure_sections(figures: dict[str, Any]) -> list[str]:
         *_contrast(figures),
         *_items(figures.get("items")),
         *_flags(figures.get("flags")),
+        *_unseen_items(figures.get("unseen_items")),
         *_reliability(figures.get("reliability")),
         "## Languages",
         "Held-out comments: how often a summary is nearest to the description in its own comment, among "
@@ -131,6 +132,23 @@ def _flags(figures: dict[str, Any] | None) -> list[str]:
         'The note "meaning may have changed" marks texts that are similar (a score of .5 or more), but whose '
         "meaning probably differs. On these items, it marks {} similar rewordings, and {} similar "
         "changes.".format(*shares)
+    ]
+
+
+def _unseen_items(figures: dict[str, Any] | None) -> list[str]:
+    """Return the section about meaning items that no model is trained on; an empty list if `figures` is None.
+
+    A meaning item is a text with rewordings and with texts that have another meaning.
+    """
+    if figures is None:
+        return []
+    areas = {name: f"{area:.3f}".lstrip("0") for name, area in figures["auc"].items()}
+    shares = [f"{row['flagged']:.0%} of {row['similar']:,}" for row in figures["flags"].values()]
+    return [
+        f"On {figures['items']:,} realistic meaning items by other writers, none of which was trained on, a "
+        "rewording gets a higher value than a change, of any item, with this probability (AUC): "
+        + ", ".join(f"{name} {area}" for name, area in areas.items())
+        + ". There, the note marks {} similar rewordings, and {} similar changes.".format(*shares)
     ]
 
 

@@ -17,7 +17,6 @@ import json
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,14 +28,20 @@ from simllm.evaluation.human_correlation import correlate_all
 from simllm.io import files, tables
 from simllm.metric import SimLLM
 from simllm.metrics import registry
-from simllm.metrics.protocol import Metric, pair_scores
+from simllm.metrics.protocol import Metric
 from simllm.perturb.summaries import lexicon
 from simllm.scoring import token_matching
-from simllm.scoring.scores import SIMILAR
 from simllm.stats.probability_calibration import calibration_errors, reliability
-from train.contrastive.meaning_items import make_triples, read_items
+from train.contrastive.meaning_items import read_items
 from train.corpus.decontaminate import ExcludedTexts
 from train.release.calibrate import meaning_test_pairs
+from train.release.meaning_figures import (
+    contrast_accuracies,
+    measure_flags,
+    measure_items,
+    measure_unseen_items,
+    metric_name,
+)
 from train.runtime import config_file
 from train.runtime.command_line import add_overwrite_option, check_output, run_tool
 
@@ -55,6 +60,7 @@ class MeasureConfig:
     test_comments: str | None = None  # held-out comments, to test the meaning head's probabilities
     labelled: str | None = None  # held-out labelled pairs, for the same purpose
     items: str | None = None  # meaning items (file or glob pattern); those of the split "test" are used
+    unseen_items: str | None = None  # meaning items that no model is trained on; all are used
 
 
 def main() -> int:
@@ -104,8 +110,9 @@ def measure(model: Path, config: MeasureConfig) -> dict[str, Any]:
         - "signature": a text with everything that can change the model's scores, such as the model's hash;
         - "spearman": for each rated data set, the result of `correlate_metrics`;
         - "contrast": for each metric, the result of `contrast_accuracies`;
-        - the entries of the dictionaries that `measure_items`, `measure_flags`, `measure_reliability` and
-          `measure_comments` return: accuracies on meaning items, warnings about a changed meaning,
+        - "items", "flags" and "unseen_items": the results of `measure_items`, `measure_flags` and
+          `measure_unseen_items`;
+        - the entries of the dictionaries that `measure_reliability` and `measure_comments` return:
           reliability of the meaning head, and results on code comments.
 
     Raises:
@@ -121,8 +128,7 @@ def measure(model: Path, config: MeasureConfig) -> dict[str, Any]:
         "signature": learned.signature,
         "spearman": {set_name(Path(file)): correlate_metrics(Path(file), metrics) for file in config.rated},
         "contrast": {metric_name(metric.name): contrast_accuracies(metric, triples) for metric in metrics},
-        **measure_items(metrics, config.items),
-        **measure_flags(learned, config.items),
+        **_measure_meaning(metrics, learned, config),
         **measure_reliability(learned, config),
         **measure_comments(learned, config),
     }
@@ -134,11 +140,6 @@ def set_name(file: Path) -> str:
     The folder is part of the name, because several folders have a file `test`.
     """
     return f"{file.parent.name}/{file.stem}"
-
-
-def metric_name(metric: str) -> str:
-    """Return the name of a metric without its argument, such as "word-vectors" for "word-vectors=FILE"."""
-    return metric.partition("=")[0]
 
 
 def correlate_metrics(file: Path, metrics: Sequence[Metric]) -> dict[str, Any]:
@@ -165,88 +166,30 @@ def correlate_metrics(file: Path, metrics: Sequence[Metric]) -> dict[str, Any]:
     return {"pairs": result.rows[0].n, **figures}
 
 
-def contrast_accuracies(metric: Metric, triples: contrast.Triples) -> dict[str, dict[str, float]]:
-    """Compute the accuracy of a metric on triples, such as those of the contrast set.
-
-    A triple is a reference, a rewording and a change (a text with another meaning). The metric is right if it
-    scores the rewording higher than the change. A tie counts as half right.
+def _measure_meaning(metrics: Sequence[Metric], learned: SimLLM, config: MeasureConfig) -> dict[str, Any]:
+    """Measure metrics, and the meaning head of a model, on the meaning items that the configuration names.
 
     Args:
-        metric: The metric.
-        triples: The triples. Each has a form, such as "balanced" (the rewording and the change share equally
-            many words with the reference), and a kind of change, such as "negation".
-
-    Returns:
-        For each form, a dictionary of accuracies from 0 to 1. The key "all" has the accuracy on all triples
-        of the form. The other keys are the kinds of change, such as "negation".
-    """
-    wins, forms, kinds = (
-        contrast.rewording_wins(partial(pair_scores, metric), triples),
-        np.array(triples.forms),
-        np.array(triples.kinds),
-    )
-    return {
-        form: {
-            "all": float(wins[forms == form].mean()),
-            **contrast.mean_by_label(list(kinds[forms == form]), wins[forms == form]),
-        }
-        for form in dict.fromkeys(triples.forms)
-    }
-
-
-def measure_items(metrics: Sequence[Metric], items: str | None) -> dict[str, Any]:
-    """Measure the accuracy of metrics on meaning items.
-
-    A meaning item is a text with rewordings and with changes (texts that have another meaning). Items are
-    converted to triples of a text, a rewording and a change. A metric is right if it scores the rewording
-    higher than the change.
-
-    Args:
-        metrics: The metrics.
-        items: A file or glob pattern of meaning items; those of the split "test" are used.
-
-    Returns:
-        A dictionary with the key "items", or an empty one if `items` is None. The value of "items" is a
-        dictionary, too. Its key "triples" has the number of triples. The name of each metric has a dictionary
-        of its accuracies on all triples ("all") and on each kind of change, such as "negation".
-    """
-    if items is None:
-        return {}
-    test = read_items(items, "test", ExcludedTexts([]), lexicon.load().held_out_words)
-    triples = make_triples(test)
-    accuracies = {metric.name: contrast_accuracies(metric, triples)["written"] for metric in metrics}
-    figures = {metric_name(name): kinds for name, kinds in accuracies.items()}
-    return {"items": {"triples": len(triples.references), **figures}}
-
-
-def measure_flags(learned: SimLLM, items: str | None) -> dict[str, Any]:
-    """Measure how often a model says of similar texts that the meaning may have changed.
-
-    Texts are similar if they score .5 or more. A meaning item is a text with rewordings and with changes
-    (texts that have another meaning). Each rewording and each change is compared with the text.
-
-    Args:
+        metrics: The metrics, including those of the model.
         learned: The model.
-        items: A file or glob pattern of meaning items; those of the split "test" are used.
+        config: The data sets.
 
     Returns:
-        Under "flags", a dictionary with "rewordings" and "changes". Each of the two has the number of similar
-        pairs ("similar"), and the share of them for which the model says that the meaning may have changed
-        ("flagged"). The result is empty if `items` is None, or if the model has no meaning head.
+        Under "items", "flags" and "unseen_items", the results of the functions in
+        `train.release.meaning_figures`. A key is left out if the configuration names no items for it, or if
+        the model has no meaning head, which "flags" and "unseen_items" need.
     """
-    if items is None or not learned.head:
-        return {}
-    test = read_items(items, "test", ExcludedTexts([]), lexicon.load().held_out_words)
-    pairs = {
-        "rewordings": [(text, item.same[0]) for item in test for text in item.same[1:]],
-        "changes": [(text, item.same[0]) for item in test for text in item.different],
-    }
-    flags = {}
-    for name, both in pairs.items():
-        scores = learned.score([text for text, _ in both], [text for _, text in both])
-        similar = int((scores.values >= SIMILAR).sum())
-        flags[name] = {"similar": similar, "flagged": int(scores.changed.sum()) / max(similar, 1)}
-    return {"flags": flags}
+    nothing_excluded, held_out = ExcludedTexts([]), lexicon.load().held_out_words
+    figures: dict[str, Any] = {}
+    if config.items is not None:
+        test = read_items(config.items, "test", nothing_excluded, held_out)
+        figures["items"] = measure_items(metrics, test)
+        if learned.head:
+            figures["flags"] = measure_flags(learned, test)
+    if config.unseen_items is not None and learned.head:
+        unseen = read_items(config.unseen_items, None, nothing_excluded, held_out)
+        figures["unseen_items"] = measure_unseen_items(learned, unseen)
+    return figures
 
 
 def measure_reliability(learned: SimLLM, config: MeasureConfig) -> dict[str, Any]:

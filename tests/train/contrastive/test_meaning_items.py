@@ -127,6 +127,7 @@ def test_a_single_item_has_no_unrelated_triple():
     assert make_triples([item, other]).kinds == ["opposite-verb", "unrelated"] * 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("split", SPLITS)
 def test_the_shipped_items_are_sound_and_share_no_text_with_the_contrast_set(split):
     triples = contrast.clean_triples(contrast.load())

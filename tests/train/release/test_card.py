@@ -9,6 +9,7 @@ import pytest
 import torch
 import yaml
 from safetensors.torch import load_file, save_file
+from sklearn.metrics import roc_auc_score
 
 from simllm import SimLLM
 from simllm.analysis import golden_scores
@@ -20,7 +21,7 @@ from train.contrastive.meaning_items import read_items
 from train.contrastive.meaning_pairs import SAME
 from train.corpus.decontaminate import ExcludedTexts
 from train.release import __main__ as release_
-from train.release import calibrate, card
+from train.release import calibrate, card, meaning_figures
 from train.release import measure as measure_
 from train.release.calibrate import meaning_test_pairs
 from train.release.measure import MeasureConfig, measure
@@ -150,9 +151,8 @@ def items(tmp_path):
 
 def test_flags_are_counted_among_similar_texts(head_folder, items):
     metric = SimLLM(head_folder)
-    flags = measure_.measure_flags(metric, items)["flags"]
     test = read_items(items, "test", ExcludedTexts([]), lexicon.load().held_out_words)
-    assert test
+    flags = meaning_figures.measure_flags(metric, test)
     scores = metric.score([item.same[1] for item in test], [item.same[0] for item in test])
     similar = scores.values >= 0.5
     found = flags["rewordings"]
@@ -161,7 +161,22 @@ def test_flags_are_counted_among_similar_texts(head_folder, items):
     assert (
         f"it marks {found['flagged']:.0%} of {found['similar']} similar rewordings" in card._flags(flags)[0]
     )
-    assert measure_.measure_flags(metric, None) == {}
+
+
+def test_all_unseen_items_are_measured(head_folder, items):
+    metric = SimLLM(head_folder)
+    unseen = read_items(items, None, ExcludedTexts([]), lexicon.load().held_out_words)
+    figures = meaning_figures.measure_unseen_items(metric, unseen)
+    assert figures["items"] == 100
+    texts = [f"opens {i} files" for i in range(100)]
+    same = metric.score([f"open {i} files" for i in range(100)], texts).same
+    changed = metric.score([f"adds {i} keys" for i in range(100)], texts).same
+    labels = [1] * 100 + [0] * 100
+    assert figures["auc"]["simllm-same"] == pytest.approx(roc_auc_score(labels, [*same, *changed]), abs=1e-3)
+    assert (
+        f"simllm-same {figures['auc']['simllm-same']:.3f}".replace("0.", ".")
+        in card._unseen_items(figures)[0]
+    )
 
 
 def test_the_head_is_calibrated_on_labelled_pairs_and_items(call, head_folder, sets, items, tmp_path):

@@ -1,0 +1,132 @@
+"""Figures about meaning for a model card: accuracies on triples, and the meaning head on meaning items.
+
+A triple is a reference, a rewording and a change (a text with another meaning). A meaning item is a text with
+rewordings and changes. The meaning head of a model predicts the probability that two texts have the same
+meaning, which is called `same`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from simllm.evaluation import contrast
+from simllm.metric import SimLLM
+from simllm.metrics.protocol import Metric, pair_scores
+from simllm.scoring.scores import SIMILAR
+from simllm.stats.roc_curve import auc_interval
+from train.contrastive.meaning_items import MeaningItem, make_triples
+
+Pairs = list[tuple[str, str]]
+
+
+def metric_name(metric: str) -> str:
+    """Return the name of a metric without its argument, such as "word-vectors" for "word-vectors=FILE"."""
+    return metric.partition("=")[0]
+
+
+def contrast_accuracies(metric: Metric, triples: contrast.Triples) -> dict[str, dict[str, float]]:
+    """Compute the accuracy of a metric on triples, such as those of the contrast set.
+
+    A triple is a reference, a rewording and a change (a text with another meaning). The metric is right if it
+    scores the rewording higher than the change. A tie counts as half right.
+
+    Args:
+        metric: The metric.
+        triples: The triples. Each has a form, such as "balanced" (the rewording and the change share equally
+            many words with the reference), and a kind of change, such as "negation".
+
+    Returns:
+        For each form, a dictionary of accuracies from 0 to 1. The key "all" has the accuracy on all triples
+        of the form. The other keys are the kinds of change, such as "negation".
+    """
+    wins, forms, kinds = (
+        contrast.rewording_wins(partial(pair_scores, metric), triples),
+        np.array(triples.forms),
+        np.array(triples.kinds),
+    )
+    return {
+        form: {
+            "all": float(wins[forms == form].mean()),
+            **contrast.mean_by_label(list(kinds[forms == form]), wins[forms == form]),
+        }
+        for form in dict.fromkeys(triples.forms)
+    }
+
+
+def measure_items(metrics: Sequence[Metric], items: list[MeaningItem]) -> dict[str, Any]:
+    """Measure the accuracy of metrics on the triples that `make_triples` makes from meaning items.
+
+    A metric is right if it scores the rewording of a triple higher than the change.
+
+    Args:
+        metrics: The metrics.
+        items: The meaning items.
+
+    Returns:
+        A dictionary. Its key "triples" has the number of triples. The name of each metric has a dictionary of
+        its accuracies on all triples ("all") and on each kind of change, such as "negation".
+    """
+    triples = make_triples(items)
+    accuracies = {metric.name: contrast_accuracies(metric, triples)["written"] for metric in metrics}
+    figures = {metric_name(name): kinds for name, kinds in accuracies.items()}
+    return {"triples": len(triples.references), **figures}
+
+
+def measure_flags(learned: SimLLM, items: list[MeaningItem]) -> dict[str, Any]:
+    """Measure how often a model says of similar texts that the meaning may have changed.
+
+    Texts are similar if they score .5 or more. Each rewording and each change of an item is compared with the
+    item's text.
+
+    Args:
+        learned: A model with a meaning head.
+        items: The meaning items.
+
+    Returns:
+        A dictionary with "rewordings" and "changes". Each of the two has the number of similar pairs
+        ("similar"), and the share of them for which the model says that the meaning may have changed
+        ("flagged").
+    """
+    flags = {}
+    for name, pairs in zip(("rewordings", "changes"), _pairs_with_main_text(items), strict=True):
+        scores = learned.score([text for text, _ in pairs], [text for _, text in pairs])
+        similar = int((scores.values >= SIMILAR).sum())
+        flags[name] = {"similar": similar, "flagged": int(scores.changed.sum()) / max(similar, 1)}
+    return flags
+
+
+def measure_unseen_items(learned: SimLLM, items: list[MeaningItem]) -> dict[str, Any]:
+    """Measure how well a model tells rewordings from changes, over all meaning items together.
+
+    Each rewording and each change of an item is compared with the item's text.
+
+    Args:
+        learned: A model with a meaning head.
+        items: Meaning items that the model was not trained on.
+
+    Returns:
+        A dictionary: the number of items ("items"), the area under the ROC curve of the score and of `same`
+        ("auc"), and the result of `measure_flags` ("flags"). The area is the probability that a rewording
+        gets a higher value than a change, of any item.
+    """
+    rewordings, changes = _pairs_with_main_text(items)
+    pairs = rewordings + changes
+    scores = learned.score([text for text, _ in pairs], [text for _, text in pairs])
+    is_rewording = np.arange(len(pairs)) < len(rewordings)
+    by_name = {"simllm": scores.values, "simllm-same": scores.same}
+    auc = {
+        name: auc_interval(is_rewording, values)[0] for name, values in by_name.items() if values is not None
+    }
+    return {"items": len(items), "auc": auc, "flags": measure_flags(learned, items)}
+
+
+def _pairs_with_main_text(items: list[MeaningItem]) -> tuple[Pairs, Pairs]:
+    """Pair the rewordings, and then the changes, of each meaning item with the item's main text."""
+    return (
+        [(text, item.same[0]) for item in items for text in item.same[1:]],
+        [(text, item.same[0]) for item in items for text in item.different],
+    )
