@@ -15,7 +15,7 @@ _KERNEL_CACHES = ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY")
 
 
 def run() -> int:
-    """Set up standard streams and environment variables, run the command `simllm`, and return its status."""
+    """Set up streams and environment variables, run the command `simllm`, and return its exit status."""
     _prepare_streams()
     for cache in _KERNEL_CACHES:
         os.environ.setdefault(cache, "16")

@@ -67,8 +67,8 @@ class SimLLM:
             on_long: The treatment of a text that is longer than the model's longest input: `truncate` cuts
                 the text, `window` splits it into pieces that the model reads one by one, and `error` raises
                 an error.
-            frequencies: Document frequencies: the number of texts that contain each token. With them,
-                `precision`, `recall` and `f1` give rare tokens more weight. By default `score` counts them in
+            frequencies: Document frequencies: the number of texts that contain each token. `precision`,
+                `recall` and `f1` use them to give rare tokens more weight. By default `score` counts them in
                 the references.
             device: The torch device, such as "cpu"; by default a GPU if there is one.
 
@@ -115,8 +115,8 @@ class SimLLM:
         """Score each candidate against the reference at the same index.
 
         The score of a pair does not depend on the other pairs, and stays the same if the candidate and the
-        reference are swapped (within 1e-5; in fast mode, within 0.01). There are two exceptions, for some
-        values of the metric's option `similarity`:
+        reference are swapped. Differences of up to 1e-5 (in fast mode, 0.01) are possible. There are two
+        exceptions, for some values of the metric's option `similarity`:
 
         - `precision` and `recall`: swapping candidate and reference turns the precision of a pair into its
           recall, and the recall into the precision.
@@ -283,7 +283,7 @@ class SimLLM:
         return "|".join(f"{key}:{value}" for key, value in parts.items())
 
     def warn_about_texts(self, texts: int, truncated: int, unreadable: int) -> None:
-        """Warn about truncated texts and about unreadable texts, if there are any.
+        """Warn if texts are longer than the model's longest input, or if cleaning left them empty.
 
         Args:
             texts: Number of all texts.

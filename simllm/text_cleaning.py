@@ -81,7 +81,7 @@ def clean(text: str) -> str:
 
 
 def encodable(text: str) -> str:
-    """Replace lone surrogates (halves of a character, which UTF-8 cannot encode) by U+FFFD."""
+    """Make a text encodable in UTF-8: replace lone surrogates (halves of a character) by U+FFFD."""
     if text.isascii():
         return text
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

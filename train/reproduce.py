@@ -213,10 +213,10 @@ def fetch_repository(folder: Path, name: str, revision: str, host: str) -> Path:
 
 
 def remaining_commands(recipe: Recipe, data: str, trees: list[Path]) -> list[list[str]]:
-    """Return the commands that make the default model, in order; skip the preparation of data that exist.
+    """Return the commands that are still needed to make the default model, in order.
 
     A command that prepares data is left out if its output exists. Commands that train, mix and release
-    models are always included; if a training is finished, its command does not repeat it.
+    models are always included. The command of a finished training does not train again.
 
     Args:
         recipe: The paths and the number of seeds.

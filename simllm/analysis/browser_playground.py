@@ -22,13 +22,15 @@ _RUNTIME = "vendor/ort-wasm-simd-threaded.wasm"  # ONNX Runtime Web
 
 
 def write_playground(metric: SimLLM, folder: Path, int8: bool = False) -> None:
-    """Write the playground (a web page that scores texts in the browser) into a folder for a web server.
+    """Write the playground (a web page that scores texts in the browser) into a folder.
+
+    A web server can then serve the folder.
 
     Args:
         metric: A metric with mean pooling and cosine similarity.
         folder: The folder to write. An existing folder is replaced if simllm wrote it.
-        int8: Whether to store all large weights as int8. Otherwise, only weights that are already rounded to
-            8 bits are stored as int8, and the others as float16.
+        int8: If true, all large weight arrays are stored as int8. If false, only those that are already
+            rounded to 8 bits are stored as int8, and the others as float16.
 
     Raises:
         InputError: The metric has another pooling or similarity, a package that the export needs is not
@@ -47,8 +49,8 @@ def write_model(metric: SimLLM, folder: Path, int8: bool = False) -> None:
     Args:
         metric: A metric with mean pooling and cosine similarity.
         folder: The folder of the page. The files are written into its subfolder `model`.
-        int8: Whether to store all large weights as int8. Otherwise, only weights that are already rounded to
-            8 bits are stored as int8, and the others as float16.
+        int8: If true, all large weight arrays are stored as int8. If false, only those that are already
+            rounded to 8 bits are stored as int8, and the others as float16.
 
     Raises:
         InputError: The metric has another pooling or similarity, a package that the export needs is not

@@ -130,9 +130,9 @@ def score_systems(
         over: The way to combine a candidate's scores against several references: "max" or "mean".
 
     Returns:
-        A dict from each system's name to the scores of its n candidates. The counts in each `Scores` object,
-        such as the number of truncated texts, are totals over all systems. With several lists of references,
-        the scores have no calibration (map to percentiles and human ratings).
+        A dict from each system's name to a `Scores` object with the scores of its n candidates. The counts in
+        this object, such as the number of truncated texts, are totals over all systems. With several lists of
+        references, the object has no calibration (map from scores to percentiles and human ratings).
 
     Raises:
         InputError: `over` is unknown, there are fewer than two systems or no items, or the lists of

@@ -3,8 +3,8 @@
 With mean pooling and cosine, the score is exactly a sum over the tokens i of one text:
 cos(u, v) = sum_i (u_i / n) . v / (|u| |v|). Here u_i are the hidden states of the n tokens, u is their
 mean, and v is the mean state of the other text. The contribution of a word is the sum over its tokens.
-The state of a word is the mean of its tokens' states. The match of a word is the word of the other
-text whose state has the largest cosine with it.
+The state of a word is the mean of its tokens' states. Two words are compared by the cosine of their
+states. The match of a word is the word of the other text with the largest cosine.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ class Word:
         contribution: What the word adds to the score of the two texts.
         match: The most similar word of the other text.
         similarity: Cosine between the word and its match, from -1 to 1.
-        same_without: Probability that the two texts have the same meaning if this word is left out. It is
-            the larger of two probabilities: without the word alone, and without the word and its match. None
-            if the model cannot estimate probabilities.
+        same_without: Probability that the two texts have the same meaning if this word is left out. If the
+            probability is larger when the word's match is left out, too, the larger value is used. None if
+            the model cannot estimate probabilities.
     """
 
     text: str
@@ -99,7 +99,7 @@ class Explanation:
 
 
 def _is_punctuation(word: str) -> bool:
-    """Return whether a word has only punctuation; mathematical signs such as "<" do not count as such."""
+    """Return whether a word consists of punctuation only. Signs such as "<" are not punctuation."""
     return all(unicodedata.category(character).startswith("P") for character in word)
 
 
@@ -201,15 +201,16 @@ def _contributions(
 def _with_probabilities(metric: SimLLM, explanations: Sequence[Explanation]) -> list[Explanation]:
     """Fill in the attribute `same_without` of each word in the explanations.
 
-    Two probabilities of the same meaning are computed for each word: one without the word, and one without
-    the word and without its match in the other text. `same_without` is the larger of the two.
+    The attribute is the probability that the two explained texts have the same meaning without the word. It
+    is computed twice: with only the word left out, and with the word's match in the other text left out, too.
+    The larger probability is stored.
 
     Args:
         metric: The metric, with a model that can estimate the probability.
-        explanations: The explanations of pairs of texts; the attribute of their words is still None.
+        explanations: The explanations, in which `same_without` is None for all words.
 
     Returns:
-        Copies of the explanations, in which each word has the attribute.
+        Copies of the explanations, in which `same_without` is a probability for all words.
     """
     pairs = [pair for explanation in explanations for pair in _pairs_without_words(explanation)]
     same = metric.score([a for a, _ in pairs], [b for _, b in pairs]).on("same").reshape(-1, 2).max(1)

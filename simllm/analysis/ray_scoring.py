@@ -18,8 +18,8 @@ _CPUS = 1  # processors for each actor; more actors are faster than more threads
 class RayScoring:
     """Callable that scores many files (shards) on a Ray cluster.
 
-    It can be the argument `score_all` of `sharded_scoring.score_shards`. All machines of the cluster must
-    find the files under the same paths.
+    An instance can be the argument `score_all` of `sharded_scoring.score_shards`. All machines of the cluster
+    must find the files under the same paths.
 
     Attributes:
         address: The address of the cluster. "auto" means the cluster that this machine belongs to. None

@@ -34,8 +34,8 @@ class ShardSettings:
         similarity: The similarity of embeddings or tokens; None for the model's own.
         mode: The precision of the encoder, such as "exact".
         on_long: The treatment of texts that are too long for the model, such as "truncate".
-        frequencies: The path of a file with document frequencies (the number of texts with each token).
-            Similarities of tokens need this file. None for no file.
+        frequencies: The path of a file with document frequencies (the number of texts with each token). The
+            similarities "precision", "recall" and "f1" need this file; for others, it may be None.
         candidate_field: The key of the candidate in each JSON line.
         reference_field: The key of the reference in each JSON line.
         id_field: The key of the pair's id in each JSON line; None for pairs without ids.
@@ -167,13 +167,13 @@ def score_shards(
             files and the number of all files.
 
     Returns:
-        The content of `summary.json`: `settings`, and `tables`, a dict from the name of each table to its
-        summary and input file.
+        The content of `summary.json`, a dict with the keys `settings` and `tables`. The value of `tables` is
+        a dict from the name of each table to its summary and input file.
 
     Raises:
         InputError: An input file is wrong or missing, or two tables would have the same name. Or the folder
-            holds files that simllm did not write, or tables of a run with other settings or input files. Or
-            the Ray cluster is lost. Complete tables are kept.
+            has files that simllm did not write, or it has tables of a run with other settings or input files.
+            Or the Ray cluster is lost. In all cases, complete tables stay in the folder.
     """
     folders.check_apart(folder, sources)
     shards = _plan(sources, folder, settings.format)

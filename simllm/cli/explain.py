@@ -98,8 +98,8 @@ def _largest_contribution(explanation: Explanation) -> float:
 def _note(explanation: Explanation) -> str:
     """Return the note "meaning may have changed", if the two explained texts probably differ in meaning.
 
-    The note names the words that probably cause the difference, if there are any. It is an empty string if
-    `explanation.changed` is false.
+    The note names the words that probably cause the difference, if any are found. If the texts probably do
+    not differ in meaning (`explanation.changed` is false), the result is an empty string.
     """
     words = ", ".join(explanation.changing_words)
     return f"  {CHANGED}{': ' if words else ''}{words}" if explanation.changed else ""

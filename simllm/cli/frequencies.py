@@ -59,10 +59,11 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _write_ngrams(place: Path, k: int, language: str, output: Path, overwrite: bool) -> None:
-    """Write the most frequent n-grams of tokens in a file or folder of code, for the metric CrystalBLEU.
+    """Find the most frequent n-grams of tokens in code, and write them to a file for the metric CrystalBLEU.
 
     Args:
-        place: The file or folder. In a folder, all files whose suffix belongs to the language are read.
+        place: The file or folder with the code. In a folder, all files whose suffix belongs to the language
+            are read.
         k: The number of n-grams to write.
         language: The language of the code.
         output: The JSON file to write.

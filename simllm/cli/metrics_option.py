@@ -92,8 +92,8 @@ def compute_for_each(
 
     Args:
         metrics: The metrics.
-        missing: A dict that this function fills: from the name of each unavailable metric to advice on making
-            it available.
+        missing: A dict to which this function adds each unavailable metric. The key is the metric's name, the
+            value is advice on how to make the metric available.
         compute: The function to call. It takes a metric's scoring function and returns a result of any type.
 
     Yields:
@@ -114,8 +114,8 @@ def write_table(table: tables.Table, missing: dict[str, str], options: argparse.
 
     Args:
         table: The results of the available metrics.
-        missing: A dict from the name of each unavailable metric to advice on making it available. The advice
-            is shown as a warning, and added to the table's summary.
+        missing: A dict from the name of each unavailable metric to advice on how to make the metric
+            available. The advice is shown as a warning, and added to the table's summary.
         options: The parsed options; `format` and `output` are read.
     """
     for name, remedy in missing.items():

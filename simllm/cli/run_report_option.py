@@ -173,8 +173,8 @@ def write(
         options: The parsed options; `report` and `quiet` are read.
         run: The scored pairs, which the report shows.
         metrics: A dict from the name of a column of scores to the learned metric that computed the column.
-            With these metrics, the report marks texts longer than a model's longest input. For some pairs, it
-            also names the words because of which the two texts differ in meaning.
+            The report uses these metrics for two things: to mark texts that are longer than a model's longest
+            input, and to find, for some pairs, the words that make the two texts differ in meaning.
         comparison: The comparison of several systems that produced candidates; None for a single system.
 
     Raises:

@@ -209,10 +209,10 @@ def _choose_source(options: argparse.Namespace) -> PairSource:
 
 
 def _write(options: argparse.Namespace, scale: str, metric: SimLLM, chunks: Iterable[Chunk]) -> Scores:
-    """Write a table of scored text pairs, and warn about truncated and unreadable texts.
+    """Write a table of scored text pairs; warn about texts that are too long or that cleaning left empty.
 
-    A TSV table cannot hold a summary. Therefore, the mean score of the pairs is printed to standard error for
-    this format. It is not printed with `--quiet`, or for a single pair that is given on the command line.
+    A TSV table cannot hold a summary. For this format, the mean score of the pairs is printed to standard
+    error instead, except with `--quiet`, or for a single pair that is given on the command line.
 
     Args:
         options: The parsed options of `simllm score`.

@@ -22,7 +22,7 @@ ENGINES = ("local", "ray")
 
 
 def add_options(score: argparse.ArgumentParser) -> None:
-    """Add the options for many files to the parser of `simllm score`."""
+    """Add the options for scoring many files to the parser of `simllm score`."""
     score.add_argument(
         "--engine", choices=ENGINES, default="local", help="for many files: this process, or a Ray cluster"
     )

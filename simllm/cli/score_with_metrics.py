@@ -193,8 +193,8 @@ def _facts(name: str, scores: MetricScores, lower_is_better: bool) -> dict[str, 
 
     Returns:
         A dict with the mean score and the metric's signature, a text that names everything that can change a
-        score. If some pairs have no score (NaN), their number is included. If lower scores are better, a note
-        is included.
+        score. If pairs have no score (NaN), the dict also has the number of such pairs. If lower scores are
+        better, the dict also has a note that says so.
     """
     known = [value for value in scores.values.tolist() if not math.isnan(value)]
     facts: dict[str, Any] = {f"mean {name}": sum(known) / len(known) if known else math.nan}

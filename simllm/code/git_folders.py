@@ -1,7 +1,7 @@
-"""Search for the folders of an untrusted git repository, and reading of small files in these folders.
+"""Search for the folders with the data of an untrusted git repository, and reading of small files in them.
 
-An example of a small file is `packed-refs`, a list of branches and tags. This module does not run git,
-because the configuration of a repository can make git run commands.
+One of the small files is `packed-refs`, a list of branches and tags. This module does not run git, because
+the configuration of a repository can make git run commands.
 """
 
 from __future__ import annotations
@@ -24,13 +24,12 @@ LARGEST_REFS = 1 << 26  # bytes of a file with refs (branches and tags) that are
 class RepositoryPaths:
     """The folders of a git repository.
 
-    Usually, `own` and `common` are the same folder. They differ for a linked work tree, which is made by
-    `git worktree add`: it has its own HEAD, but shares branches and objects with another work tree.
-
     Attributes:
         folder: The work tree (the folder with the checked-out files), or the bare repository.
         own: The folder that contains the file HEAD, such as `.git`.
-        common: The folder that contains the refs (branches and tags) and the objects.
+        common: The folder that contains the refs (branches and tags) and the objects. Usually, this is the
+            same folder as `own`. But a linked work tree, made by `git worktree add`, shares the folder
+            `common` with another work tree, and only has a HEAD of its own.
     """
 
     folder: Path
@@ -84,7 +83,7 @@ def _git_folder(folder: Path) -> Path | None:
 def _path(folder: Path, name: bytes) -> Path:
     """Return the path of a file in a folder, from the file's name as bytes.
 
-    Paths cannot contain zero bytes. If the name contains one, only the part before it is used.
+    Paths cannot contain zero bytes. If the name contains a zero byte, only the part before this byte is used.
     """
     return folder / os.fsdecode(name.partition(b"\0")[0])
 

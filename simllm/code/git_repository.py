@@ -125,8 +125,8 @@ class Repository:
     def tags(self, limit: int) -> list[str]:
         """Return the hashes of the git objects that the tags point to, newest first.
 
-        If the repository has more than `limit` tags, `limit` tags are chosen that are evenly spaced in the
-        list sorted by date. Tags of objects without a date, such as files, are left out.
+        Tags of objects without a date, such as files, are left out. If more than `limit` tags remain, only
+        `limit` of them are returned, evenly spaced in the list of the tags sorted by date.
         """
         tags = {name: sha for name, sha in self._packed.items() if name.startswith("refs/tags/")}
         for file in regular_files(self._location.common / "refs" / "tags"):

@@ -45,9 +45,9 @@ Forest = list[int]  # the roots of neighbouring subtrees, from left to right
 def remove_common(a: OrderedTree, b: OrderedTree) -> tuple[Forest, Forest]:
     """Remove equal parts of two trees, so that their edit distance can be computed faster.
 
-    If the roots have equal labels, both roots are removed. Two forests (lists of trees) remain. Equal trees
-    at the beginning or at the end of both forests are removed, too. If each forest is then a single tree,
-    the roots of these two trees are compared in the same way, and so on.
+    If the roots have equal labels, both roots are removed. What remains of each tree is a forest: the list of
+    the trees below its root. Equal trees at the beginning or at the end of both forests are removed, too. If
+    each forest is then a single tree, the roots of these two trees are compared in the same way, and so on.
 
     The removal does not change the edit distance if insertion, deletion and relabelling of a node each cost
     1. There is then always a cheapest edit that leaves the equal parts unchanged.

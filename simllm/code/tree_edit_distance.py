@@ -9,7 +9,7 @@ between the forests of both keyroots' subtrees. Pairs of small subtrees come bef
 subtrees that contain them.
 
 This implementation handles one keyroot of the first tree together with many keyroots of the second tree.
-Their tables stand side by side, so that numpy can work on long rows.
+The tables of these pairs stand side by side, so that numpy can work on long rows.
 """
 
 from __future__ import annotations
@@ -82,10 +82,10 @@ class _Columns:
         on_path: Whether each column's node has the same leftmost leaf as the keyroot. If so, the forest of
             the column is a single tree.
         insertions: The number of nodes in each column's forest.
-        offset: A number for each column, with which `running_minimum` can handle all segments in one pass.
-            All columns of a segment have the same number, which is much lower than the number of the segment
-            before. When these numbers are added to the distances, the sums in a segment are smaller than all
-            sums in earlier segments. Therefore a running minimum never comes from an earlier segment.
+        offset: A number for each column, which `running_minimum` adds to the distances. All columns of a
+            segment have the same number, and each later segment has a much lower number. Therefore the sums
+            in a segment are smaller than all sums in earlier segments, and one running minimum over all
+            segments never takes a value from an earlier segment.
         levels: Slices of columns; each slice has whole segments. The slices must be computed in this order,
             because a segment may need the results of earlier slices.
     """
@@ -118,10 +118,10 @@ class _Columns:
 
 
 def _columns(tree: OrderedTree, widest: int, largest: int) -> Iterator[_Columns]:
-    """Divide the keyroots of the second tree among several tables, and make the columns of each table.
+    """Make the columns of several tables of distances; each table handles some keyroots of the second tree.
 
     A keyroot is the root of the tree, or a node with a sibling to its left. All columns of a keyroot are in
-    the same table: one for the empty forest, and one for each node of the keyroot's subtree.
+    the same table: a column for the empty forest, and a column for each node of the keyroot's subtree.
 
     Args:
         tree: The second of the two trees whose distance is computed.
@@ -165,8 +165,8 @@ def _levels(tree: OrderedTree) -> dict[int, int]:
 def _make_columns(roots: list[int], leftmost: list[int], levels: dict[int, int], largest: int) -> _Columns:
     """Make the columns of one table of distances, for some keyroots of the second tree.
 
-    A keyroot is the root of the tree, or a node with a sibling to its left. It gets a column for the empty
-    forest, and a column for each node of its subtree.
+    A keyroot is the root of the tree, or a node with a sibling to its left. Each keyroot gets a column for
+    the empty forest, and a column for each node of the keyroot's subtree.
 
     Args:
         roots: The keyroots, sorted by level.
@@ -224,7 +224,7 @@ def _fill(
     labels_b: Ints,
     largest: int,
 ) -> None:
-    """Compute edit distances between subtrees, for one keyroot of the first tree and several of the second.
+    """Compute edit distances between subtrees, for one keyroot of the first tree and some of the second tree.
 
     A keyroot is the root of a tree, or a node with a sibling to its left. The function fills a table of
     distances between forests, which are parts of the keyroots' subtrees. Some of the forests are whole

@@ -68,7 +68,7 @@ def load(file: Path = CONTRAST_SET) -> Triples:
 
 
 def rewording_wins(score: ScoreFunction, triples: Triples) -> NDArray[np.float64]:
-    """Test for each triple whether a metric scores the rewording higher than the change of meaning.
+    """Test for each triple whether a metric scores the rewording higher than the text with another meaning.
 
     Args:
         score: The metric's scoring function, which takes n candidates and n references.

@@ -167,9 +167,9 @@ def _choose_folds(
 
 
 def _strata(rows: DataFrame, plan: SplitPlan) -> Series | None:
-    """Return the stratum of each item: the values by which the split is stratified, joined to one text.
+    """Return the stratum of each item: its values in the columns `plan.stratify`, joined to one text.
 
-    Items with the same values in all columns `plan.stratify` are in the same stratum.
+    Items with the same values in all these columns are in the same stratum.
 
     Returns:
         (n,) strata, one for each row; None if `plan.stratify` names no column.

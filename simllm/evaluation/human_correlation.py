@@ -35,7 +35,7 @@ class MetricCorrelation:
         high: Upper bound of that interval.
         signature: A text with everything that can change the metric's scores, such as options and versions.
         auc: Area under the ROC curve: the probability that a pair with rating 1 scores higher than a pair
-            with rating 0. None if there are other ratings.
+            with rating 0. None if the ratings are not all 0 or 1.
     """
 
     metric: str
@@ -118,8 +118,8 @@ def correlate_all(rated: Ratings, metrics: Sequence[Metric]) -> Correlations:
         metrics: The metrics, ready for use.
 
     Returns:
-        The correlation of each metric. A metric that cannot score these pairs has none; its name and the
-        reason are in `Correlations.missing`.
+        The correlation of each metric. A metric that cannot score these pairs has no correlation; its
+        name and the reason are in `Correlations.missing`.
     """
     rows: list[MetricCorrelation] = []
     missing: dict[str, str] = {}
@@ -142,7 +142,7 @@ def correlate_systems(
 ) -> tuple[list[SystemCorrelation], dict[str, str]]:
     """Correlate the mean scores of systems with their mean human ratings, for several metrics.
 
-    A system writes texts, such as summaries, which are scored and rated.
+    A system writes texts, such as summaries. The metrics score these texts, and people rate them.
 
     Args:
         file: A file of rated pairs; each line names its `system`.

@@ -87,7 +87,7 @@ def load(file: Path, fields: Sequence[str] = ()) -> Ratings:
         file: JSON lines, one for each pair; or the CSV table of Haque et al.
         fields: Three keys of a JSON line: those of the reference, the candidate and the rating. By default,
             they are `reference`, `candidate` (or `candidate_clean`) and `rating` (or `ratings` or `passed`).
-            Lines with `a` instead of `reference` have the keys `a`, `b` and `score`.
+            For lines with `a` instead of `reference`, they are `a`, `b` and `score`.
 
     Raises:
         InputError: The file cannot be read, a line is wrong, there are fewer than 3 pairs, or all ratings are
@@ -224,9 +224,7 @@ def _matrix(ratings: list[dict[str, float]]) -> Floats:
 
 
 def _common(rows: Sequence[tuple[str, dict[str, Any]]], names: Sequence[str]) -> list[str]:
-    """Return those of the keys `names` that all rows have in common.
-
-    A row has a key if the value under the key is a string or an integer.
+    """Return those of the keys `names` whose value is a string or an integer in every row.
 
     Args:
         rows: For each row, its place for errors ("FILE, line 3") and its JSON object.

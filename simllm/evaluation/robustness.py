@@ -51,7 +51,7 @@ class Edits:
 
 @dataclass(frozen=True)
 class Failure:
-    """Two edits of a summary that a metric ranks wrongly.
+    """An error of a metric: it ranks two edits of a summary wrongly.
 
     One edit keeps the meaning of the summary, the other changes the meaning. The metric should give a higher
     score to the edit that keeps the meaning, but it does not.
@@ -189,8 +189,8 @@ def _failures(edits: Edits, scores: NDArray[np.float64], kept: NDArray[np.bool_]
         kept: (n,) booleans: True if the edit keeps the meaning, False if it changes the meaning.
 
     Returns:
-        A failure for each such summary, with both edits. The failures are sorted by how much the second score
-        exceeds the first, the largest excess first.
+        A failure, with both edits, for each summary that the metric gets wrong. The failures are sorted by
+        how much the second score exceeds the first, the largest excess first.
     """
     failures = []
     for number, summary in enumerate(edits.summaries):

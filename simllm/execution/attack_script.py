@@ -123,9 +123,12 @@ def read_environments() -> str:
 
 
 def see_other_processes() -> str:
-    """Return a text with the number of foreign processes that are visible; "" if there is none.
+    """Count the visible processes that the sandbox should hide from programs.
 
-    All visible processes count as foreign, except this process and the first process of the sandbox.
+    Only this process and the first process of the sandbox should be visible.
+
+    Returns:
+        A text with the number of all other visible processes; "" if there are none.
     """
     others = {path.name for path in Path("/proc").glob("[0-9]*")} - {"1", str(os.getpid())}
     return f"{len(others)} processes are visible" if others else ""
@@ -224,7 +227,7 @@ def start_many_processes(most: int) -> str:
     must kill these processes.
 
     Returns:
-        A text that says that more than `most` processes were started; "" if the sandbox prevented it.
+        A text that says that more than `most` processes were started; "" if the sandbox prevented this.
     """
     for number in range(most + 1):
         try:

@@ -16,9 +16,9 @@ _BLANKS = b" \t\r\f\v"
 def comparison(mode: str) -> Callable[[bytes, bytes], str]:
     """Return the function that compares a program's expected output with its actual output.
 
-    The function takes the expected and the actual output. It returns "AC" (accepted) if they are equal by the
-    rule below, "PE" (presentation error) if they differ only in white space, and "WA" (wrong answer)
-    otherwise.
+    The returned function takes the expected and the actual output. Its result is "AC" (accepted) if the
+    outputs are equal by the rule `mode`, "PE" (presentation error) if they differ only in white space, and
+    "WA" (wrong answer) otherwise.
 
     Args:
         mode: The rule that decides whether two outputs count as equal:

@@ -1,4 +1,4 @@
-"""The judge: it runs a program on tests, and gives verdicts such as "accepted" or "wrong answer"."""
+"""Judging of programs: a program is run on tests, and gets a verdict such as "wrong answer"."""
 
 from __future__ import annotations
 

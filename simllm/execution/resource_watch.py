@@ -58,7 +58,7 @@ def measure(proc: int, pids: Sequence[str], folders: Sequence[int], enough: int)
 
 
 def exact_cpu_seconds(proc: int, pids: Sequence[str]) -> float:
-    """Return the total processor time that the first threads of some processes have used, in seconds.
+    """Add up the processor time that the first thread of each given process has used, in seconds.
 
     The time is exact to nanoseconds. The function `measure` is less exact: it counts clock ticks (often 10
     ms). But only `measure` includes the time of further threads and of ended child processes.

@@ -1,4 +1,4 @@
-"""Self-test of the sandbox: attacks from inside show whether it isolates programs from this machine."""
+"""Self-test of the sandbox: attacks from inside show whether the sandbox isolates programs."""
 
 from __future__ import annotations
 
@@ -110,12 +110,13 @@ def find_bubblewrap() -> str:
 
 
 def _processes_with(word: str) -> int:
-    """Return the number of processes on this machine whose command line contains a text.
+    """Return the number of processes on this machine whose command line contains a word.
 
-    The self-test of the sandbox uses this function to find processes that outlived their run.
+    The self-test of the sandbox passes a random word to its attacks on their command line. After the run of
+    the attacks, each process with this word is a process that the sandbox failed to kill.
 
     Args:
-        word: The text, which occurs only in the command lines of such processes.
+        word: The word.
     """
     number = 0
     for file in Path("/proc").glob("[0-9]*/cmdline"):

@@ -1,4 +1,4 @@
-"""A client that asks a language model behind an OpenAI-compatible endpoint."""
+"""A client for language models on servers with the OpenAI-compatible chat interface."""
 
 from __future__ import annotations
 

@@ -256,7 +256,7 @@ def locked(path: Path) -> Iterator[None]:
     """Hold a lock on a file or folder during a `with` block, so that no other process writes there.
 
     The lock is a file `.NAME.lock` beside `path`. Only processes that call this function respect the lock.
-    If this process is killed, the lock ends, too.
+    If this process is killed, the lock is released.
 
     Args:
         path: The file or folder; it need not exist.

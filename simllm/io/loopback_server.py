@@ -33,10 +33,10 @@ class _Handler(SimpleHTTPRequestHandler):
         self.send_error(404)
 
     def end_headers(self) -> None:
-        """End the headers of an answer, after adding two for browsers.
+        """Add two headers to an answer, and end its headers.
 
-        `Cache-Control` makes a browser ask for changed files. `X-Content-Type-Options` forbids it to guess
-        the types of files.
+        `Cache-Control` makes browsers ask whether a file was changed. `X-Content-Type-Options` forbids
+        browsers to guess the types of files.
         """
         self.send_header("Cache-Control", "no-cache")
         self.send_header("X-Content-Type-Options", "nosniff")

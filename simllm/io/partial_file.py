@@ -25,9 +25,9 @@ class PartialFile:
     def __init__(self, output: Path, settings: Mapping[str, Any], resume: bool) -> None:
         """Open the partial file that belongs to an output file.
 
-        If there is no partial file, the first call of `append` creates it. If an earlier run left a
-        file with records, a damaged end is cut off, and `append` adds to the file. A file without records is
-        removed.
+        If there is no partial file, the first call of `append` creates it. If an earlier run left a partial
+        file with records, `append` adds to this file; a damaged end is cut off first. A partial file without
+        records is removed.
 
         Args:
             output: The output file.

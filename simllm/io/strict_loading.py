@@ -70,8 +70,8 @@ def _build(cls: type, values: Any, prefix: str, problems: list[str]) -> Any:
 
     Returns:
         The instance; None if a value is missing or has the wrong type. If the dataclass itself refuses a
-        value (raises InputError), an unchecked instance is returned, with which the caller can look for
-        further problems.
+        value (raises InputError), the instance is made without the dataclass's checks, so that the caller can
+        look for further problems.
     """
     if not isinstance(values, Mapping):
         problems.append(f"{prefix.rstrip('.') or 'the file'} must hold keys, not {values!r}")

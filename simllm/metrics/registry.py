@@ -47,9 +47,10 @@ class ColumnMetric:
 
     @property
     def signature(self) -> str:
-        """The name of the metric, `column=NAME`, because nothing else is known about scores in a file.
+        """The name of the metric, `column=NAME`.
 
-        For other metrics, the signature names everything that can change a score.
+        The signature of other metrics names everything that can change a score. About the scores in a file,
+        nothing but the name of the column is known.
         """
         return self.name
 
@@ -160,7 +161,7 @@ def load_all(
 
 
 def model_metric(name: str, learned: Metric) -> Metric:
-    """Give a loaded metric another name, and cache its scores on disk.
+    """Wrap a loaded metric, so that it has another name and its scores are cached on disk.
 
     Args:
         name: The new name.

@@ -25,8 +25,8 @@ class CachedMetric:
     """Metric that stores the scores of another metric on disk, and reuses them for the same examples.
 
     The cache key is a hash of the examples, the metric's signature and the code of simllm. If the cache
-    cannot be read or written, the scores are computed without it. Scores are rounded to twelve significant
-    digits, because further digits are rounding errors, which would make equal scores unequal.
+    cannot be read or written, the scores are computed without the cache. Scores are rounded to twelve
+    significant digits. Further digits are rounding errors, by which scores that should be equal may differ.
 
     Attributes:
         metric: The metric that computes the scores.

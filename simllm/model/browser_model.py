@@ -33,9 +33,11 @@ Stored = NDArray[Any]
 
 
 class TokenStates(nn.Module):
-    """Network that maps token ids to the encoder's hidden states and to the input of the meaning head.
+    """Network that computes the encoder's hidden states, and from them the input of the meaning head.
 
-    The meaning head predicts whether two texts have the same meaning.
+    The meaning head is a network that predicts whether two texts have the same meaning. Its first layer,
+    `project`, is applied here, once for each text. For the other layers, see `PairLogits`. A model without
+    a meaning head has only the hidden states as output.
     """
 
     def __init__(self, model: SavedModel) -> None:
@@ -49,8 +51,9 @@ class TokenStates(nn.Module):
             input_ids: (B, L) int64 token ids, without padding.
 
         Returns:
-            (B, L, D) hidden states; D is the hidden size. If the model has a meaning head, also the
-            input of this head: (B, L, W) states, mapped to the head's width W.
+            A tuple with the (B, L, D) hidden states of the last layer; D is the hidden size. If the model has
+            a meaning head, the second item is the (B, L, W) output of its layer `project`; W is the width of
+            the head.
         """
         layers = self.head.config.encoder_layers if self.head else 1
         states = self.encoder(input_ids, None, matmul_attention, layers)
@@ -71,11 +74,13 @@ class PairLogits(nn.Module):
         self.head = head
 
     def forward(self, first: Tensor, second: Tensor) -> Tensor:
-        """Compare the texts of P pairs; the texts have no padding.
+        """Predict for each of P text pairs whether the two texts have the same meaning.
+
+        The texts have no padding. W is the width of the meaning head.
 
         Args:
-            first: (P, L, W) states of the first texts, which have L tokens, mapped to the head's width W.
-            second: (P, M, W) states of the second texts, which have M tokens, mapped in the same way.
+            first: (P, L, W) output of the layer `project` for the first text of each pair, with L tokens.
+            second: (P, M, W) output of the layer `project` for the second text of each pair, with M tokens.
 
         Returns:
             (P,) logits of the probability that the two texts have the same meaning.
@@ -182,8 +187,8 @@ def _as_int8(name: str, values: Floats, columns: int) -> tuple[dict[str, Stored]
     Args:
         name: The name of the matrix.
         values: The matrix, in float32.
-        columns: 1 if each block lies in a row of the matrix. If each block lies in a column, the number of
-            columns of the matrix.
+        columns: 1 if the blocks lie in the rows of the matrix; the number of columns of the matrix if the
+            blocks lie in its columns.
 
     Returns:
         A dict from names to the three arrays that store the matrix (int8 numbers, scales and shape); and the
@@ -207,13 +212,14 @@ def _as_int8(name: str, values: Floats, columns: int) -> tuple[dict[str, Stored]
 
 
 def _move_token_table(graph: GraphProto) -> bytes:
-    """Remove the largest weight (the token embeddings) from an ONNX graph, and refer to `tokens.bin` instead.
+    """Move the token embeddings (the largest weight) out of an ONNX graph.
 
     Args:
-        graph: The graph of the encoder; it is changed.
+        graph: The graph of the encoder. It is changed: it then refers to the file `tokens.bin` for the token
+            embeddings.
 
     Returns:
-        The bytes of the removed weight, to be written to the file `tokens.bin`.
+        The bytes of the token embeddings, which the caller must write to `tokens.bin`.
     """
     from onnx import external_data_helper
 

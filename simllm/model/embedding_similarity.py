@@ -54,7 +54,7 @@ SIMILARITIES: dict[str, Callable[[Floats, Floats], NDArray[np.float64]]] = {
 def get_similarity(name: str) -> Callable[[Floats, Floats], NDArray[np.float64]]:
     """Return the similarity function called `name`: `cosine` or `inverse-euclidean`.
 
-    The function takes two (n, D) arrays of embeddings and returns (n,) similarities.
+    The returned function takes two (n, D) arrays of embeddings, and computes (n,) similarities.
 
     Raises:
         InputError: The name is unknown.

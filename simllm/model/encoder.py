@@ -9,8 +9,9 @@ C  key positions: the positions that the query positions attend to
 H  attention heads
 D  hidden size
 
-When the encoder scores texts, R = C = L. In pretraining, there are two streams of positions, content and
-query. Then R is the number of positions in both streams, and C the number in the content stream only.
+When the encoder scores texts, R = C = L. In pretraining, there are two streams of positions: the content
+stream and the query stream. Then R is the number of positions in both streams together, and C is the number
+of positions in the content stream.
 """
 
 from __future__ import annotations
@@ -158,7 +159,10 @@ class Attention(nn.Module):
 
 
 class Layer(nn.Module):
-    """Transformer layer: attention and feed-forward network, each with a residual and then layer norm."""
+    """Transformer layer: attention, then a feed-forward network.
+
+    Each of the two has a residual connection, followed by layer norm.
+    """
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()

@@ -81,15 +81,16 @@ class MeaningHead(nn.Module):
         b_mask: Tensor,
         attention: Callable[..., Tensor] = attention,
     ) -> Tensor:
-        """Compare P pairs of texts.
+        """Predict for each of P text pairs whether the two texts have the same meaning.
 
-        The inputs are the encoder's hidden states, mapped by the layer `project` to the head's width W.
+        The caller first applies the layer `project` to the encoder's hidden states. This layer maps them to
+        the head's width W. L and M include padding.
 
         Args:
-            a: (P, L, W) mapped states of the first text in each pair, with L tokens, padding included.
-            a_mask: (P, L) bool, true for tokens that are not padding.
-            b: (P, M, W) mapped states of the second text in each pair, with M tokens, padding included.
-            b_mask: (P, M) bool, true for tokens that are not padding.
+            a: (P, L, W) mapped states of the first text in each pair, with L tokens.
+            a_mask: (P, L) bool, true for tokens of `a` that are not padding.
+            b: (P, M, W) mapped states of the second text in each pair, with M tokens.
+            b_mask: (P, M) bool, true for tokens of `b` that are not padding.
             attention: The function that computes the attention of the head's layers, by default
                 `simllm.model.encoder.attention`; other functions must take the same arguments.
 
@@ -116,10 +117,10 @@ class MeaningHead(nn.Module):
         of the token's alignment scores.
 
         Args:
-            own: (P, L, W) mapped states of the text whose features are computed, in each of P pairs: one
-                vector of the head's width W for each of L tokens.
+            own: (P, L, W) states of the text whose features are computed, with L tokens, in each of P pairs.
+                The states are mapped to the head's width W.
             mask: (P, L) bool, true for tokens of `own` that are not padding.
-            other: (P, M, W) mapped states of the other text in each pair, with M tokens.
+            other: (P, M, W) states of the other text in each pair, with M tokens, mapped in the same way.
             other_mask: (P, M) bool, true for tokens of `other` that are not padding.
             scores: (P, L, M) alignment scores: how similar each token of `own` is to each token of `other`.
             attention: The function that computes the attention of the head's layers.

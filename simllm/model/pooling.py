@@ -43,7 +43,7 @@ def mean(hidden: Tensor, mask: Tensor) -> Tensor:
 
 
 def maximum(hidden: Tensor, mask: Tensor) -> Tensor:
-    """Pool hidden states into embeddings: take the maximum over each text's tokens in each dimension.
+    """Pool hidden states into embeddings: in each dimension, take the maximum over each text's tokens.
 
     Args:
         hidden: (B, L, D) hidden states of B texts with L tokens; D is the hidden size.
@@ -61,7 +61,7 @@ POOLINGS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {"cls": cls, "mean": m
 def get_pooling(name: str) -> Callable[[Tensor, Tensor], Tensor]:
     """Return the pooling function called `name`: `cls`, `mean` or `max`; raise InputError for other names.
 
-    The function takes (B, L, D) hidden states and a (B, L) mask, and returns (B, D) embeddings.
+    The returned function takes (B, L, D) hidden states and a (B, L) mask, and computes (B, D) embeddings.
     """
     if name not in POOLINGS:
         raise InputError(f"pooling {name!r}: expected one of {', '.join(POOLINGS)}")

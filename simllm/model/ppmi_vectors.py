@@ -54,12 +54,15 @@ def ppmi_vectors(counts: sparse.csr_matrix, size: int) -> NDArray[np.float64]:
 def ppmi_matrix(counts: sparse.csr_matrix) -> sparse.csr_matrix:
     """Compute the positive pointwise mutual information (PPMI) of every two tokens a and b.
 
-    PPMI(a, b) is max(0, log p(a, b) - log q(a) - log q(b)). p(a, b) is the share of pairs (a, b) among all
-    pairs of neighbouring tokens. q(a) is the geometric mean of p(a) and s(a). p(a) is the share of pairs
-    whose first token is a. s(a) is proportional to p(a) ** 0.75, and sums to 1 over all tokens.
+    PPMI(a, b) is max(0, log p(a, b) - log q(a) - log q(b)), with these shares:
 
-    Using q instead of p lowers the PPMI of rare tokens. Levy, Goldberg and Dagan (2015) smooth only p(b).
-    Here p(a) is smoothed, too, so that the matrix is symmetric.
+    - p(a, b): The share of pairs (a, b) among all pairs of neighbouring tokens.
+    - p(a): The share of pairs whose first token is a.
+    - s(a): p(a) ** 0.75, divided by the sum of these powers over all tokens.
+    - q(a): The geometric mean of p(a) and s(a), which is a smoothed share.
+
+    Using q instead of p lowers the PPMI of rare tokens. Levy, Goldberg and Dagan (2015) smooth only the share
+    of b. Here both shares are smoothed, so that the matrix is symmetric.
 
     Args:
         counts: (V, V) symmetric counts of neighbouring tokens; V is the size of the vocabulary.

@@ -27,8 +27,8 @@ def to_blocks(values: Floats, columns: int) -> tuple[NDArray[np.int8], NDArray[n
     Args:
         values: The weights, of any shape. They are read as a flat array, row by row. Their number must be a
             multiple of 32 * `columns`.
-        columns: 1 if each block lies in a row of a matrix. If each block lies in a column, the number of
-            columns of the matrix.
+        columns: 1 if the blocks lie in the rows of a matrix; the number of columns of the matrix if the
+            blocks lie in its columns.
 
     Returns:
         (n, 32, columns) integers from -127 to 127, and (n, 1, columns) scales. n is the number of weights
@@ -49,8 +49,8 @@ def are_blocks(values: Floats, columns: int) -> bool:
 
     Args:
         values: The weights, of any shape.
-        columns: 1 if each block of 32 weights lies in a row of a matrix. If each block lies in a column, the
-            number of columns of the matrix.
+        columns: 1 if the blocks of 32 weights lie in the rows of a matrix; the number of columns of the
+            matrix if the blocks lie in its columns.
     """
     if values.size % (BLOCK * columns):
         return False

@@ -20,17 +20,17 @@ Ask = Callable[[Sequence[Message], str, int, int], ChatReply]
 
 @dataclass(frozen=True)
 class Conversation:
-    """The settings of conversations with a model: the rounds, the prompts, the model and the judge.
+    """The settings for a model's attempts at items: the rounds, the prompts, the model and the judge.
 
-    Each call of `hold` is a separate conversation about one item. An item is an incorrect program with tests,
-    which the model repairs, or code whose summary the model writes.
+    An item is an incorrect program with tests, which the model repairs, or code whose summary the model
+    writes. Each call of `hold` lets the model make one attempt at one item.
 
     Attributes:
-        rounds: The rounds of a conversation. In each round, the model gets messages and sends one reply. The
-            conversation ends early if a reply is accepted.
+        rounds: The rounds of an attempt. In each round, the model gets messages and sends one reply. The
+            attempt ends early if a reply is accepted.
         prompts: The templates of the messages.
         ask: The function that sends messages to the model and returns its reply.
-        judge: The judge, which decides whether a reply is accepted.
+        judge: The object that decides whether a reply is accepted.
     """
 
     rounds: Sequence[Round]

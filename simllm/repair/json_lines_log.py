@@ -24,7 +24,7 @@ class JsonLinesLog:
             it later: a killed process loses nothing, but a power failure may lose the last lines.
 
     Attributes:
-        rows: The objects that were in the file when it was opened. Each is a pair: the location for error
+        rows: A pair for each object that was in the file when it was opened: the object's location for error
             messages, such as "FILE, line 3"; and the object.
 
     Raises:
@@ -87,8 +87,8 @@ def read_log(file: Path) -> list[tuple[str, dict[str, Any]]]:
     """Read the objects in a file of JSON lines.
 
     Returns:
-        A pair for each object: the location for error messages, such as "FILE, line 3"; and the object. The
-        list is empty if there is no file.
+        A pair for each object: its location for error messages, such as "FILE, line 3"; and the object. The
+        list is empty if the file does not exist.
 
     Raises:
         InputError: The file cannot be read, or a line is not a JSON object.

@@ -34,7 +34,7 @@ class KeptValues:
     def get(self, key: str, compute: Callable[[], Any]) -> Any:
         """Return the value of a key; if the key is not in the cache, call `compute` and store its result.
 
-        If several threads ask for the same missing key, one computes the value, and the others wait for it.
+        If several threads ask for the same missing key, one thread computes the value, and the others wait.
         """
         with self._lock:
             if key in self._values:

@@ -237,8 +237,9 @@ def _cell(value: float | str | None) -> str:
 def draw_rounds(runs: Sequence[ReportedRun]) -> str:
     """Plot how the share of successful attempts grows with the number of rounds (requests to the model).
 
-    An attempt is successful in the round in which the judge accepts the model's reply. The plot shows, for
-    each round, the share of all finished attempts that were successful in this round or earlier.
+    An attempt is successful if a reply of the model is accepted: its program passes all tests, or its summary
+    of code has a high enough score. The plot shows, for each round, the share of all finished attempts that
+    were successful in this round or earlier.
 
     Returns:
         The figure as an SVG element, with a line for each run.

@@ -326,8 +326,8 @@ def _measured(attempt: AttemptResult, item: RepairItem, patches: KeptValues) -> 
 def _patch(item: RepairItem, code: str, patches: KeptValues) -> PatchSize | None:
     """Return the size of the patch that turns an incorrect program into another program.
 
-    The patch is measured on the syntax trees of the two programs. Its size has the number of edited nodes and
-    the numbers of nodes of the trees. A size that was measured before is read from the cache.
+    The patch is measured on the syntax trees of the two programs: how many nodes are edited, and how many
+    nodes the trees have. A size that was measured before is read from the cache.
 
     Args:
         item: The item, which has the incorrect program.

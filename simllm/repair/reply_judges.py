@@ -202,7 +202,7 @@ class SummaryJudge:
         return self._judge(item, reply.strip())
 
     def judge_code(self, item: RepairItem) -> Judged:
-        """Return a judgement that has no score and is not accepted, because an item's code is no summary."""
+        """Reject the item's own code, without a score, because only a summary can be scored."""
         return Judged(None, False)
 
     def feedback(self, item: RepairItem, judged: Judged) -> Feedback:

@@ -17,10 +17,10 @@ NAME = "replies.jsonl"
 
 @dataclass(frozen=True)
 class ReplyPlace:
-    """The place of a model's reply in a run: the key under which the reply is recorded.
+    """The place of a model's reply in a run, by which a recorded reply is found again.
 
     Attributes:
-        request: The key of the request: the SHA-256 of its JSON with sorted keys.
+        request: The hash of the request: the SHA-256 of its JSON with sorted keys.
         item: The id of the item: the program that the model repairs, or the code that it summarizes.
         attempt: The number of the attempt at this item, from 1.
         round: The number of the round (request) in this attempt, from 1.

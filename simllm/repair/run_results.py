@@ -36,7 +36,7 @@ class RoundResult:
     """The result of one round of an attempt: the messages to the model, its reply, and the judgement.
 
     Attributes:
-        round: The number of the round, from 1. Rounds that were skipped have a number, too.
+        round: The number of the round, from 1. Skipped rounds are counted, too.
         messages: The messages that were sent in this round, each with the keys "role" and "content". Messages
             of earlier rounds are not repeated.
         reply: The text of the reply; None if the conversation was too long for the model.

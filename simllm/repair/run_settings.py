@@ -54,8 +54,9 @@ class RunSettings:
         """Check the settings.
 
         Raises:
-            InputError: `attempts` is less than 1; `bar` is not finite; only one of `judge` and `bar` is
-                given; or `judge` (for summaries) is combined with a setting for programs, such as `unsafe`.
+            InputError: `attempts` is less than 1, or `bar` is not finite. Or only one of `judge` and `bar` is
+                given; runs with summaries need both. Or a run with summaries changes the default of
+                `shows_output`, `compare` or `unsafe`, which are only for runs with programs.
         """
         if self.attempts < 1:
             raise InputError(f"--attempts {self.attempts}: expected a whole number from 1")

@@ -32,8 +32,8 @@ class Round:
             help is available.
         keeps_history: Whether the messages continue the conversation of earlier rounds. Otherwise, they begin
             a new conversation.
-        repeats: Whether this round may be repeated if it is the last round of a strategy and the user asks
-            for more rounds than the strategy has. Rounds before the last are never repeated.
+        repeats: Whether this round may be repeated. Only the last round of a strategy is ever repeated,
+            namely if the user asks for more rounds than the strategy has.
     """
 
     messages: tuple[str, ...]

@@ -78,9 +78,9 @@ class Frequencies:
     def weights(self, tokenizer: Tokenizer) -> NDArray[np.float64]:
         """Compute the inverse document frequency of each token: ln((N + 1) / (df + 1)) + 1.
 
-        N is the number of counted texts; df is the number of texts that contain the token. As in
-        scikit-learn, 1 is added in three places. In the fraction, it keeps the weight finite if df is 0.
-        After the logarithm, it keeps the weight positive if df is N.
+        N is the number of all texts; df is the number of texts that contain the token. As in scikit-learn, 1
+        is added in three places. In the fraction, this keeps the weight finite if df is 0. After the
+        logarithm, it keeps the weight positive if df is N.
 
         Args:
             tokenizer: A tokenizer with V tokens.

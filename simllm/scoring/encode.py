@@ -66,17 +66,17 @@ class Tokenized:
 
     @property
     def empty(self) -> NDArray[np.bool_]:
-        """(n,) bool, true for each of the n tokenized texts that is empty after cleaning."""
+        """(n,) bool, true for texts that are empty after cleaning."""
         return np.array([len(windows[0]) == _EMPTY for windows in self.inputs], bool)
 
     @property
     def repeated(self) -> int:
-        """Number of texts that have the same token ids as an earlier one of the n texts."""
+        """Number of texts that have the same token ids as an earlier text in the list."""
         return len(self.inputs) - len({tuple(windows) for windows in self.inputs})
 
 
 class TooLongError(InputError):
-    """Error for a text that is too long for the encoder, if long texts must be neither cut nor split.
+    """Error for a text that is too long for the encoder, if the user does not allow long texts.
 
     Attributes:
         index: The index of the text in the list of texts.

@@ -24,9 +24,9 @@ class ScoreTable:
         format_: The table's format: "text", "json" or "tsv". Only "text" can have the column "note". Its
             note "meaning may have changed" marks similar texts that probably differ in meaning.
         with_ids: Whether the table has a column with the pairs' ids.
-        no_scores: The metric's `Scores` object for zero pairs. Its attribute `same` tells, before any pair is
-            scored, whether the metric can estimate the probability of the same meaning; None means that it
-            cannot. If it can, the table has a column "same" with this probability, unless `scale` is "same".
+        no_scores: A `Scores` object of the metric, for zero pairs. If its attribute `same` is None, the
+            metric cannot estimate the probability of the same meaning. Otherwise, the table has a column
+            "same" with this probability, unless `scale` is "same".
     """
 
     def __init__(self, scale: str, format_: str, with_ids: bool, no_scores: Scores) -> None:

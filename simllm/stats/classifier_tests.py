@@ -49,8 +49,12 @@ def choose_for_classifiers(classifiers: int, data_sets: int = 1, runs: int = 1, 
             for two classifiers with one run each.
 
     Returns:
-        The name of the test: "wilcoxon" or "friedman-nemenyi" for six or more data sets; otherwise
-        "paired-permutation", "cochran-q", "mcnemar-exact" or "mcnemar-chi2".
+        The name of the test, by the first case that applies:
+
+        - six or more data sets: "wilcoxon" for two classifiers, "friedman-nemenyi" for more
+        - two or more runs: "paired-permutation"
+        - three or more classifiers: "cochran-q"
+        - two classifiers: "mcnemar-exact" if `discordant` is below 25, otherwise "mcnemar-chi2"
     """
     if data_sets >= MANY_DATA_SETS:
         return "wilcoxon" if classifiers == 2 else "friedman-nemenyi"
@@ -89,12 +93,13 @@ def choose_for_degradation(
     Args:
         validation_folds: The number of folds.
         test_sets: The number of test sets.
-        shapiro_p: Two p-values of Shapiro and Wilk's test of normality: for the values on the folds, and for
-            those on the test sets. None if there are fewer than 3 folds or fewer than 3 test sets.
+        shapiro_p: Two p-values of Shapiro and Wilk's test of normality: one for the values on the folds, one
+            for the values on the test sets. None if there are fewer than 3 folds or fewer than 3 test sets.
 
     Returns:
-        The name of the test: "none: interval only" if there are too few values for a test. Otherwise it is
-        "welch-t" if both p-values are at least 0.05, and "mann-whitney" if not.
+        The name of the test: "welch-t" (a t-test) if both p-values are at least 0.05, otherwise
+        "mann-whitney". If there are fewer than 3 folds or fewer than 3 test sets, no test is possible, and
+        the result is "none: interval only".
     """
     if shapiro_p is None or min(validation_folds, test_sets) < 3:
         return "none: interval only"

@@ -44,7 +44,7 @@ def spearman(scores: Floats, ratings: Floats) -> Correlation:
     """Compute Spearman's rank correlation with a p-value and a 95% interval.
 
     The p-value comes from a permutation test. The interval comes from 2,000 bootstrap resamples; its bounds
-    are NaN if they would be equal. Everything is NaN if scores or ratings are constant.
+    are NaN if they would be equal. All results are NaN if the scores or the ratings are constant.
 
     Args:
         scores: (n,) scores of n items.
@@ -255,7 +255,7 @@ def _interval(resampled: Floats) -> tuple[float, float]:
 
 
 def _resamples(n: int, count: int, random: np.random.Generator) -> Iterator[NDArray[np.int64]]:
-    """Draw bootstrap resamples: n items, chosen at random with replacement from n items.
+    """Draw bootstrap resamples: each has n items, chosen at random with replacement from all n items.
 
     Args:
         n: Number of items.

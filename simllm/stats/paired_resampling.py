@@ -58,12 +58,12 @@ def permutation_p(extreme: Values, n: int) -> Values:
 
     Such a test chooses a set of items, swaps the values of the two systems for these items, and computes the
     difference between the systems again. For at most 13 items, it tries all 2^n sets, and p = extreme / 2^n.
-    For more items, it tries 10,000 random sets. Then the data without a swap count as one more set, so that
+    For more items, it tries 10,000 random sets. Then the original data count as one more set, so that
     p = (extreme + 1) / 10,001.
 
     Args:
-        extreme: (m,) counts for m tests: the number of sets after whose swap the difference is at least as
-            large as without a swap.
+        extreme: (m,) counts, one for each of m tests: for how many sets the difference after the swap is at
+            least as large as the original difference.
         n: Number of items.
 
     Returns:

@@ -65,13 +65,14 @@ def reliability(probabilities: Floats, labels: Floats, bins: int = 10, equal_mas
 def calibration_errors(diagram: list[Bin]) -> tuple[float, float]:
     """Measure how far predicted probabilities are from the shares of positive labels.
 
+    The gap of a bin is |mean probability - share of positive labels|.
+
     Args:
         diagram: The bins of a reliability diagram.
 
     Returns:
-        The expected and the maximum calibration error. The gap of a bin is |mean probability - share of
-        positive labels|. The expected calibration error (ECE; Naeini et al., 2015) is the mean gap, weighted
-        by bin size. The maximum calibration error (MCE) is the largest gap.
+        The expected calibration error (ECE; Naeini et al., 2015), which is the mean gap, weighted by bin
+        size; and the maximum calibration error (MCE), which is the largest gap.
     """
     sizes = np.array([each.size for each in diagram])
     gaps = np.abs([each.probability - each.share for each in diagram])
@@ -81,12 +82,12 @@ def calibration_errors(diagram: list[Bin]) -> tuple[float, float]:
 def consistency(
     probabilities: Floats, labels: Floats, bins: int = 10, draws: int = 20_000
 ) -> tuple[float, float]:
-    """Test whether an expected calibration error (ECE) is larger than the ECE of calibrated probabilities.
+    """Test whether predicted probabilities are calibrated, by their expected calibration error (ECE).
 
     The ECE is the mean gap between predicted probabilities and shares of positive labels, over bins of
-    predictions. Even calibrated probabilities have an ECE above 0, by chance. To measure this chance, labels
-    are drawn at random: each label is positive with exactly the predicted probability (Bröcker and Smith,
-    2007).
+    predictions. Even calibrated probabilities have an ECE above 0, by chance. To find out how large this ECE
+    is, labels are drawn at random: each label is positive with exactly the predicted probability (Bröcker and
+    Smith, 2007). The test compares the ECE of these labels with the ECE of the true labels.
 
     Args:
         probabilities: (n,) predicted probabilities.

@@ -110,10 +110,12 @@ def compare_aucs(
 
     Returns:
         The first AUC minus the second, the standard error of this difference, the test statistic z, and the
-        two-sided p-value. A fold without a positive or without a negative item is left out; all values are
-        NaN if no fold remains. All values but the difference are NaN if a remaining fold has only one
-        positive or only one negative item. z and p are also NaN if the AUCs differ but the standard error
-        is 0.
+        two-sided p-value. A fold without a positive or without a negative item is left out. These values are
+        NaN:
+
+        - all four values, if no fold remains
+        - all but the difference, if a remaining fold has only one positive or only one negative item
+        - z and the p-value, if the AUCs differ but the standard error is 0
     """
     folds = np.zeros(len(positive)) if folds is None else folds
     areas, covariance = mean_auc_with_covariance(positive, scores, folds)

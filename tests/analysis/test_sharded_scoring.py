@@ -1,6 +1,6 @@
 """Scoring of many files of pairs, on this machine or on a Ray cluster.
 
-Each file gets a table of scores. If a run stops early, there are only complete tables.
+Each file of pairs gets its own table of scores. A run that stops early leaves no incomplete table.
 """
 
 import gzip

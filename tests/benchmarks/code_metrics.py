@@ -1,12 +1,14 @@
-"""Benchmark of metrics for code edits, against the published code, and of the tree edit distance.
+"""Benchmark of the metrics for code edits and of the tree edit distance, against code of other authors.
 
     simllm mine satd JAVA_REPOSITORY -o items.jsonl
     python -m tests.benchmarks.code_metrics --mined items.jsonl --published SATD_tool.py
 
-The Python items are functions of the standard library in which some names and lines were changed. Other items
-are repayments of technical debt, mined from git histories; their candidate is the reference with two changed
-names. `SATD_tool.py` is the code that Sheikhaei et al. published (SATD-Auto-Repayment); it needs the packages
-black, crystalbleu, Levenshtein and pandas. simllm and this code score the same items several times, and the
+Python items are made from functions of the standard library: the reference adds two lines to the function.
+The items of `--mined` come from git histories: the source and the reference are a function before and after
+its technical debt was repaid. In all items, the candidate is the reference with two changed names.
+
+`SATD_tool.py` is the code that Sheikhaei et al. published (SATD-Auto-Repayment); it needs the packages black,
+crystalbleu, Levenshtein and pandas. simllm and the published code score the same items several times, and the
 fastest time of each counts. The tree edit distances of the packages apted, zss and edist are timed, too, if
 they are installed.
 """
@@ -44,7 +46,7 @@ NAMES = ("exact-match", "lemod", "bleu-diff", "crystalbleu-diff")
 
 
 def mined_items(file, count):
-    """Return mined repayments of technical debt; each candidate is the reference with two changed names."""
+    """Return items of `simllm mine satd`; each candidate is the reference with two changed names."""
     random_ = random.Random(0)
     rows = [json.loads(line) for line in file.read_text().splitlines()][:count]
     return [
@@ -74,7 +76,11 @@ def renamed(text, random_, everywhere):
 
 
 def items(count):
-    """Return examples: the reference inserts two lines, and the candidate also has two changed names."""
+    """Return Python examples, made from functions of the standard library.
+
+    The reference is the function with two inserted lines. The candidate is the reference with two changed
+    names.
+    """
     random_, texts, made = random.Random(0), functions(), []
     for source in itertools.cycle(texts):
         if len(made) == count:
@@ -108,7 +114,7 @@ def load_published(file):
 
 
 def score_as_published(published, examples):
-    """Score examples by the four metrics, with the published functions."""
+    """Score examples by the metrics in `NAMES`, with the published functions."""
     language = examples[0].language.capitalize()
     words = " ".join(example.reference for example in examples).split()
     ngrams = (zip(*(words[start:] for start in range(n)), strict=False) for n in (1, 2, 3, 4))
@@ -133,7 +139,7 @@ def score_as_published(published, examples):
 
 
 def score(examples):
-    """Score examples by the four metrics, with simllm."""
+    """Score examples by the metrics in `NAMES`, with simllm."""
     for name in NAMES:
         metrics.load(name).score(examples)
 
@@ -151,9 +157,10 @@ def fastest(function, turns=3):
 
 
 def tree_pairs(count):
-    """Return pairs of syntax trees of functions with 200 to 400 nodes, by the kind of difference.
+    """Return pairs of syntax trees with 200 to 400 nodes, for each of three kinds of difference.
 
-    Two names differ at one place each, or two names differ everywhere, or the functions are different.
+    The trees are those of a function and of the function with two names changed at one place each, or with
+    two names changed everywhere, or of two different functions.
     """
     random_ = random.Random(1)
     texts = [text for text in functions() if 200 <= len(syntax_tree(text, "python")) <= 400]
@@ -213,7 +220,10 @@ def nested(tree, make):
 
 
 def preorder(children):
-    """Return a tree's node numbers, parents first; the root is the last entry of `children`."""
+    """Return the numbers of a tree's nodes, parents before children.
+
+    `children` has the list of children of each node; the last node is the root.
+    """
     order, waiting = [], [len(children) - 1]
     while waiting:
         order.append(waiting.pop())

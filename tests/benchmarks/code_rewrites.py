@@ -2,8 +2,8 @@
 
     python -m tests.benchmarks.code_rewrites --java FOLDER --python FOLDER --json rewrites.json
 
-Both are measured on the same sources: whole files, and their single methods or functions. The fastest of
-several runs counts. Times are processor seconds.
+The sources are whole files, and their single methods or functions. Each source is rewritten, and also parsed
+and walked. The fastest of several runs counts. Times are processor seconds.
 """
 
 import argparse

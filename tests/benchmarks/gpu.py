@@ -2,7 +2,7 @@
 
     python -m tests.benchmarks.gpu --json gpu.json
 
-attention  FlexAttention on the GPU against the attention of CPUs, forward and backward, in each precision
+attention  FlexAttention on the GPU against the attention on the CPU, forward and backward, in each precision
 training   the training loop in each precision; a run that is stopped and resumed
 encoder    torch.compile and gradient checkpointing: steps per second, peak memory
 base, mini tokens per second and MFU of pretraining, beside a plain padded baseline
@@ -79,7 +79,7 @@ class Checks:
         return random_shards(settings.model, texts=200_000 if self.on_gpu else 2_000, longest=48)
 
     def attention(self):
-        """Compare losses and gradients of two layers, in each precision, with those of a CPU in float32."""
+        """Compare the loss and gradients of a model of two layers, in each precision, with float32 on a CPU."""
         settings, tokens = self.settings("base"), 4096 if self.on_gpu else 512
         config = replace(settings.model, num_hidden_layers=2, hidden_dropout_prob=0.0)
         batches = PretrainingBatches(self.data(settings), config.vocab_size, 0.15, tokens, seed=1)
@@ -112,7 +112,7 @@ class Checks:
         return result
 
     def _gradients(self, model, batch, precision):
-        """Return the mean loss of a predicted token, and its gradients; all are moved to the CPU."""
+        """Return the mean loss over the predicted tokens and its gradients, as tensors on the CPU."""
         model.train()
         model.zero_grad()
         device = model.encoder.device.type

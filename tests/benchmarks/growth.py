@@ -7,14 +7,17 @@
     python -m tests.benchmarks.growth nodes 1 2 --texts pairs.jsonl.gz
     python -m tests.benchmarks.growth corpus-nodes 1 2 --texts comments.jsonl.gz
 
-Each new text is made of two random texts of `--texts`: the first words of one, then the last words of the
-other. Otherwise texts would repeat, and equal texts are encoded or kept only once.
+The numbers are counts of:
 
-`pairs` are scored in one process, in fast mode, by the included model or that of `--model`: with a tiny one,
-the reading, cleaning and writing remain. `files` are Java files with ten commented methods each, and
-`comments` are JSON lines; both are built into a corpus by one worker. `nodes` are those of a Ray cluster on
-this machine, with one processor each; they score the same files of pairs. `corpus-nodes` build the same
-corpus of 10,000 files.
+pairs         pairs that one process scores in fast mode, by the included model or the model of `--model`
+files         Java files with ten commented methods each, built into a corpus by one worker
+comments      comments in JSON lines, built into a corpus by one worker
+nodes         nodes of a Ray cluster on this machine, which score 8 files of pairs; one processor each
+corpus-nodes  nodes of a Ray cluster, which build a corpus of 10,000 Java files
+
+With a tiny `--model`, mainly reading, cleaning and writing are measured. Each text is new: the first words of
+a random text of `--texts`, and the last words of another. This is needed because equal texts are encoded or
+kept only once.
 
 Memory is the largest sum over all processes. Bytes are what the processes read and wrote, temporary files
 included. Memory and bytes are sampled five times a second. Processor time leaves out the processes of Ray.

@@ -1,4 +1,4 @@
-"""Facts about the machine that runs a benchmark, and measurement of memory use."""
+"""Description of the machine that runs a benchmark, and measurement of memory use."""
 
 import ctypes
 import datetime
@@ -15,7 +15,7 @@ import simllm
 
 
 def facts():
-    """Return facts that are stored with results: the date, the command, the hardware and the versions."""
+    """Describe a run of a benchmark for its results: the date, the command, the hardware and the versions."""
     cpu = next(
         (
             line.split(":")[1].strip()
@@ -38,7 +38,7 @@ def facts():
 
 
 class PeakMemory:
-    """Context manager that measures how far memory use rises above that at the start; `peak` is in bytes."""
+    """Context manager that measures by how many bytes memory use rises at most; `peak` is the result."""
 
     def __init__(self, device):
         self.device = device
@@ -67,5 +67,5 @@ def _resident(name):
 
 
 def write(file, **results):
-    """Write results and `facts()` as JSON."""
+    """Write results as JSON, with the description of the run by `facts`."""
     Path(file).write_text(json.dumps(facts() | results, indent=2) + "\n")

@@ -1,4 +1,4 @@
-"""Plain baseline for pretraining: padded batches, logits of all rows, no compilation."""
+"""Plain baseline for pretraining: padded batches, logits at every position, no compilation."""
 
 from functools import partial
 
@@ -38,9 +38,10 @@ class Plain:
         own = [batch.texts == text for text in range(len(batch.shape))]
 
         def padded(rows, value):
-            """Turn a flat array into a padded matrix with a row for each text of the batch.
+            """Turn a flat array of the batch into a matrix with a row for each text, padded with `value`.
 
-            A row has the text's content stream and, if the array has query streams, its query stream.
+            A row holds the content stream of the text. If the array has query streams, too, the query stream
+            of the text follows.
             """
             streams = [rows[:columns], rows[columns:]] if len(rows) > columns else [rows]
             masks = [[mask[:columns] for mask in own], [mask[columns:] for mask in own]]
@@ -65,7 +66,7 @@ class Plain:
         return self._sum(*prepared) / batch.predicted, batch.text_tokens
 
     def _sum(self, tokens, positions, visible_originals, real, turns, targets):
-        """Return the loss summed over the predicted tokens, from the logits of every row."""
+        """Return the sum of the losses of the predicted tokens; logits are computed at every position."""
         model, config = self.task.model, self.task.config
         precision = PRECISIONS[config.precision]
         with torch.autocast(tokens.device.type, precision, enabled=precision != torch.float32):

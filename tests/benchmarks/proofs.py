@@ -3,10 +3,10 @@
     python -m tests.benchmarks.proofs --reference metamorphic-java.json
     python -m tests.benchmarks.proofs --reference metamorphic-java.json --json results.json
 
-A proof runs a function and its variant (rewritten version) on the same inputs, and compares the results. The
-variants are made by the rules in the file. Without batches, every function and every variant is compiled with
-an empty `main`, and started. That is the least that a proof without batches needs. Its time is the mean over
-the first functions.
+A proof runs a function and its variant on the same inputs, and compares the results. The variant is made by
+rewriting the function by the rules in the reference file. A proof without batches needs at least this: the
+function and the variant are each compiled with an empty `main`, and started. The mean time of these steps is
+measured for the first functions of the file.
 """
 
 import argparse
@@ -32,7 +32,7 @@ public static void main(String[] args) {{ }}
 
 
 def read_cases(file):
-    """Read the functions of a file, and make a variant of each by its rules."""
+    """Read the functions of a reference file, and rewrite each by the rules that the file gives for it."""
     cases = []
     for case in json.loads(file.read_text())["cases"]:
         found = rewrite(case["source"], "java", case["rules"], case.get("names", {}))

@@ -52,7 +52,7 @@ def write_items(folder, rows):
 
 
 def request_rate(folder, requests):
-    """Measure the requests per second; the model is asked for summaries, so that no program must run."""
+    """Measure the requests per second when the model is asked for summaries, so that no programs are run."""
     rows = [{"id": f"{n}", "code": f"x = {n}", "reference": "sets x"} for n in range(requests)]
     file = write_items(folder, rows)
     with Endpoint(DELAY) as url:
@@ -68,7 +68,7 @@ def request_rate(folder, requests):
 
 
 def replay_time(folder, rounds):
-    """Measure the time to replay a recorded run, whose attempts all have three rounds."""
+    """Record a run of about `rounds` rounds, three in each attempt; measure the time to replay it."""
     file = write_items(folder, items(max(1, rounds // 15)))
     with Endpoint(0) as url:
         repair.run(file, Path(folder) / "run", model="M", base_url=url, attempts=5, parallel=8)

@@ -60,7 +60,7 @@ def overhead(sandbox, language, repeats):
 
 
 def compilations(sandbox, tests):
-    """Return how often the judge compiles one program that it runs on many tests."""
+    """Return how often a program is compiled when it is judged by many tests."""
     commands, run = [], sandbox.run
     sandbox.run = lambda argv, *rest, **options: commands.append(argv[0]) or run(argv, *rest, **options)
     judgement = judge(sandbox, "cpp", PROGRAMS["cpp"], [JudgeTest("1 2", "3")] * tests, LIMITS)

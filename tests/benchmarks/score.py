@@ -5,9 +5,10 @@
     taskset -c 1 python -m tests.benchmarks.score --pairs 1000 --json tests/benchmarks/results/score-cpu.json
 
 All scorers score the same pairs with the same model folder, in turns, and the fastest turn of each
-counts. sentence-transformers' `encode` is called at its defaults, and the cosines of what it
-returns are compared with our scores. Without --source, the pairs are the first
+counts. The embeddings of sentence-transformers come from its method `encode` at the defaults;
+their cosines are compared with our scores. Without --source, the pairs are the first
 paragraphs of neighbouring docstrings of the installed Python.
+
 For simllm's modes, the share of the machine's speed is printed, too: the operations per second of the
 encoder's matrix products, divided by those of one large matrix product in the same precision. Both are
 measured in each turn. Operations for repeated texts, for padding and in the meaning head do not count.
@@ -97,9 +98,9 @@ def measure(scorers, candidates, references, turns, clock):
     """Measure all scorers and the machine, in turns.
 
     Returns:
-        The seconds of each scorer's fastest turn, by name; its scores; and the most operations a second of a
-        matrix product in the precision of each mode. The product is measured in each turn, too, because the
-        rate of a shared machine changes.
+        Three dicts: the seconds of each scorer's fastest turn, the scores by each scorer, and for each mode
+        the highest speed of a matrix product in its precision, in operations per second. This speed is
+        measured in each turn, too, because the speed of a shared machine changes.
     """
     seconds, values = dict.fromkeys(scorers, float("inf")), {}
     for score in scorers.values():
@@ -115,7 +116,7 @@ def measure(scorers, candidates, references, turns, clock):
 
 
 def encoder_flops(model, texts):
-    """Count the encoder's operations for texts; equal texts count once, a multiply-add as two operations."""
+    """Count the encoder's operations for texts: equal texts count once, and a multiply-add counts as two."""
     config = model.model.encoder.config
     hidden, inner = config.hidden_size, config.intermediate_size
     distinct = {window for windows in model.tokenize(texts).inputs for window in windows}

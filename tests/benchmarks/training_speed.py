@@ -15,7 +15,7 @@ from train.runtime.optimizer_and_schedule import make_optimizer
 
 
 class Stepper:
-    """Optimizer steps, with the measured time of each step and of the waiting for its batches."""
+    """Runs optimizer steps; measures the time of each step, and how long it waits for its batches."""
 
     def __init__(self, task, losses):
         self.task, self.losses = task, losses

@@ -1,4 +1,4 @@
-"""`simllm evaluate correlation` for code: metrics against passed tests and grades, also over systems."""
+"""`simllm evaluate correlation` for code: metrics against passed tests and grades, per item and per system."""
 
 import json
 
@@ -74,7 +74,7 @@ def test_means_of_systems_do_not_depend_on_the_order_of_lines(tmp_path):
 
 
 def test_correlations_of_the_papers_systems(shared, tmp_path):
-    """The published mean scores of 20 systems give the published correlations with exact match."""
+    """From the mean scores published for 20 systems, we get the published correlations with exact match."""
     published = json.loads((shared / "reference" / "code-metrics-published.json").read_text())
     for language, expected in published["pearson_with_exact_match"].items():
         rows = []

@@ -1,4 +1,4 @@
-"""`simllm mine satd`: mining repayments of technical debt from git, resuming, and the judge."""
+"""`simllm mine satd`: mining repayments of technical debt from git, resuming, and checks by a model."""
 
 import json
 import os
@@ -70,7 +70,7 @@ simllm: train 0, validation 2, test 0
 
 @pytest.fixture
 def rules(tmp_path):
-    """Make a git history that fulfils and breaks each rule for repayments; each commit changes one file."""
+    """Make a git history of commits that fulfil all rules for repayments, and of commits that break a rule."""
     before = {path: code for path, (code, _) in CHANGES.items()}
     return make_history(
         tmp_path / "all" / "rules", before, *({path: new} for path, (_, new) in CHANGES.items())
@@ -299,7 +299,7 @@ exec {git} "$@"
 
 @pytest.mark.slow
 def test_killed_run_is_resumed_to_the_same_bytes(stopped_run):
-    """A fake git waits at the second repository, where the process is killed."""
+    """The process is killed at the second of two repositories, where a fake git makes it wait."""
     folder = stopped_run
     (folder / "items.jsonl.partial").unlink()
     fake = folder / "bin" / "git"

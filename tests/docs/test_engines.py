@@ -1,6 +1,6 @@
-"""The documented programs for Spark and `datasets` give the same scores as one process.
+"""The documented programs for Spark and `datasets` give the same scores as a single process.
 
-Each of their worker processes loads the model once.
+Each worker process of such a program loads the model once.
 """
 
 import gzip

@@ -34,7 +34,7 @@ def test_error_about_a_bad_triple_names_the_line(tmp_path, rows, message):
 
 
 def test_wins_losses_and_ties(tmp_path):
-    """Against the change, the rewording shares more, as many, or fewer words with the reference."""
+    """In the three triples, the rewording shares more, as many and fewer reference words than the change."""
     file = tmp_path / "contrast.jsonl"
     rows = [{**GOOD, "rewording": "a b c"}, GOOD, {**GOOD, "change": "b a", "form": "adversarial"}]
     file.write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -45,7 +45,7 @@ def test_wins_losses_and_ties(tmp_path):
 
 
 def test_means_of_many_long_labels_are_fast():
-    """A search through all values for each label would take minutes, and an array of labels gigabytes."""
+    """A search through all values for each label would take minutes; an array of labels would take gigabytes."""
     labels = [f"{'x' * 2000}{i}" for i in range(30_000)]
     assert contrast.mean_by_label(labels, np.ones(30_000)) == dict.fromkeys(labels, 1)
 

@@ -1,4 +1,4 @@
-"""Variants of the metric simllm share one model and one run of the encoder; their scores do not change."""
+"""Variants of the metric simllm share one model and one encoder run, and score as each does alone."""
 
 from unittest import mock
 

@@ -75,9 +75,9 @@ def test_rejects_too_few_editable_texts(known, summaries, message):
 def test_drop_auc_and_failures_by_hand():
     """The mean drop of scores, the AUC and the failures equal values that were computed by hand.
 
-    Equal texts score 1, and unrelated texts 0.2. The two edits that keep the meaning score 0.9 and 0.3. The
-    two edits that change the meaning score 0.6 and 0.3. The text "t" is a failure, because both of its edits
-    score 0.3.
+    Equal texts score 1, and unrelated texts 0.2. The edits that keep the meaning of "s" and "t" score 0.9 and
+    0.3. The edits that change their meaning score 0.6 and 0.3. So "t" is a failure: its edit that changes the
+    meaning does not score lower than its edit that keeps it.
     """
     made = Edits(
         ["s", "t"], np.array([0, 1, 0, 1]), ["s1", "t1", "s2", "t2"], ["case", "typo", "number", "number"]

@@ -1,7 +1,7 @@
-"""Script that judges the hostile programs in a file, and prints the results as JSON.
+"""Script that runs the hostile programs of a file in the sandbox, and prints their verdicts as JSON.
 
-The argument is the file. While each hostile program is judged, a harmless program is judged, too. The script
-imports no package besides simllm.execution, so that any Python can run it.
+The argument is the file. Beside each hostile program, a harmless program runs. The script imports no package
+besides simllm.execution, so that any Python can run it.
 """
 
 import json
@@ -19,7 +19,7 @@ MEMORY = 128  # MiB
 
 
 def others_of_the_same_user(supervisors):
-    """Return all processes of the users that run judged programs, except the judge and its supervisors."""
+    """Return all processes of the users that run the supervisors, except the supervisors and this script."""
     judges = {str(pid) for pid in (os.getpid(), *supervisors)}
     users = {Path("/proc", str(pid)).stat().st_uid for pid in supervisors}
     found = {}
@@ -33,7 +33,7 @@ def others_of_the_same_user(supervisors):
 
 
 def one(sandbox, case, port):
-    """Judge one program; return its verdict, its time, its output and the compiler's messages."""
+    """Compile and run one program; return its verdict, its time, its output and the compiler's messages."""
     given = f"{port}\n" if "port" in case["holds"] else ""
     tests = [JudgeTest(given, case.get("output", ""))]
     files = ProgramFiles(**case["files"]) if "files" in case else None

@@ -1,4 +1,4 @@
-"""Hostile programs and killed judges leave no processes and no files behind."""
+"""Hostile programs, and sandboxes whose processes are killed, leave no processes and no files behind."""
 
 import json
 import os
@@ -50,7 +50,10 @@ def judge_hostile_programs(folder, vectors, **user):
 
 @pytest.mark.parametrize("user", ["this user", "nobody"])
 def test_hostile_programs(sandbox, shared, public_folder, user):
-    """The fixture `sandbox` first attacks itself; no hostile program runs if one of its attacks succeeds."""
+    """Hostile programs get the expected verdicts, and leave nothing behind outside of the sandbox.
+
+    The fixture `sandbox` tries some attacks first. If one of them succeeds, no hostile program is run.
+    """
     ids = {}
     if user == "nobody":
         if os.getuid() != 0:
@@ -99,7 +102,7 @@ with Sandbox() as sandbox:
 
 @pytest.mark.parametrize("killed", ["caller", "supervisor", "bwrap", "caller and supervisor"])
 def test_a_killed_judge_leaves_nothing_behind(sandbox, killed, request):
-    """Processes of the judge are killed with SIGKILL at random moments of a run."""
+    """The process that uses the sandbox, or processes of the sandbox, are killed at random moments of a run."""
     draw = random.Random(0)
     before = set(Path("/tmp").glob("simllm-*"))
     for number in range(5):

@@ -1,4 +1,4 @@
-"""Verdicts on programs: they equal reference results; and details of each language."""
+"""Verdicts on programs that are run on tests: reference results, and programs of each language."""
 
 import dataclasses
 import json

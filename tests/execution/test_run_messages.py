@@ -1,4 +1,4 @@
-"""Requests and outcomes pass through pipes unchanged."""
+"""Requests for runs in the sandbox, and the outcomes of the runs, pass through pipes unchanged."""
 
 import io
 

@@ -1,4 +1,4 @@
-"""The attacks on the sandbox find every weakness that is built into it."""
+"""The attacks by which a sandbox tests itself find every weakness that is built in on purpose."""
 
 import contextlib
 import tempfile
@@ -68,7 +68,7 @@ def test_weaknesses_are_found(weak_bwrap, weakness):
 
 
 def test_visible_processes_end_the_attacks(weak_bwrap):
-    """If all processes are visible in the sandbox, their memory counts, too, and exceeds the limit."""
+    """If the sandbox shows all processes of the machine, their memory counts, too, and exceeds the limit."""
     weak = weak_bwrap(f"words.remove('--unshare-all'); words[:0] = {UNSHARE}")
     message = "the attacks ended early: exceeded memory"
     with contextlib.closing(SupervisorPool(weak)) as pool, pytest.raises(InputError, match=message):

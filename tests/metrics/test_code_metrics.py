@@ -94,7 +94,7 @@ def test_token_lists_of_the_reference_vectors(vectors):
 
 
 def test_figure_3_of_the_paper(rows, shared):
-    """Figure 3 gives the BLEU of the unchanged function, and of a candidate that uses `os.path.join`."""
+    """The BLEU of the unchanged function, and of a candidate with `os.path.join`, equal those in Figure 3."""
     published = json.loads((shared / "reference" / "code-metrics-published.json").read_text())["figure_3"]
     unchanged, joined = (example for example, _ in rows[:2])
     found = scores("token-bleu", [unchanged, joined])
@@ -102,7 +102,7 @@ def test_figure_3_of_the_paper(rows, shared):
 
 
 def test_golden_values_as_published(vectors, shared):
-    """The expected values come from the authors' code; CrystalBLEU ignores n-grams of the references."""
+    """The variants `=as-published` give the values of the authors' code, and ignore the same n-grams."""
     rows = [
         (Example(row["candidate"], item["reference"], item["source"], item["language"]), row["as_published"])
         for item in vectors["items"]
@@ -233,7 +233,8 @@ def test_the_registry_knows_the_direction_of_metrics():
 def test_exact_match_means_1_where_the_source_does_not_parse():
     """A candidate that matches exactly scores 1 in all metrics, even if the source is no valid Python.
 
-    The body of this source is only a comment. For such a source, line breaks would count as edits.
+    The function in this source has only a comment as its body, so the source does not parse. Then code is
+    compared as text, and the line break in the candidate would count as an edit.
     """
     source = "def f(a):\n    # TODO: return a list of it\n"
     example = Example("def f(a): return [a,\n  1]\n", "def f(a):\n    return [a, 1]\n", source, "python")

@@ -108,7 +108,7 @@ def test_meteor_without_wordnet_says_how_to_get_it(tmp_path, monkeypatch):
 @pytest.mark.slow
 @pytest.mark.usefixtures("wordnet")
 def test_meteor_equals_the_published_column_except_for_a_bug_of_nltk(haque, monkeypatch):
-    """nltk 3.6 matched words with equal stems again as synonyms, so published scores are up to 1.018."""
+    """nltk 3.6 matched words with equal stems a second time, as synonyms; so published scores reach 1.018."""
     column = haque.columns["meteor_score"]
     assert column.max() > 1
     values = baseline("meteor")(haque.candidates, haque.references)
@@ -175,7 +175,7 @@ def test_sentence_bert_and_bertscore_from_a_model_folder():
 
 @pytest.mark.slow
 def test_signature_of_a_downloaded_model_depends_on_its_content(tmp_path):
-    """Two downloads of one model name with different content get different signatures."""
+    """Two versions of a downloaded model have the same name, but different signatures."""
     code = "from simllm import metrics;metric = metrics.load('sentence-bert=a/b'); print(metric.signature)"
     place = tmp_path / "models--a--b"
     (place / "refs").mkdir(parents=True)

@@ -39,7 +39,7 @@ ITEM = RepairItem(
 
 
 class ScriptedJudge(ProgramJudge):
-    """Judge that gives the verdicts of a list, one by one; the item's own code fails the tests 2 and 3."""
+    """Stand-in that gives replies the listed verdicts in turn; the item's own code always fails tests 2 and 3."""
 
     def __init__(self, verdicts, shows_output=False):
         self.verdicts, self._shows_output = list(verdicts), shows_output
@@ -58,14 +58,14 @@ class ScriptedJudge(ProgramJudge):
 
 
 def parts_of(message):
-    """Return the role of a message and the names of its parts, in order."""
+    """Return the role of a message and the prompt parts in it, such as "user: solution, question"."""
     text = message["content"]
     found = sorted((text.index(mark), part) for part, mark in PARTS.items() if mark in text)
     return f"{message['role']}: " + ", ".join(part for _, part in found)
 
 
 def requests_of(strategy, verdicts, parts=(), item=ITEM, **options):
-    """Make an attempt in which the judge gives these verdicts; return the messages of each request."""
+    """Make an attempt whose replies get these verdicts; return the messages of each request to the model."""
     requests, prompts = [], load_prompts()
     rounds = load_strategy(prompts, strategy, parts, options.pop("rounds", None))
 

@@ -88,6 +88,6 @@ def test_twenty_kills_end_in_the_uninterrupted_results(server, sandbox, write_it
 
 
 def check_asked(server, before):
-    """Check that no request was sent if the replies for all of its attempts had already been recorded."""
+    """Check that the server got no request of which all replies, one for each attempt, were on record."""
     asked = {key(body) for _, _, body in server.requests}
     assert not {one for one in asked if before[one] >= ATTEMPTS}

@@ -65,6 +65,6 @@ def test_figures_of_the_authors_runs(strategy, rounds, vectors):
 
 
 def size(tree):
-    """Make the size of a patch from the published numbers of edits and nodes."""
+    """Return a `PatchSize` with the published numbers of edits and nodes."""
     nodes = tree["nodes of the incorrect code"]
     return PatchSize(int(tree["distance"]), nodes, max(nodes, tree["nodes"]))

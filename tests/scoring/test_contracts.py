@@ -103,7 +103,7 @@ def test_identical_texts_score_exactly_one(comments, similarity, mode):
 
 @pytest.fixture(scope="module", params=LEAST)
 def measures(request, model_folder):
-    """Return two metrics with one similarity, in modes exact and fast; they split long texts into windows."""
+    """Return two metrics that differ only in the mode, exact or fast; both split long texts into windows."""
     return [
         SimLLM(model_folder, similarity=request.param, mode=m, on_long="window") for m in ("exact", "fast")
     ]

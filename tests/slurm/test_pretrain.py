@@ -19,7 +19,7 @@ RERUN = "rerun the same command to resume"
 
 @pytest.fixture
 def submit(cluster, few_comments, tmp_path):
-    """Submit a training run in `tmp_path / "run"`, with options for sbatch."""
+    """Return a function that submits a training run in `tmp_path / "run"`, with options for sbatch."""
     return lambda *options, out=None: cluster.submit(
         *options, SCRIPT, *pretraining(few_comments, out or tmp_path / "run", *LONG)
     )
@@ -49,7 +49,7 @@ def test_preempted_run_on_two_nodes_equals_a_run_on_one_machine(cluster, submit,
 def test_job_out_of_time(cluster, submit, few_comments, tmp_path):
     """At its time limit, a job is requeued if it has saved a state, but not if it still reads its corpus.
 
-    The time limits are shortened only when both jobs have come that far, however slow the machine is.
+    The time limits are shortened only when one job has saved a state and the other job reads its corpus.
     """
     corpus = tmp_path / "slow.jsonl"
     os.mkfifo(corpus)  # nothing is written there
@@ -102,7 +102,7 @@ def test_job_requeued_by_an_admin_and_then_cancelled(cluster, submit, tmp_path):
 
 
 def test_job_array_trains_one_run_per_index(cluster, few_comments, tmp_path):
-    """Only the last job is requeued, although SLURM gives the last job of an array the array's own number."""
+    """Only the job whose time is up is requeued: the last one, whose number is also that of the whole array."""
     runs = pretraining(few_comments, tmp_path / "seed-%a", *LONG, "seed=%a")
     array = cluster.submit("--array=1-2", *ONE_RANK, SCRIPT, *runs)
     cluster.pause(array, "update 10 ")

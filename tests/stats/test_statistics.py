@@ -39,7 +39,7 @@ def test_interval_has_its_nominal_coverage():
 
 
 def test_p_value_of_three_ordered_pairs():
-    """Of the six orders of three items, two correlate as strongly: the same order and the reverse order."""
+    """Of the six orders of three items, two have a correlation of 1 or -1, so p is 2/6."""
     assert spearman(np.array([1.0, 2.0, 3.0]), np.array([5.0, 6.0, 9.0])).p_value == pytest.approx(1 / 3)
 
 
@@ -74,9 +74,9 @@ def test_a_p_value_is_never_zero():
 
 
 def test_p_value_with_one_shared_outlier():
-    """Both variables have their only outlier in the same of twenty pairs; by chance, this has p = 1/20.
+    """Both variables have their only outlier in the same pair; with twenty pairs, the chance is 1/20.
 
-    The t approximation would give 0.
+    The t approximation would give p = 0.
     """
     outlier = np.zeros(20)
     outlier[3] = 1
@@ -190,7 +190,7 @@ def test_many_raters_are_left_out_in_groups():
 @pytest.mark.parametrize("n", [50, 200])
 @pytest.mark.parametrize("taste", [0.0, 0.3])
 def test_interval_over_raters_has_its_nominal_coverage(n, raters, taste):
-    """In 300 simulations, at least 93% of the 95% intervals hold the true rho; both sides miss equally often.
+    """At least 93% of 300 simulated 95% intervals contain the true rho; as many lie above it as below it.
 
     The true rho is the mean over many simulations of as many raters, with 4,000 pairs each.
     """
@@ -220,7 +220,7 @@ def test_equal_means_tie_whatever_the_order_of_summation():
 
 
 def test_williams_test_equals_steigers_formula():
-    """The p-value is that of Steiger's formula, here with numpy's determinant; R documents t = -0.89."""
+    """The p-value equals that of Steiger's formula; for this example, the documentation of R has t = -0.89."""
     r12, r13, r23, n = 0.4, 0.5, 0.1, 103
     determinant = np.linalg.det([[1, r12, r13], [r12, 1, r23], [r13, r23, 1]])
     t = (r12 - r13) * np.sqrt(
@@ -287,7 +287,7 @@ def test_permutation_p_values_of_equal_and_different_metrics():
 
 
 def test_clusters_by_hand():
-    """The third metric is significantly worse than the first, so it begins a cluster; the fourth joins it."""
+    """The third-best metric is significantly worse than the best, so it begins a cluster; the fourth joins it."""
     p = np.ones((4, 4))
     for i, j in [(0, 2), (0, 3), (1, 3)]:
         p[i, j] = p[j, i] = 0.001
@@ -347,7 +347,7 @@ def test_ceiling_equals_the_correlation_of_the_true_scores():
 
 
 def test_split_half_and_one_against_the_rest_by_hand():
-    """Two raters give opposite ratings, so both figures are -1; a third rater rates nothing and gets NaN."""
+    """Two raters give opposite ratings, so both correlations are -1; a third rater rates nothing: NaN."""
     raters = np.array([[1.0, 4, np.nan], [2, 3, np.nan], [3, 2, np.nan], [4, 1, np.nan]])
     assert rater_agreement(raters[:, :2]).split_half == pytest.approx(-1)
     assert rater_agreement(raters).one_against_rest[:2] == pytest.approx([-1, -1])

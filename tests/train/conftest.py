@@ -88,7 +88,7 @@ def resumable_run(stopped_run, tmp_path):
 
 @pytest.fixture
 def sets(comments, tmp_path):
-    """Write a configuration of `train.release.measure` with real comments, rated by their word overlap."""
+    """Write a configuration of `train.release.measure`: its data are pairs of comments, rated by word overlap."""
     rated, rows = tmp_path / "set" / "rated.jsonl", tmp_path / "held-out.jsonl"
     rated.parent.mkdir()
     with rated.open("w") as file:
@@ -111,7 +111,7 @@ def sets(comments, tmp_path):
 
 @pytest.fixture(scope="session")
 def update_folder(comments, model_folder, tmp_path_factory):
-    """Write small sources of every kind for the contrastive stage, and a start model."""
+    """Write small training data of every kind for the contrastive stage, and a start model."""
     folder = tmp_path_factory.mktemp("update")
     sources(folder, comments, model_folder)
     return folder

@@ -163,7 +163,7 @@ def test_existing_data_are_not_fetched_again(tmp_path, teachers):
 
 @pytest.fixture
 def checkout(tmp_path, teachers, monkeypatch):
-    """Return an empty checkout and the list of its steps; steps are recorded in the list instead of run."""
+    """Return an empty checkout; its list `steps` records the steps of the recipe, which are not run."""
     for folder in ("shared/data", "wordnet", "checkout/configs", "checkout/runs"):
         (tmp_path / folder).mkdir(parents=True)
     (tmp_path / "checkout" / "configs" / "repositories.tsv").touch()

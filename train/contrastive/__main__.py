@@ -100,24 +100,25 @@ class ContrastiveTask:
         return f"loss {loss:.3f}"
 
     def describe_texts(self, update: int) -> str:
-        """Describe the texts of one update (optimizer step) as in `64 pairs ('a' and 'b', …)`.
+        """Describe the texts of one update (optimizer step), for the error message of a diverged training.
 
-        An error message contains the description if the training diverges. The description has the number of
-        positive pairs (two texts with the same meaning), and the texts of the first pair.
+        An example is `64 pairs ('a' and 'b', …)`: the number of positive pairs (two texts with the same
+        meaning), and the texts of the first pair.
         """
         first, *_ = self.batches.pairs(update)
         return f"{self.config.pairs} pairs ({first.first!r} and {first.second!r}, …)"
 
     def losses(self, update: int) -> Sequence[LossPart]:
-        """Prepare this process's parts of the loss for one update (optimizer step).
+        """Return functions that compute the loss of one update (optimizer step), term by term.
+
+        The loss of an update is a sum of terms, which are divided among the processes.
 
         Args:
             update: Number of the update, from 0.
 
         Returns:
-            Functions without arguments, which the training loop calls one after the other. Each returns a
-            pair: one part of the loss (a scalar), and the number of text tokens in that part. The loss of the
-            update is the sum of the parts from all processes.
+            The functions of this process. The training loop calls them one after the other, without
+            arguments. Each returns one term of the loss (a scalar), and the number of text tokens in it.
         """
         if self.config.head_only and self.meaning:
             return self.meaning.losses(update)
@@ -169,9 +170,8 @@ class ContrastiveTask:
 
         InfoNCE for positive pairs is always part of the sum. The configuration can add three losses: ranking
         by human ratings, distillation from the lexical teacher (which measures similarity by shared tokens),
-        and distillation from the anchor (a frozen copy of the initial model). Two other losses are computed
-        elsewhere: those of the auxiliary language model, and of the meaning head, which predicts whether two
-        texts have the same meaning.
+        and distillation from the anchor (a frozen copy of the initial model). The losses of the auxiliary
+        language model and of the meaning head are computed elsewhere.
 
         Args:
             embeddings: (N, D) embeddings of all texts in the batch. With an anchor, the shape is (N, 2 D):

@@ -82,26 +82,27 @@ class AuxiliaryLanguageModel:
         self._prefetcher = Prefetcher(self._make_batch)
 
     def losses(self, update: int) -> Sequence[LossPart]:
-        """Prepare this process's part of the language-model loss for one update (optimizer step).
+        """Return a function that computes the loss of one update (optimizer step) on this process's texts.
 
-        The loss is the mean cross entropy of the predicted tokens, in nats, times the weight of this loss in
-        the configuration.
+        The loss of an update is the mean cross entropy of the predicted tokens, in nats, times the weight of
+        this loss in the configuration. Each process predicts some of the tokens. The results of all processes
+        add up to the loss.
 
         Args:
             update: Number of the update, from 0.
 
         Returns:
             A list with one function, or an empty list if this process has no texts. The function takes no
-            arguments. It returns this process's part of the loss (a scalar) and the number of text tokens in
-            that part. The loss of the update is the sum of the parts from all processes.
+            arguments. It returns the loss on this process's texts (a scalar), and the number of their tokens.
         """
         batch, predicted = self._prefetcher[update]
         return [partial(self._loss, update, batch, predicted)] if batch else []
 
     def _loss(self, update: int, batch: PermutedBatch, predicted: int) -> tuple[Tensor, int]:
-        """Compute this process's part of the language-model loss for one update (optimizer step).
+        """Compute the language-model loss of one update (optimizer step) on this process's texts.
 
-        The configured weight of the loss is included.
+        The result is the weight of this loss in the configuration, times the sum of the cross entropies of
+        the tokens that this process predicts, divided by `predicted`.
 
         Args:
             update: Number of the update, from 0; it seeds the dropout.
@@ -109,7 +110,7 @@ class AuxiliaryLanguageModel:
             predicted: Number of tokens that all processes together predict in this update.
 
         Returns:
-            The part of the loss, a scalar, and the number of text tokens in `batch`.
+            The loss, a scalar, and the number of text tokens in `batch`.
         """
         torch.manual_seed(combined_seed(self.seed, update, self.world.rank))  # for dropout
         with self.world.autocast(self.precision):

@@ -26,13 +26,14 @@ _WORDS = (4, 20)  # fewest and most words of a comment that is edited
 class DevCriterion:
     """Evaluation of models on dev data, to choose the best model of a training run.
 
-    Each model gets one number, the dev criterion; lower is better. It combines the correlation with human
-    ratings and the share of texts whose rewordings score higher than texts with a changed meaning.
+    Each model gets one number, the dev criterion; lower is better. Two things are measured for it: how well
+    the model's scores correlate with human ratings, and how often the model scores a rewording of a text
+    higher than a text with another meaning.
 
     Args:
         dev: Paths of files of text pairs with human ratings.
-        dev_comments: A file of cleaned code comments, one per line. Rules reword the comments and change
-            their meaning. None: the criterion uses no comments.
+        dev_comments: A file of cleaned code comments, one per line. Rules make a rewording and a text with
+            another meaning from each comment. None: the criterion uses no comments.
         seed: Seed for choosing comments and for editing them by rule.
         dev_items: A file or glob pattern of meaning items. An item has a text, rewordings of this text, and
             texts with other meanings. None: the criterion uses no items.
@@ -54,8 +55,9 @@ class DevCriterion:
     def __call__(self, metric: SimLLM) -> tuple[float, dict[str, float]]:
         """Evaluate a model that scores text pairs.
 
-        Some of the data are triples: a text, a rewording, and a text with another meaning. A model is right
-        on a triple if the rewording scores higher with the first text; a tie counts one half.
+        Some of the data are triples: a text, a rewording, and a text with another meaning. The model scores
+        the two other texts against the first text. The model is right if the rewording scores higher. A tie
+        counts as half right.
 
         The criterion is the negative mean of these figures:
 
@@ -93,13 +95,13 @@ class DevCriterion:
 
 
 def _names(files: Sequence[str]) -> list[str]:
-    """Return the name of each file without folder and ending, or the whole path if several share the name."""
+    """Name each file by its file name without ending, or by its whole path if that name is not unique."""
     stems = [Path(file).stem for file in files]
     return [stem if stems.count(stem) == 1 else file for stem, file in zip(stems, files, strict=True)]
 
 
 def _score_by(metric: SimLLM, measure: str) -> Callable[[Sequence[str], Sequence[str]], NDArray[np.float64]]:
-    """Return a scoring function: it takes n candidate texts and n references, and returns (n,) scores.
+    """Return a function that scores n candidate texts against n references; the result is (n,) scores.
 
     Args:
         metric: The metric that computes the scores.
@@ -126,8 +128,7 @@ def make_edited_triples(comments: Path, seed: int, count: int = 500) -> contrast
         count: The largest number of triples.
 
     Returns:
-        The triples, with the comments as references. Their attribute `forms` tells how each triple was made;
-        here, it is always "edited".
+        The triples, with the comments as references. The entries of their attribute `forms` are all "edited".
 
     Raises:
         InputError: There is no comment that the rules can both reword and change in meaning.

@@ -5,9 +5,8 @@
 A text is paired with one of the ten texts whose words are most similar. The output is JSON lines with the
 texts `a` and `b`.
 
-The pairs resemble two summaries of the same code, because such summaries also share some words.
-configs/meaning.yaml uses the pairs to teach the encoder similarity by shared words. It does not treat them as
-pairs with the same meaning.
+Two summaries of the same code usually share some words, too. Therefore, configs/meaning.yaml uses the pairs
+to teach the encoder similarity by shared words, but not as pairs with the same meaning.
 """
 
 from __future__ import annotations

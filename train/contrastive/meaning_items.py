@@ -4,14 +4,14 @@ The files in `train/contrastive/items` were written for this project. Each line 
 
     {"text": "opens it", "same": ["it is opened"], "different": [["opposite-verb", "closes it"]]}
 
-"same" lists texts with the same meaning as "text". "different" lists texts with another meaning. Before each
-of the latter stands the kind of difference, here "opposite-verb".
+"same" lists texts with the same meaning as "text". "different" lists texts with another meaning. Each entry
+of "different" has the kind of difference, here "opposite-verb", and then the text.
 
 Items are divided into three splits: "train" (90%, to train models), "dev" (5%, to choose the best model of a
 run) and "test" (5%, to test models). A hash of the item's "text" decides to which split the item belongs.
 
-The items in `train/contrastive/unseen_items` have no splits: no model is trained on any of them, and their
-writers wrote no item that models are trained on.
+The items in `train/contrastive/unseen_items` have no splits, because no model is trained on them. They come
+from other writers than the items that models are trained on.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class MeaningItem:
     kinds: tuple[str, ...]
 
     def draw_same(self, random: np.random.Generator) -> tuple[str, str]:
-        """Choose two different texts of this item at random that have the same meaning (both from `same`)."""
+        """Choose two different texts of `same`, which all have the same meaning, at random."""
         first, second = random.choice(len(self.same), 2, replace=False)
         return self.same[first], self.same[second]
 
@@ -69,7 +69,9 @@ class MeaningItem:
 def read_items(
     pattern: str, split: str | None, excluded: ExcludedTexts, held_out: HeldOutWords
 ) -> list[MeaningItem]:
-    """Read the meaning items of one split. An item has a text, rewordings, and texts with other meanings.
+    """Read the meaning items of one split, or of all splits.
+
+    An item has a text, rewordings, and texts with other meanings.
 
     Held-out word pairs, such as `open` and `close`, must not be trained on. Therefore, some texts are removed
     from the items. Two texts differ in this word pair if one has `open`, and the other has `close` instead.
@@ -137,8 +139,8 @@ def _parse_item(row: dict[str, Any], where: str) -> MeaningItem:
     """Check the JSON object of one meaning item, and clean its texts.
 
     Args:
-        row: The JSON object: a main text, texts with the same meaning, and texts with other meanings. Before
-            each text with another meaning stands the kind of difference. For example, `{"text": "opens it",
+        row: The JSON object: a main text, texts with the same meaning, and texts with other meanings. Each
+            text with another meaning has a kind of difference, here "opposite-verb": `{"text": "opens it",
             "same": ["it is opened"], "different": [["opposite-verb", "closes it"]]}`.
         where: The location of the item for error messages.
 
@@ -179,8 +181,8 @@ def _without_held_out_words(item: MeaningItem, held_out: HeldOutWords) -> Iterat
       a rewording that is kept.
 
     Yields:
-        The item without the removed texts. If no rewording is left, or no text with another meaning, nothing
-        is yielded.
+        The item without the removed texts. Nothing is yielded if the item has no rewording left, or no text
+        with another meaning.
     """
     text, *others = item.same
     same = [text, *(other for other in others if not held_out.holds_out(text, other))]

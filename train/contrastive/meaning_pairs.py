@@ -58,7 +58,7 @@ def open_source(config: MeaningSourceConfig, excluded: ExcludedTexts, lexicon: L
     pairs, such as `open` and `close`, are held out for tests, and must not be trained on:
 
     - Two texts are not used as a pair if one has `open` where the other has `close`.
-    - A word pair in the files is left out if one of its words occurs in a held-out pair.
+    - If the source has word pairs, a pair with the word `open` or the word `close` is not used.
 
     Args:
         config: The settings of the source: its files, their fields, and which pairs to use.
@@ -118,9 +118,8 @@ class ItemPairs:
     Most pairs are two texts of one item, with the same meaning or different meanings. The other pairs are
     texts of two different items, with different meanings.
 
-    Pairs from two items are needed because two texts of one item that share few words always have the same
-    meaning. A model that is trained only on pairs of one item would learn that texts with few shared words
-    have the same meaning.
+    In one item, two texts that share few words always have the same meaning. The pairs from two different
+    items keep the model from learning that this is true of all texts.
     """
 
     def __init__(self, items: Sequence[MeaningItem]) -> None:

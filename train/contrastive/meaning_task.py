@@ -77,16 +77,18 @@ class MeaningTask:
         self._updates = Prefetcher(self._make)
 
     def losses(self, update: int) -> Sequence[LossPart]:
-        """Prepare the loss on this process's share of the text pairs of one update (optimizer step).
+        """Return functions that compute the loss of one update (optimizer step) on this process's text pairs.
 
-        The loss is multiplied by its weight in the configuration.
+        The loss of an update is the mean over its text pairs, times the weight of this loss in the
+        configuration. The pairs are divided among the processes, and the results of all functions add up to
+        the loss.
 
         Args:
             update: Number of the update, from 0.
 
         Returns:
-            Functions without arguments. Each computes the loss of some pairs (a scalar) and the number of
-            their tokens. The losses from the functions of all processes add up to the loss of the update.
+            Functions without arguments. Each returns the loss on some pairs (a scalar), and the number of
+            tokens in these pairs.
         """
         pairs = self._updates[update]
         sizes = [max(map(len, both)) for both in zip(pairs.first, pairs.second, strict=True)]
@@ -97,15 +99,17 @@ class MeaningTask:
         return [partial(self._loss, pairs, order[rows]) for rows in own]
 
     def _loss(self, pairs: TokenizedPairs, chosen: list[int]) -> tuple[Tensor, int]:
-        """Compute the loss on some text pairs of one update (optimizer step), and multiply it by its weight.
+        """Compute the loss on some of the text pairs of one update (optimizer step).
+
+        The result is the sum of the losses of these pairs, times the weight of this loss in the
+        configuration, divided by the number of all pairs of the update.
 
         Args:
             pairs: All text pairs of the update.
             chosen: The indices of the pairs whose loss is computed.
 
         Returns:
-            The loss of the chosen pairs, a scalar, and the number of tokens in their texts. The losses of all
-            pairs add up to this task's loss of the update.
+            The loss, a scalar, and the number of tokens in the texts of the chosen pairs.
         """
         first, second = [pairs.first[i] for i in chosen], [pairs.second[i] for i in chosen]
         labels = torch.tensor([pairs.labels[i] for i in chosen], device=self.world.device)

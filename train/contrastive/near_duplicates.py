@@ -76,7 +76,8 @@ def find_pairs(texts: Iterable[str], lexicon: Lexicon) -> Iterator[dict[str, str
         lexicon: The word lists; only their verb forms are used.
 
     Yields:
-        A dictionary with the texts `a` and `b`. Its `group` is their content words, joined by spaces.
+        For each pair, a dictionary: the texts `a` and `b`, and in `group` the content words that both texts
+        have, joined by spaces.
     """
     groups: dict[str, list[str]] = defaultdict(list)
     for text in {identity(text): text for text in texts}.values():  # ignore differences in punctuation

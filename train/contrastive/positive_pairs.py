@@ -109,8 +109,8 @@ class PositiveSource:
         - A source of plain texts gives a text, paired with itself.
         - A source of pairs gives a pair. In half of the cases, its two texts are swapped. A pair with hard
           negatives is never swapped, because the hard negatives belong to its first text.
-        - A source of meaning items gives two texts of one item with the same meaning. The hard negatives of
-          this pair are at most `hard_negatives` (a setting) random texts of the item with another meaning.
+        - A source of meaning items gives two texts of one item with the same meaning. The hard negatives are
+          random texts of the item with another meaning, at most as many as the setting `hard_negatives` says.
         """
         if self.items:
             item = self.items[random.integers(len(self.items))]

@@ -9,7 +9,7 @@ A SOURCE is one of these:
 
 - a folder of source trees or git repositories (also bare ones);
 - a file of JSON lines with `text`, `summary` or the fields of the data set CodeSearchNet;
-- a file of plain lines;
+- a text file with one comment on each line;
 - a corpus that this command has built;
 - `hf:NAME[:CONFIG][:SPLIT][#COLUMN]`, a data set that Hugging Face `datasets` can read. NAME is a folder of
   parquet, arrow, csv or JSON files or, with --allow-download, a data set of the hub. The texts are in

@@ -126,33 +126,35 @@ def _write(
 
 
 def _is_current(built: dict[str, Any], config_values: dict[str, Any], excluded: ExcludedTexts) -> bool:
-    """Return whether a finished corpus is what a configuration asks for.
+    """Return whether a finished corpus has the given configuration, and excludes the given texts.
 
     Args:
-        built: The content of the corpus's `corpus.json`.
-        config_values: The configuration as JSON values. Instead of the texts to exclude, it has the paths of
-            the files with these texts.
-        excluded: The texts that are now in these files. The files may have changed since the corpus was
-            built.
+        built: The content of `corpus.json` in the folder of the finished corpus.
+        config_values: The configuration as JSON values. Its entry `exclude` has only the paths of files with
+            evaluation texts, not the texts.
+        excluded: The evaluation texts that the files contain now. The files may have changed since the corpus
+            was built.
     """
     is_same = not config_values["exclude"] or built["excluded_sha256"] == excluded.digest
     return bool(built["config"] == config_values and is_same)
 
 
 def _copyable_corpus(config: CorpusConfig, excluded: ExcludedTexts) -> dict[str, Any] | None:
-    """Return the content of `corpus.json` of the only source, if this is a corpus that can be copied.
+    """Return the content of the only source's `corpus.json`, if the source is a corpus that can be copied.
 
-    A finished corpus is copied, instead of built again, if it has the share of test texts that `config` asks
-    for, and was built without the evaluation texts that `config` excludes. If `config` excludes no texts, it
-    does not matter which texts the finished corpus excludes.
+    A finished corpus can be copied if it meets two conditions:
+
+    - It has the share of test texts that `config` asks for.
+    - It was built without the evaluation texts that `config` excludes. If `config` excludes no texts, this
+      condition is always met.
 
     Args:
         config: The configuration of the corpus to build.
         excluded: The evaluation texts that `config` excludes.
 
     Returns:
-        The content of `corpus.json`. None if there are several sources, or the only source is no finished
-        corpus or cannot be copied.
+        The content of `corpus.json`. None if there are several sources, or the only source is not a corpus
+        that can be copied.
     """
     built = corpus_folder.read_facts(Path(config.sources[0])) if len(config.sources) == 1 else None
     if not built or built["config"].get("test_share") != config.test_share:

@@ -26,9 +26,9 @@ class PairFinder:
             - `name`: hash of the method's repository, class and name; 0 if the function is in no class.
 
             `function` and `name` are also 0 if the repository is unknown.
-        overrides: Structured array of type `part_file.OVERRIDES`. Each entry names a method and another
-            method that it may override. `row` is the index in `keys` of the comment on the overriding method.
-            `name` is the hash of the overridden method's repository, class and name.
+        overrides: Structured array of type `part_file.OVERRIDES`, with an entry for each pair of methods of
+            which the first may override the second. `row` is the index in `keys` of the comment on the first
+            method. `name` is the hash of the second method's repository, class and name.
     """
 
     def __init__(self, keys: NDArray[np.void], overrides: NDArray[np.void]) -> None:
@@ -76,8 +76,8 @@ def _versions(keys: NDArray[np.void]) -> NDArray[np.int64]:
 
     Args:
         keys: (R,) structured array with hashes for each of R comments. `function` is a hash of the function's
-            repository, path and name. `summary` is a hash of the summary. A comment is skipped if one of the
-            two hashes is 0 (unknown or missing).
+            repository, path and name. `summary` is a hash of the summary. A hash is 0 if it is unknown or
+            missing. A comment with a hash of 0 is skipped.
 
     Returns:
         (P, 2) for each of P pairs, the indices of its two comments in `keys`.
@@ -96,10 +96,10 @@ def _overrides(keys: NDArray[np.void], overrides: NDArray[np.void]) -> NDArray[n
     Args:
         keys: (R,) structured array with hashes for each of R comments. `name` is a hash of the method's
             repository, class and name. `summary` is a hash of the summary. A hash is 0 if it is unknown or
-            missing; such comments are not paired.
-        overrides: Structured array. Each entry names a method and another method that it may override. `row`
-            is the index in `keys` of the comment on the overriding method. `name` is the hash of the
-            overridden method's repository, class and name.
+            missing. A comment with a hash of 0 is not paired.
+        overrides: Structured array with an entry for each pair of methods of which the first may override the
+            second. `row` is the index in `keys` of the comment on the first method. `name` is the hash of the
+            second method's repository, class and name.
 
     Returns:
         (P, 2) for each of P pairs, the index in `keys` of the comment on the overriding method, then the

@@ -14,8 +14,8 @@ class CorpusConfig:
     Attributes:
         sources: The sources of the comments: files, folders of code, corpora that were built before, glob
             patterns, `hf:NAME` for a data set, or `installed-python` for the Python modules on this machine.
-        exclude: JSON-lines files with text pairs that people have rated. Their texts are kept out of the
-            corpus, because they serve for evaluation.
+        exclude: JSON-lines files with text pairs that people have rated. The texts of these pairs serve for
+            evaluation. Therefore, they are kept out of the corpus.
         test_share: The share of the texts that is held out for testing.
         tags: The number of tagged revisions to read from each git repository, besides the current commit.
     """

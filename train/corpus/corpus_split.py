@@ -14,13 +14,13 @@ def choose_held_out(
     There are two rules:
 
     - If the repository of a text is known, all texts of this repository are held out, or none of them. The
-      repositories to hold out are chosen in the order of their hashes, until they have `share` of all texts
-      from known repositories. A repository that would exceed this share is skipped.
+      repositories to hold out are chosen in the order of their hashes. A repository is skipped if the chosen
+      repositories would otherwise have more than `share` of all texts from known repositories.
     - A text from an unknown repository is held out if the hash of its comment, divided by 2^64, is below
       `share`.
 
-    The repositories that are held out may have less than half of the wanted share, for example because all
-    repositories are large. Then the second rule is used for all texts.
+    If the first rule holds out less than half of the wanted share, the second rule is used for all texts.
+    This happens, for example, if all repositories are large.
 
     Args:
         comments: (N,) for each text, a hash of its comment.

@@ -17,9 +17,9 @@ _WORDS = 4  # shorter texts, such as "creates a new", are part of every fortieth
 class ExcludedTexts:
     """Evaluation texts that must not be in the corpus.
 
-    `text in excluded` is true if the cleaned text equals an evaluation text, contains one, or is part of
-    one. The texts are compared as sequences of words, without punctuation. If one of the two texts has fewer
-    than four words, only equality counts.
+    `text in excluded` is true if the cleaned text equals an evaluation text, contains an evaluation text, or
+    is contained in an evaluation text. Texts are compared as sequences of words, without punctuation. If one
+    of the two compared texts has fewer than four words, only equality counts.
 
     Args:
         texts: The cleaned evaluation texts.
@@ -56,7 +56,7 @@ def read_excluded(patterns: Iterable[str]) -> ExcludedTexts:
         patterns: Paths or glob patterns of JSON-lines files.
 
     Returns:
-        The cleaned texts.
+        An object that has the cleaned evaluation texts, and finds them in other texts.
 
     Raises:
         InputError: A file cannot be read, or a line has fewer than two texts.

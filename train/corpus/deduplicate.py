@@ -27,9 +27,9 @@ _COMPARED = 100  # largest number of texts of a set that a text is compared with
 def signature(text: str) -> NDArray[np.uint8]:
     """Compute the MinHash signature of a cleaned text.
 
-    If s and t are the signatures of two texts, `mean(s == t)` estimates the Jaccard similarity of the texts'
-    sets of adjacent word pairs. A text of fewer than `SHORT` (20) words is hashed as a whole. Therefore, two
-    such short texts are similar only if they are equal.
+    The signature represents the text's set of pairs of adjacent words. If s and t are the signatures of two
+    texts, `mean(s == t)` estimates the Jaccard similarity of the two sets. A text of fewer than `SHORT` (20)
+    words is hashed as a whole. Therefore, two short texts are similar only if they are equal.
 
     Returns:
         (SIGNATURE,) bytes: the lowest byte of each MinHash value, to save memory.
@@ -78,8 +78,8 @@ def resolve(original: NDArray[np.int64]) -> NDArray[np.int64]:
 def band_keys(signatures: NDArray[np.uint8]) -> NDArray[np.uint64]:
     """Compute an integer key for each band (group of neighbouring bytes) of each signature.
 
-    Two keys are equal only if they are for the same band, and the bytes of the two signatures are equal in
-    this band. Two texts with an equal key may be near duplicates, and must be compared.
+    Two signatures have the same key for a band if and only if their bytes in this band are equal. Keys for
+    different bands are never equal. Two texts that share a key may be near duplicates, and must be compared.
 
     Args:
         signatures: (N, SIGNATURE) MinHash signatures.
@@ -204,7 +204,7 @@ def _merge(original: NDArray[np.int64], signatures: NDArray[np.uint8], columns: 
 
 
 def _bands() -> list[slice]:
-    """Return the columns of each band (a group of `ROWS` neighbouring columns) of a signature."""
+    """Return a slice for each band of a signature. A band is a group of `ROWS` (5) neighbouring bytes."""
     return [slice(band * ROWS, (band + 1) * ROWS) for band in range(BANDS)]
 
 
@@ -212,7 +212,7 @@ def _pack(band: NDArray[np.uint8]) -> NDArray[np.uint64]:
     """Pack the bytes of each row into one integer, so that rows can be compared as integers.
 
     Args:
-        band: (N, ROWS) bytes: the same few bytes of N signatures.
+        band: (N, ROWS) bytes: one band (group of neighbouring bytes) of N signatures.
 
     Returns:
         (N,) integers; two integers are equal if and only if the rows are equal.

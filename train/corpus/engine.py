@@ -81,7 +81,7 @@ class Engine(Protocol):
             excluded: Evaluation texts to leave out.
 
         Raises:
-            InputError: A part cannot be written, or a worker is killed.
+            InputError: A part cannot be written, or a worker process is killed.
         """
         ...
 
@@ -96,6 +96,7 @@ class Engine(Protocol):
             folder: A folder for a temporary file.
 
         Returns:
-            A context manager that gives the signatures. At its end, it removes the temporary file.
+            A context manager that gives the signatures. The temporary file is removed at the end of the
+            `with` statement.
         """
         ...

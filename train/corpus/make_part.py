@@ -48,9 +48,9 @@ def make_part(data: bytes, file: Path, excluded: ExcludedTexts) -> None:
 
 
 def _comments(item: Item, tallies: Tallies) -> Iterator[tuple[Comment, bool]]:
-    """Yield the comments of one item of a batch, and whether the name of each comment's function is unique.
+    """Extract the comments from one item of a batch, and check whether their functions have unique names.
 
-    If the name is unique in its file, it identifies the function in other versions of the file.
+    A name that is unique in a source file identifies the function in other versions of the file.
 
     Args:
         item: A source file, a docstring (raw documentation without code), or a comment that is already
@@ -58,8 +58,8 @@ def _comments(item: Item, tallies: Tallies) -> Iterator[tuple[Comment, bool]]:
         tallies: Counters of files and comments that are read or left out; they are updated.
 
     Yields:
-        A comment, and a bool. The bool is true if the function has a name, and no other comment in the source
-        file is on a function with the same name. The bool is always false if the item is no source file.
+        A comment, and a bool. The bool is true if the commented function has a name, and no other commented
+        function in the source file has this name. If the item is not a source file, the bool is false.
     """
     if isinstance(item, Comment):
         yield item, False
@@ -124,11 +124,11 @@ def _clean_texts(comment: Comment, excluded: ExcludedTexts, tally: Tally) -> Com
 def _clean_text(raw: str, excluded: ExcludedTexts, tally: Tally) -> str:
     """Clean one text of a comment, or reject it.
 
-    A text is rejected if it is too long, has fewer than two words, or is among the excluded texts.
+    A text is rejected if it is too long, has fewer than two words, or matches an excluded text.
 
     Args:
         raw: The text.
-        excluded: Evaluation texts that must not be in the corpus.
+        excluded: Evaluation texts that must not be in the corpus. `ExcludedTexts` defines what matches.
         tally: Counter of texts that are read, and of rejected texts by reason; it is updated.
 
     Returns:

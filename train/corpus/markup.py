@@ -47,7 +47,7 @@ def paragraphs(text: str, language: str) -> list[str]:
 
 
 def _before(pattern: re.Pattern[str], text: str) -> str:
-    """Return the part of the text before the first match of the pattern, or the whole text."""
+    """Return the text before the first match of the pattern; the whole text if there is no match."""
     match = pattern.search(text)
     return text[: match.start()] if match else text
 
@@ -56,11 +56,11 @@ def _blocks(text: str, code_indent: int) -> list[str]:
     """Split prose into paragraphs, and remove headings and code.
 
     A new paragraph begins after an empty line or a heading, at a list item, and at a line that clearly begins
-    a new sentence. A line is code if it follows an empty line or a colon, and is indented enough.
+    a new sentence. A line is code if it follows an empty line or a colon, and begins with enough spaces.
 
     Args:
         text: The prose.
-        code_indent: The number of spaces from which an indented line can be code.
+        code_indent: The smallest number of spaces at the beginning of a line of code.
     """
     blocks: list[list[str]] = [[]]
     for line in text.splitlines():
@@ -80,17 +80,18 @@ def _blocks(text: str, code_indent: int) -> list[str]:
 
 
 def _new_sentence(before: str, line: str) -> bool:
-    """Return whether `line` begins a new sentence, although the line before it has no final punctuation.
+    """Return whether a line begins a new sentence, although the line above has no final punctuation.
 
     A new sentence begins if all of these conditions hold:
 
-    - `line` begins with a capitalized word.
-    - `before` and this word together are shorter than `NARROW` (60) characters. So there was room for the
-      word in the line before, and the author began a new line on purpose.
-    - `before` ends with a letter or a digit, but not with a word such as `the`, which needs a continuation.
+    - The line begins with a capitalized word.
+    - The line above and this word together are shorter than `NARROW` (60) characters. So there was room for
+      the word in the line above, and the author began a new line on purpose.
+    - The line above ends with a letter or a digit, but not with a word that needs a continuation, such as
+      `the`.
 
     Args:
-        before: The line before `line`.
+        before: The line above `line`.
         line: The line that may begin a new sentence.
     """
     word = _CAPITALIZED.match(line)
@@ -103,7 +104,7 @@ def _plain(block: str, rules: Rules) -> str:
 
     Args:
         block: The paragraph.
-        rules: Pairs of a pattern and its replacement, which are applied in this order.
+        rules: Pairs of a pattern and its replacement, in the order in which they are applied.
     """
     if _MARKED.search(block):  # most paragraphs have no markup
         for pattern, new in rules:
@@ -113,10 +114,11 @@ def _plain(block: str, rules: Rules) -> str:
 
 
 def _without_remains(prose: list[str]) -> list[str]:
-    """Remove paragraphs that make no sense after code and tables were removed, such as "For example:".
+    """Remove paragraphs that make no sense without the removed code and tables, such as "For example:".
 
-    Function signatures are removed from the beginning of the comment, and paragraphs that end with a colon
-    from its end. Labels such as "Usage" are removed unless they come first. At least one paragraph is left.
+    At the beginning of the comment, function signatures are removed. At the end of the comment, paragraphs
+    that end with a colon are removed. After the first paragraph, labels such as "Usage" are removed. At least
+    one paragraph is left.
 
     Args:
         prose: The paragraphs of a comment.

@@ -16,11 +16,11 @@ class Dialect:
     A rule is a pattern and its replacement.
 
     Attributes:
-        ends: Pattern of the text that follows the prose, such as the first tag (`@param`). The prose ends
-            before its first match.
+        ends: Pattern of what can follow the prose, such as a tag (`@param`). The prose ends before the first
+            match of the pattern.
         blocks: Rules that are applied to the whole prose.
         inline: Rules that are applied to each paragraph.
-        code_indent: The number of spaces from which an indented line counts as code.
+        code_indent: The smallest number of spaces at the beginning of a line of code.
     """
 
     ends: re.Pattern[str] = re.compile(r"(?!)")

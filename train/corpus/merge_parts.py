@@ -48,7 +48,7 @@ def write_corpus(
         tallies: Counters of files, comments and texts; the counts from all parts are added to them.
         excluded: The evaluation texts that were left out of the parts.
         folder: An existing folder, in which the files are written.
-        engine: The engine that compares the texts.
+        engine: The object that compares the texts, on this machine or on a cluster.
 
     Returns:
         Checksums and counts for `corpus.json`, as JSON values.
@@ -125,19 +125,19 @@ def _write_pairs(
     folder: Path,
     report: Report,
 ) -> None:
-    """Write `pairs.jsonl`: pairs of texts from comments.
+    """Write `pairs.jsonl`: pairs of texts that mean the same.
 
-    A pair is the summary and the description of one comment, or the summaries of two comments that mean the
-    same. For example, two comments on two versions of a function mean the same (see `PairFinder`). Held-out
-    (test) texts and their near duplicates are left out.
+    A pair is the summary and the description of one comment, or the summaries of two comments. The two
+    comments are, for example, on two versions of a function (see `PairFinder`). Held-out (test) texts and
+    their near duplicates are left out.
 
     Args:
         parts: The parts of the corpus, with T texts in total.
         new: (T,) for each text, true if it repeats no earlier text. A summary that repeats an earlier text is
             not paired with its description.
         leaky: (T,) for each text, true if it is held out or a near duplicate of a held-out text.
-        near_held_out: An object that finds near duplicates of held-out texts. It checks the descriptions. A
-            description is joined from several texts, so it is not among the T texts of `leaky`.
+        near_held_out: An object that finds near duplicates of held-out texts. It is needed for descriptions
+            that are joined from several texts, because `leaky` has no values for joined texts.
         folder: The folder of the corpus.
         report: The report, which collects counts and examples of the pairs.
     """
@@ -177,7 +177,9 @@ def _open_text(file: Path) -> IO[str]:
 
 
 def _rows(parts: list[Part]) -> Iterator[tuple[str, CommentTexts]]:
-    """Yield all comments of the parts, with their sources.
+    """Read all comments from the parts of a corpus, with the names of their sources.
+
+    A part is a file with the comments from one batch of source files.
 
     Yields:
         The name of the comment's source, and the comment with its cleaned texts.

@@ -211,8 +211,8 @@ def _open(source: DataSetSource, allow_download: bool) -> Dataset | IterableData
     """Open a data set for streaming, and return one of its splits.
 
     Args:
-        source: The data set, with the split that the user named. If the user named none, the split `train`
-            is returned or, if there is no `train`, the only split.
+        source: The data set, with the split that the user named. If the user named no split, the split
+            `train` is returned or, if there is no `train`, the only split.
         allow_download: Whether a data set of the Hugging Face hub may be downloaded.
 
     Raises:
@@ -258,7 +258,7 @@ def _config_and_split(source: DataSetSource, name: str) -> tuple[str | None, str
         name: The path of the data set's folder, or the data set's name on the hub.
 
     Returns:
-        The name of the configuration, and the name of the split. A name is None if the user gave none.
+        The name of the configuration, and the name of the split. A name that the user did not give is None.
     """
     import datasets
 

@@ -39,7 +39,7 @@ class CommentTexts:
     Attributes:
         comment: The comment before cleaning, as a dict: the attributes of a `Comment` by name, such as
             "summary" and "language".
-        summary: The cleaned summary (first sentence); "" if the summary was unusable, such as too long.
+        summary: The cleaned summary (first sentence); "" if the summary was unusable, for example too long.
         rest: The other cleaned paragraphs that are usable.
     """
 
@@ -93,11 +93,11 @@ class Part:
         return self._read() is not None
 
     def facts(self) -> dict[str, Any]:
-        """Return the facts about the part: its source, and counts and examples of what was read or left out.
+        """Return the name of the part's source, and counts of what was read or left out for this part.
 
         Returns:
-            A dict. `source` is the name of the part's source. `found` has counts and examples of the files,
-            comments and texts that were read or left out; see `Tallies.facts`.
+            A dict. `source` is the name of the source. `found` has counts and examples of the files, comments
+            and texts that were read or left out; see `Tallies.facts`.
         """
         return json.loads(self["facts"].tobytes())
 

@@ -57,7 +57,7 @@ def make_parts(
 ) -> list[Part]:
     """Make the missing parts of a corpus. A part is a file with the comments from one batch of source files.
 
-    Parts that already exist are not made again, so that a killed build can be resumed.
+    Parts that already exist are not made again. Therefore, a killed build can be resumed.
 
     Args:
         config: The configuration of the corpus.
@@ -71,7 +71,7 @@ def make_parts(
         All parts, old and new, in the order of the sources.
 
     Raises:
-        InputError: A part cannot be written or read, or a worker is killed.
+        InputError: A part cannot be written or read, or a worker process is killed.
     """
     folders.own(folder)
     for name in _part_names(folder):
@@ -237,7 +237,7 @@ def _end_with_parent(parent: int) -> None:
 
 
 def _exit_after_parent() -> None:
-    """Wait until the parent process has ended, then end this process, a worker."""
+    """Wait until the parent process has ended, then end this worker process."""
     parent = multiprocessing.parent_process()
     assert parent
     parent.join()

@@ -149,7 +149,7 @@ class SignaturesOnCluster:
 
     Attributes:
         engine: The engine that starts tasks.
-        groups: The parts, in groups; one task reads a group.
+        groups: The parts of the corpus, in groups. Each group is read by one task.
     """
 
     engine: RayEngine
@@ -229,9 +229,9 @@ class SignaturesOnCluster:
             arguments: For each group, a tuple of additional arguments for `keys`.
 
         Returns:
-            Structured array with an entry for each text and each key that it shares with another text. `text`
-            is the index of the text. `first` is the index of the first text with the same key, which may be
-            `text` itself.
+            Structured array. For each key that several texts share, it has an entry for each of these texts.
+            `text` is the index of the text. `first` is the index of the first text with the key; for the
+            first text itself, `first` equals `text`.
         """
         buckets = max(2, len(self.groups))
         split, join = self.engine.remote(keys, buckets), self.engine.remote(_repeats)
@@ -266,7 +266,7 @@ def _bands(group: Group, buckets: int, new: NDArray[np.bool_]) -> list[NDArray[n
     Args:
         group: A group of consecutive parts of the corpus, with N texts.
         buckets: The number of buckets.
-        new: (N,) for each text, false if it repeats an earlier text. A text with false is left out.
+        new: (N,) for each text, true if it equals no earlier text. The other texts are left out.
 
     Returns:
         For each bucket, a structured array of band keys (`key`) and the indices of their texts (`text`).
@@ -305,9 +305,9 @@ def _repeats(*pieces: NDArray[np.void]) -> NDArray[np.void]:
             indices must be in ascending order.
 
     Returns:
-        Structured array with an entry for each text and each key that it shares with another text. `text` is
-        the index of the text. `first` is the index of the first text with the same key, which may be `text`
-        itself.
+        Structured array. For each key that several texts share, it has an entry for each of these texts.
+        `text` is the index of the text. `first` is the index of the first text with the key; for the first
+        text itself, `first` equals `text`.
     """
     places = np.concatenate(pieces)
     _, first, inverse, count = np.unique(

@@ -42,9 +42,9 @@ class Report:
         self._samples, self._pairs = Tally(SAMPLES), Tally(SAMPLES)
 
     def note_texts(self, first_index: int, texts: list[str]) -> None:
-        """Store those of the given texts that the report shows as examples of near duplicates.
+        """Store the given texts that the report will show as examples of near duplicates.
 
-        The constructor has already chosen the examples, by their indices. All other texts are ignored.
+        The constructor has already chosen the indices of the examples. Texts with other indices are ignored.
 
         Args:
             first_index: The index of the first given text, among all texts of the corpus.
@@ -78,7 +78,7 @@ class Report:
             self._count_words(text, "summary" if text == row.summary else "description")
 
     def add_pair(self, a: str, b: str, kind: str) -> None:
-        """Add a pair of texts that mean the same to the counts and examples.
+        """Count a pair of texts that mean the same, and add the pair to the examples.
 
         Args:
             a: The first text.
@@ -136,9 +136,9 @@ class Report:
 
 
 def _sorted(tally: Tally) -> dict[str, list[tuple[str, ...]]]:
-    """Return the examples that a tally (a counter with examples) stores, as a dict sorted by key.
+    """Return the examples that a tally stores, as a dict from each kind to its examples, sorted by kind.
 
-    The tally counts several kinds of things, such as comments of each programming language. A key is the name
-    of a kind. Its value is a list of examples. An example is a tuple of texts.
+    A tally counts things by kind, such as comments by programming language. It also stores examples of each
+    kind. An example is a tuple of texts.
     """
     return dict(sorted(tally.examples.items()))

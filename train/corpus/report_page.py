@@ -37,9 +37,10 @@ def _left_out(stage: str, tally: dict[str, Any]) -> list[tuple[str, int, list[st
     """List the reasons why files, comments or texts were left out, the most frequent reason first.
 
     Args:
-        stage: "files", "comments" or "texts": what `tally` counts.
-        tally: A dict with the counts by reason (`counts`), and with examples by reason (`examples`). Counts
-            that are for no such reason, such as "read", are ignored.
+        stage: What was counted: "files", "comments" or "texts".
+        tally: A dict with two entries. `counts` maps each reason to a number, and `examples` maps each reason
+            to a list of examples. `counts` also has numbers under keys that are not reasons, such as "read";
+            these numbers are ignored.
 
     Returns:
         For each reason, its name, its count and its examples.

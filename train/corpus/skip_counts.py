@@ -31,7 +31,7 @@ class Tally:
         self._examples: dict[str, list[tuple[int, tuple[str, ...]]]] = {}
 
     def add(self, kind: str, *example: str) -> None:
-        """Count one file, comment or text of a kind, and add it as an example of the kind.
+        """Add 1 to the count of a kind, and add an example of the kind.
 
         Args:
             kind: The kind, such as "file too large".
@@ -56,7 +56,7 @@ class Tally:
 
     @property
     def examples(self) -> dict[str, list[tuple[str, ...]]]:
-        """For each kind, the stored examples in the order of their hashes; an example is a tuple of texts."""
+        """The stored examples by kind, in the order of their hashes. An example is a tuple of texts."""
         return {kind: [texts for _, texts in kept] for kind, kept in self._examples.items()}
 
 
@@ -64,8 +64,9 @@ class Tally:
 class Tallies:
     """Counters of the files, comments and texts that were read or left out.
 
-    Each counter counts by kind, and stores some examples of each kind. A kind is a reason for leaving
-    something out, such as "file too large", or another count, such as "read".
+    Each counter counts by kind, and stores some examples of each kind. Most kinds are reasons for leaving
+    something out, such as "file too large". Some kinds are no reasons: "read" counts all files or texts that
+    were read.
 
     Attributes:
         files: Counter of source files. An example is the path of a file, often followed by an error message.

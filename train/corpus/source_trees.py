@@ -95,7 +95,7 @@ def _name(folder: Path, parts: int = 1) -> str:
 
 
 def _tree(top: Path, root: Path, tags: int, tally: Tally) -> Iterator[Code]:
-    """Yield the source files below a folder, also from git repositories inside it.
+    """Yield the source files in a folder, in its subfolders, and in the git repositories inside them.
 
     Args:
         top: The folder, which is inside `root`.
@@ -151,7 +151,7 @@ def _walk(
 
 
 def _repository(folder: Path, root: Path, tally: Tally) -> RepositoryPaths | None:
-    """Return the paths of the git repository in a folder; None if there is none that may be read.
+    """Find the git repository in a folder, and return its paths if the repository may be read.
 
     A repository may be read only if all its data is in `root`. Otherwise, it is counted in `tally`. For
     example, the data of a linked work tree can be in another folder.

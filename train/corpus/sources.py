@@ -136,7 +136,7 @@ def rows(source: str) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def input_files(source: str) -> list[Path]:
-    """Return the files of a source of rows (JSON objects), sorted.
+    """Return the files from which the function `rows` reads the rows of a source, sorted.
 
     Args:
         source: A path or glob pattern of JSON-lines files, or `hf:FOLDER` for a data set in `FOLDER`.
@@ -200,7 +200,7 @@ def _comment(row: dict[str, Any], where: str) -> Docstring | Comment:
         where: The place of the object, such as file and line, for error messages.
 
     Raises:
-        InputError: The object has no text under such a key.
+        InputError: The object has no text under these keys, or it has a docstring but no `language`.
     """
     if "docstring" in row:
         text, language = text_under(row, "docstring", where), text_under(row, "language", where)

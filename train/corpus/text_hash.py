@@ -12,5 +12,5 @@ def words(text: str) -> list[str]:
 
 
 def identity(text: str) -> bytes:
-    """Hash the words of a cleaned text to 8 bytes; texts with the same words have the same hash."""
+    """Hash the words of a cleaned text to 8 bytes. Equal sequences of words have equal hashes."""
     return hashlib.blake2b(" ".join(words(text)).encode(), digest_size=8).digest()

@@ -66,7 +66,7 @@ def docstrings(files: Iterable[SourceFile]) -> Iterator[Row]:
 
 
 def conala(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield the questions about code in the data set CoNaLa, and versions rewritten by people.
+    """Yield the questions about code in the data set CoNaLa, and their versions rewritten by people.
 
     Each question is one row, such as `{"source": "conala/intent", "text": "..."}`. The `source` is
     "conala/intent" for an original question, and "conala/rewritten_intent" for its rewritten version.

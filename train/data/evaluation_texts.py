@@ -24,9 +24,13 @@ def key(text: str) -> str:
 class EvaluationTexts:
     """Texts of the evaluation data, which must not occur in the training texts.
 
-    `text in evaluation_texts` is true if the text equals an evaluation text of at least three words. It is
-    also true if one of the two texts begins with the whole other text, and both have at least six words. Case
-    and punctuation are ignored.
+    `text in evaluation_texts` is true in two cases:
+
+    - The text equals an evaluation text of at least three words.
+    - The text begins with a whole evaluation text, or a whole evaluation text begins with the text, and both
+      have at least six words.
+
+    Case and punctuation are ignored.
 
     Args:
         texts: The evaluation texts.
@@ -53,7 +57,7 @@ class EvaluationTexts:
 def _start(key: str) -> str:
     """Return the first six words of a text; "" if the text has fewer words.
 
-    Texts with the same result begin alike, so that such texts can be found quickly.
+    The result is a key, by which texts with the same beginning can be found quickly.
 
     Args:
         key: The result of the function `key` for the text: its words in lower case, without punctuation.
@@ -81,7 +85,7 @@ def clean_corpus(rows: Iterable[Row], evaluation: EvaluationTexts) -> Iterator[R
 
 
 def third_of_pairs(rows: Iterable[Row], evaluation: EvaluationTexts) -> Iterator[Row]:
-    """Yield about a third of the distinct pairs, without pairs that contain an evaluation text.
+    """Yield about a third of the distinct text pairs; pairs with an evaluation text are left out.
 
     A hash of each pair decides whether it is chosen. The chosen pairs are yielded in the order of the hashes.
 

@@ -1,10 +1,10 @@
-"""Hold out a share of labelled pairs for testing.
+"""Hold out a share of labelled text pairs for testing.
 
     python -m train.data.hold_out_pairs 'data/meaning/*nli*.jsonl.gz' -o runs/held-out.jsonl
 
-Whether a pair is held out depends only on its first text. Therefore, of the pairs with the same first text,
-all are held out or none. If pairs are added to a file later, the choice of the earlier pairs does not change.
-To keep the held-out pairs out of a training, list the output under `exclude` in the configuration of the
+Whether a pair is held out depends only on its first text. Therefore, all pairs with the same first text are
+held out, or none of them. If pairs are added to a file later, the choice among the earlier pairs stays the
+same. To train without the held-out pairs, list the output file under `exclude` in the configuration of the
 training.
 """
 
@@ -75,7 +75,7 @@ def held_out_pairs(file: Path, share: float) -> Iterator[dict[str, str]]:
         share: Approximate share of the distinct first texts (`a`) whose pairs are held out, between 0 and 1.
 
     Yields:
-        A dict with `a`, `b` and `label`. `set` is the name of the file before its first dot.
+        A dict with the texts `a` and `b`, their `label`, and the file's name before its first dot as `set`.
     """
     for where, row in files.objects(file):
         first, second, label = (files.text_under(row, name, where) for name in ("a", "b", "label"))

@@ -61,11 +61,12 @@ def rewritten_intents(files: Iterable[SourceFile]) -> Iterator[Row]:
 
 
 def generated_summaries(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield pairs of a reference summary and a summary that a model generated, from CodeSumEvaluation.
+    """Yield pairs of a reference and a generated summary from the repository CodeSumEvaluation.
 
-    CodeSumEvaluation is the repository of a study. The generated summaries are in files `test.pred`, and the
-    references in files `test.gold`. Line i of a file `test.pred` is paired with line i of the `test.gold` in
-    the same folder. If this folder has none, the `test.gold` in the closest folder above is used.
+    A file `test.pred` has the summaries that a model generated. The file `test.gold` in the same folder has
+    the references. If this folder has no `test.gold`, the one in the closest folder above is used. Line i of
+    both files is a pair. A row has the `reference`, the generated summary (`candidate`), and the names of the
+    `dataset` and the `model`.
     """
     files = list(files)
     golds = {file.path.parent: file.lines() for file in files if file.path.name == "test.gold"}

@@ -27,8 +27,7 @@ def haque(files: Iterable[SourceFile]) -> Iterator[Row]:
 
     A row has the two texts, their human ratings, and the scores of the automatic metrics that the authors
     studied. Six people rate a pair: three see the reference first, and three see the candidate first. Each
-    person rates how accurate, adequate and concise the text is that this person sees first. Then each person
-    rates the similarity of both texts.
+    person rates how accurate, adequate and concise the first text is, and then how similar both texts are.
     """
     for file in files:
         groups: dict[str, list[dict[str, str]]] = {}

@@ -111,7 +111,7 @@ class RemoteRepository:
         """Run git with arguments and standard input, and return its output.
 
         Raises:
-            InputError: git fails; the error has git's message.
+            InputError: git is not installed, or git fails; then the error has git's message.
         """
         environment = {name: value for name, value in os.environ.items() if name not in _LOCAL} | _QUIET
         try:

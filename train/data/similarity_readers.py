@@ -35,10 +35,10 @@ def sick(files: Iterable[SourceFile]) -> Iterator[Row]:
 
 
 def semeval(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield the sentence pairs of the SemEval shared tasks on similarity, without pairs that have no score.
+    """Yield the rated sentence pairs of the SemEval shared tasks on similarity.
 
-    A row has the sentences `a` and `b`, the rating of their similarity as `score`, and the name of the file
-    (without suffix) as `set`.
+    Pairs without a rating are left out. A row has the sentences `a` and `b`, the rating of their similarity
+    as `score`, and the name of the file (without suffix) as `set`.
     """
     for file in files:
         for columns in file.columns():

@@ -80,8 +80,8 @@ def prepare(config: DistillConfig, world: World) -> tuple[DistillationTask, dict
         world: The processes of the run.
 
     Returns:
-        The task (the student, its losses and its evaluation), and facts about the texts and the teachers.
-        The facts are stored with the trained model.
+        The task (the student, its losses and its evaluation), and a dict that describes the texts and the
+        teachers. The dict is stored with the trained model.
     """
     out = Path(config.out)
     tell = print_progress if world.is_first else lambda line: None
@@ -152,8 +152,8 @@ def load_or_make_student(config: DistillConfig, tokenizer: Tokenizer, world: Wor
 def _short_hash(*parts: object) -> str:
     """Return the first 12 hex digits of a SHA-256 over JSON values.
 
-    The hash names the folder of a stored result. The values are all that the result depends on, so that other
-    values give another folder.
+    The hash is the name of the folder in which a result is stored. The given values are everything that the
+    result depends on. Therefore, results from different values get different folders.
     """
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:12]
 

@@ -40,16 +40,15 @@ class Targets:
     rotation changes no cosine between targets.
 
     Attributes:
-        shards: For each teacher, a list of arrays that together hold its embeddings of all texts, from
-            `teachers.embed_all`.
+        shards: For each teacher, its embeddings of all texts: the list of arrays from `teachers.embed_all`.
         axes: (sum of the teachers' widths, student's width) matrix of the projection, including the rotation.
     """
 
     def __init__(self, shards: Sequence[Sequence[np.ndarray]], texts: int, width: int, seed: int) -> None:
-        """Compute the projection to the student's width, from a sample of texts.
+        """Compute the projection of the teachers' embeddings to the student's width, from a sample of texts.
 
         Args:
-            shards: For each teacher, a list of arrays that together hold its embeddings of all texts, from
+            shards: For each teacher, its embeddings of all texts: the list of arrays from
                 `teachers.embed_all`.
             texts: Number of texts.
             width: Width of the student's embeddings.
@@ -70,8 +69,8 @@ class Targets:
     def teacher_embeddings(self, numbers: np.ndarray) -> Tensor:
         """Return the concatenated embeddings of all teachers for n texts.
 
-        The concatenated embeddings are scaled to length 1. The inner product of two of them is the cosine
-        between the two texts, averaged over all teachers.
+        The concatenated embeddings are scaled to length 1. The inner product of the results for two texts is
+        the cosine between a teacher's embeddings of these texts, averaged over all teachers.
 
         Args:
             numbers: (n,) indices of the texts among all training texts.

@@ -35,8 +35,8 @@ class DistillBatch:
     Attributes:
         ids: The token ids of each text.
         targets: (N, D) embeddings that the student should learn.
-        cosines: (N, N) cosine between every two texts, computed from a teacher's embeddings and averaged over
-            all teachers.
+        cosines: (N, N) similarity of every two texts: the cosine between a teacher's embeddings of the two
+            texts, averaged over all teachers.
     """
 
     ids: list[list[int]]
@@ -96,15 +96,17 @@ class DistillationTask:
         return f"{len(groups)} groups of texts ({self.first_texts[groups[0]]!r}, …)"
 
     def losses(self, update: int) -> Sequence[LossPart]:
-        """Prepare this process's parts of the loss for one update (optimizer step).
+        """Prepare the computation of the loss of one update (optimizer step).
+
+        The texts of the update are divided into chunks, and the chunks are divided among the processes.
 
         Args:
             update: Number of the update, from 0.
 
         Returns:
-            A function without arguments for each chunk of texts that this process embeds. It computes a part
-            of the loss (a scalar) and the number of tokens in the chunk. The parts from all processes add up
-            to the loss of the update.
+            For each chunk of this process, a function without arguments. The function returns a summand of
+            the loss (a scalar), and the number of tokens in the chunk. The summands of all chunks of all
+            processes add up to the loss of the update.
         """
         config, batch = self.config, self._updates[update]
         return embedding_loss_parts(
@@ -122,8 +124,8 @@ class DistillationTask:
         """Evaluate the student on the dev data.
 
         Returns:
-            The dev criterion, which chooses the best model (lower is better), and further results for the
-            log, by name.
+            A number by which the best model is chosen (lower is better), and further results for the log, by
+            name.
         """
         return self.dev_criterion(self.metric)
 
@@ -148,7 +150,11 @@ class DistillationTask:
         return result
 
     def _make(self, update: int) -> DistillBatch:
-        """Collect the tokenized texts and the targets for one update (optimizer step), counted from 0."""
+        """Collect the tokenized texts and the targets for one update (optimizer step).
+
+        Args:
+            update: Number of the update, from 0.
+        """
         groups = self._choose_groups(update)
         numbers = np.concatenate([np.arange(self.starts[g], self.starts[g + 1]) for g in groups])
         whole = self.targets.teacher_embeddings(numbers)

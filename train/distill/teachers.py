@@ -220,7 +220,7 @@ def embed_all(teacher: Path, texts: Sequence[str], folder: Path, world: World) -
         world: The processes of the run.
 
     Returns:
-        For each shard, a memory-mapped float16 array with one row per text: its embedding, of width D.
+        For each shard, a memory-mapped float16 array. Each row is the embedding of one text, of width D.
 
     Raises:
         InputError: The teacher cannot be loaded, or a shard cannot be read or written.

@@ -35,7 +35,7 @@ GROUPS, LINES = "groups.jsonl", "texts.txt"
 class TextsConfig:
     """Settings for one source of texts: its files, which texts to use, and how many variants to make.
 
-    A variant is a text that rules make from a text: a rewording, or a text with another meaning.
+    Rules make a variant by changing a text. The variant is a rewording, or has another meaning.
     """
 
     source: str  # file or glob pattern: plain lines, or JSON lines with `fields`
@@ -143,14 +143,17 @@ def _all_seen(group: Group, seen: set[bytes]) -> bool:
 
 
 def _with_variants(group: Group, words: lexicon.Lexicon, random: np.random.Generator) -> Group:
-    """Return a group with two more texts: a rewording of its first text, and a change of its meaning.
+    """Add two variants of a group's first text: a rewording, and a text with a changed meaning.
 
-    Rules make the two texts. A text that the rules cannot make is left out.
+    Rules make the variants. A variant that the rules cannot make is left out.
 
     Args:
         group: The texts of the group.
         words: The word lists for the rules.
         random: The random generator.
+
+    Returns:
+        The texts of the group, followed by the variants.
     """
     text = group[0]
     changed = change(text, words, random)

@@ -2,8 +2,8 @@
 
 fairseq's names are from fairseq/models/masked_permutation_net.py and
 fairseq/modules/transformer_sentence_encoder.py of github.com/microsoft/MPNet. fairseq's RoBERTa is the
-same network without relative positions. As fairseq's names differ between its versions, they are first
-changed to "canonical" names, which are the same for all versions, and then to the names of simllm.
+same network without relative positions. Different versions of fairseq use different names. Therefore, the
+names are first changed to "canonical" names, which are the same for all versions, and then to simllm's names.
 """
 
 from __future__ import annotations

@@ -53,8 +53,8 @@ def grouped_attention(batch: PermutedBatch, relative_bias: RelativeBias, dropout
             dim: The dimension to split.
 
         Returns:
-            For each group, a tensor in which the rows are ordered by text. Two dimensions take the place of
-            `dim`: the texts of the group, and the rows of one text (content stream, then query stream).
+            A tensor for each group. It has two dimensions instead of `dim`: the texts of the group, and the
+            rows of each text (first its content stream, then its query stream).
         """
         content, queries = x.tensor_split([len(batch.prediction_turns)], dim)
         streams = [(content, [t * (n + m) for t, n, m in groups])]

@@ -27,16 +27,16 @@ from train.tokens.shards import Shards
 
 
 class PretrainingBatches:
-    """The texts of each update (optimizer step), cut into batches.
+    """The texts of each update (optimizer step), divided into batches.
 
     The texts of all epochs form one endless sequence of tokens. Each epoch has all texts in a new random
-    order. With U = `update_tokens`, update u has the texts whose first token is one of the tokens u·U to
-    (u + 1)·U - 1 of the sequence. To make n batches, this range of tokens is cut into n equal parts. A batch
-    has the texts whose first token is in its part.
+    order. Each update has the texts that begin in the next `update_tokens` tokens of the sequence. To divide
+    an update into n batches, its range of tokens is cut into n equal ranges.
 
-    For example, U is 1000. Update 0 has the texts that begin at the tokens 0 to 999. If it has two batches,
-    the first batch has the texts that begin at the tokens 0 to 499. Each text occurs once in an epoch, for
-    any number of batches. Any update can be computed without the earlier updates.
+    For example, `update_tokens` is 1000. Update 0 has the texts that begin at the tokens 0 to 999, and update
+    1 has those that begin at the tokens 1000 to 1999. If update 0 is divided into two batches, the first
+    batch has the texts that begin at the tokens 0 to 499. Each text occurs once in an epoch, for any number
+    of batches. Any update can be computed without the earlier updates.
 
     A text's permutation depends on the text, the epoch and the seed. Texts that are too short to predict a
     token are left out.
@@ -87,7 +87,7 @@ class PretrainingBatches:
         return np.stack([self.shards.lengths[self.texts], self.predicted[self.texts]], 1)
 
     def texts_of_update(self, number: int, batches: int) -> list[tuple[Ints, Ints]]:
-        """Choose the texts of an update (optimizer step), cut into batches.
+        """Choose the texts of an update (optimizer step), and divide them into batches.
 
         Args:
             number: The number of the update, from 0.
@@ -108,8 +108,8 @@ class PretrainingBatches:
         """Count the tokens that the model must predict in all batches of an update (optimizer step).
 
         Args:
-            parts: For each batch, two arrays: the epoch of each text (not used here) and the index of each
-                text in the shards. `texts_of_update` returns them.
+            parts: The result of `texts_of_update`. For each batch, it has two arrays: the epoch of each text
+                (not used here), and the index of each text in the shards.
         """
         return sum(int(self.predicted[texts].sum()) for _, texts in parts)
 
@@ -134,7 +134,7 @@ class PretrainingBatches:
         return batch.masked() if self.masked else batch
 
     def evaluation_texts(self, texts: int, batch_tokens: int) -> list[Ints]:
-        """Choose the texts for evaluation, and cut them into batches.
+        """Choose the texts for evaluation, and divide them into batches.
 
         The first `texts` texts of the shards are chosen, except those that are too short to predict a token.
 

@@ -103,29 +103,32 @@ class PretrainingTask:
         return -(-self.config.accumulation // self.world.size) * self.world.size
 
     def losses(self, update: int) -> Sequence[LossPart]:
-        """Prepare the losses of this process's batches in an update (optimizer step).
+        """Return functions that compute the loss of one update (optimizer step) on this process's batches.
 
-        A batch's loss is divided by the number of predicted tokens in the whole update. Therefore, the losses
-        of all batches and processes add up to the mean loss per predicted token, in nats.
+        The loss of an update is the mean over its predicted tokens, in nats. The update consists of batches,
+        which are divided among the processes. The results of all functions add up to the loss.
 
         Args:
             update: The number of the update, from 0.
 
         Returns:
-            For each batch, a function that computes the batch's loss and its number of text tokens.
+            A function without arguments for each batch. The function returns the loss on the batch (a
+            scalar), and the number of text tokens in the batch.
         """
         batches, predicted = self._prefetcher[update]
         return [partial(self._loss_part, batch, predicted) for batch in batches]
 
     def _loss_part(self, batch: PermutedBatch, predicted: int) -> tuple[Tensor, int]:
-        """Compute a batch's part of the mean loss per predicted token in an update (optimizer step).
+        """Compute the loss on one batch of an update (optimizer step).
+
+        The losses of all predicted tokens in the batch are added, and the sum is divided by `predicted`.
 
         Args:
             batch: The batch.
             predicted: Number of predicted tokens in all batches of the update.
 
         Returns:
-            The sum of the batch's losses divided by `predicted`, and the batch's number of text tokens.
+            The loss in nats, a scalar, and the number of text tokens in the batch.
         """
         return self._loss(batch) / predicted, batch.text_tokens
 
@@ -155,9 +158,9 @@ class PretrainingTask:
     def describe_texts(self, update: int) -> str:
         """Describe the texts in an update (optimizer step), so that a bad text can be found.
 
-        The description has the epoch (from 0), the number of texts, and the line numbers (from 1) of the
-        first five texts in the corpus. If texts are packed into blocks (inputs of full length), it has the
-        numbers of the first five blocks instead of line numbers.
+        The description has the epoch (from 0), the number of texts, and the first five texts, given by their
+        line numbers in the corpus (from 1). If texts are packed into blocks (inputs of full length), the
+        numbers of the first five blocks (from 1) are given instead.
         """
         epochs, texts = self.batches.texts_of_update(update, 1)[0]
         kind = "block" if self.config.packing == "blocks" else f"line of {TRAIN}"

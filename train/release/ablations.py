@@ -3,8 +3,8 @@
     python -m train.release.ablations configs/ablations.yaml -o checkpoints/ablations.json
 
 Each run trains a variant of the recipe, in which some settings are changed. The output is written after each
-variant. Rerun the same command to resume. A variant is skipped if the output already has its result from the
-same training commands.
+variant. Rerun the same command to resume. A variant is skipped if the output already has a result of this
+variant with the same settings.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ class Variant:
 
 @dataclass(frozen=True, kw_only=True)
 class FirstStage:
-    """Settings for a short pretraining, the first stage of training of some variants of the recipe.
+    """Settings for a short pretraining, which some variants of the recipe have.
 
-    Contrastive training is the second stage. Variants without their own pretraining have only this second
-    stage. They start from the pretrained model that the recipe's configuration file names.
+    These variants are trained in two stages: pretraining, and then contrastive training. The other variants
+    have only contrastive training. They start from the model that the recipe's configuration file names.
     """
 
     recipe: str  # a configuration file of pretraining
@@ -181,15 +181,14 @@ def _finished_rows(output: Path, overwrite: bool) -> dict[str, dict[str, Any]]:
 
     Args:
         output: The JSON file, a list with one result (row) for each finished variant.
-        overwrite: Whether a file with any other content is treated as empty. False: InputError is raised for
-            such a file.
+        overwrite: Whether a file that is not such a list is treated as empty.
 
     Returns:
         The result of each finished variant, by the variant's name; an empty dict if the file is missing or
         empty.
 
     Raises:
-        InputError: The file cannot be read; or it has any other content, and `overwrite` is false.
+        InputError: The file cannot be read; or the file is not such a list, and `overwrite` is false.
     """
     try:
         text = output.read_text(encoding="utf-8")

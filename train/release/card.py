@@ -24,7 +24,7 @@ def figure_sections(figures: dict[str, Any]) -> list[str]:
 
     Args:
         figures: The figures of the released model, from `train.release.measure`. The key "held_out" may be
-            added: the figures of the control model, from whose training the word pairs were held out.
+            added, with the figures of the control model.
 
     Returns:
         Headings, paragraphs and tables in Markdown.
@@ -121,9 +121,9 @@ def _items(figures: dict[str, Any] | None) -> list[str]:
 
 
 def _flags(figures: dict[str, Any] | None) -> list[str]:
-    """Return a sentence on how often similar texts are flagged; an empty list if `figures` is None.
+    """Return a text about the note "meaning may have changed"; an empty list if `figures` is None.
 
-    A flag says that the meaning may have changed.
+    The text says how often the model gives this note for similar texts.
     """
     if figures is None:
         return []

@@ -1,8 +1,8 @@
-"""Figures about meaning for a model card: accuracies on triples, and the meaning head on meaning items.
+"""Figures for a model card that show how well metrics tell rewordings from changes of meaning.
 
 A triple is a reference, a rewording and a change (a text with another meaning). A meaning item is a text with
-rewordings and changes. The meaning head of a model predicts the probability that two texts have the same
-meaning, which is called `same`.
+rewordings and changes. The probability that two texts have the same meaning, which the meaning head of a
+model predicts, is called `same`.
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ def measure_items(metrics: Sequence[Metric], items: list[MeaningItem]) -> dict[s
         items: The meaning items.
 
     Returns:
-        A dictionary. Its key "triples" has the number of triples. The name of each metric has a dictionary of
-        its accuracies on all triples ("all") and on each kind of change, such as "negation".
+        A dictionary. Under "triples", it has the number of triples. Under the name of each metric, it has a
+        dictionary of accuracies: on all triples ("all"), and on each kind of change, such as "negation".
     """
     triples = make_triples(items)
     accuracies = {metric.name: contrast_accuracies(metric, triples)["written"] for metric in metrics}
@@ -110,8 +110,8 @@ def measure_unseen_items(learned: SimLLM, items: list[MeaningItem]) -> dict[str,
 
     Returns:
         A dictionary: the number of items ("items"), the area under the ROC curve of the score and of `same`
-        ("auc"), and the result of `measure_flags` ("flags"). The area is the probability that a rewording
-        gets a higher value than a change, of any item.
+        ("auc"), and the result of `measure_flags` ("flags"). The area is the probability that a random
+        rewording gets a higher value than a random change, which may be of another item.
     """
     rewordings, changes = _pairs_with_main_text(items)
     pairs = rewordings + changes
@@ -125,7 +125,7 @@ def measure_unseen_items(learned: SimLLM, items: list[MeaningItem]) -> dict[str,
 
 
 def _pairs_with_main_text(items: list[MeaningItem]) -> tuple[Pairs, Pairs]:
-    """Pair the rewordings, and then the changes, of each meaning item with the item's main text."""
+    """Pair all rewordings with the main texts of their meaning items, and likewise all changes."""
     return (
         [(text, item.same[0]) for item in items for text in item.same[1:]],
         [(text, item.same[0]) for item in items for text in item.different],

@@ -150,8 +150,9 @@ def correlate_metrics(file: Path, metrics: Sequence[Metric]) -> dict[str, Any]:
         metrics: The metrics.
 
     Returns:
-        A dictionary. The key "pairs" has the number of text pairs. The name of each metric has a dictionary
-        with its Spearman correlation "rho", and the bounds "low" and "high" of the 95% confidence interval.
+        A dictionary. Under "pairs", it has the number of text pairs. Under the name of each metric, it has a
+        dictionary: Spearman's correlation "rho", and the bounds "low" and "high" of its 95% confidence
+        interval.
 
     Raises:
         InputError: The file cannot be read, or a metric is not installed.
@@ -176,8 +177,8 @@ def _measure_meaning(metrics: Sequence[Metric], learned: SimLLM, config: Measure
 
     Returns:
         Under "items", "flags" and "unseen_items", the results of the functions in
-        `train.release.meaning_figures`. A key is left out if the configuration names no items for it, or if
-        the model has no meaning head, which "flags" and "unseen_items" need.
+        `train.release.meaning_figures`. A key is left out if the configuration names no items for it. If the
+        model has no meaning head, "flags" and "unseen_items" are left out.
     """
     nothing_excluded, held_out = ExcludedTexts([]), lexicon.load().held_out_words
     figures: dict[str, Any] = {}

@@ -48,8 +48,9 @@ def write_mixed(run: Path, folder: Path, start: Path, share: float) -> None:
     `start`, usually the model before this training run. The mixed encoder weights are
     share * (weights of `start`) + (1 - share) * (weights of the run's model).
 
-    The tokenizer comes from the run's model. So does the meaning head (a network that predicts whether two
-    texts have the same meaning), if that model has one. The written weights are rounded to 8 bits.
+    The tokenizer comes from the run's model. If the run's model has a meaning head (a network that predicts
+    whether two texts have the same meaning), the new model gets the same head. The written weights are
+    rounded to 8 bits.
 
     Args:
         run: The folder of the training run. Its model is in the subfolder `model`.
@@ -82,8 +83,8 @@ def interpolate_weights(end: SavedModel, start: SavedModel, share: float) -> Sav
         share: The weight of `start` in the mixture, from 0 to 1.
 
     Returns:
-        The model `end` with the mixed weights. The facts about its training also have `share`, under the key
-        "start_share".
+        The model `end` with the mixed weights. The description of its training (`info.provenance`) also has
+        `share`, under the key "start_share".
 
     Raises:
         InputError: The two models differ in shape or vocabulary.

@@ -43,9 +43,9 @@ class Release:
         calibrate_meaning: A file of held-out text pairs, with labels that say whether both texts have the
             same meaning. The meaning head predicts the probability of the same meaning; its probabilities
             are calibrated with these pairs. `calibrate` must be given, too. None: no calibration.
-        held_out: The folder of a control run. The control run was trained like the last of `runs`, but
-            without the word pairs, such as "attaches" and "detaches", that make the difference in meaning
-            between texts of the contrast set (a test set). None: no control run.
+        held_out: The folder of a control run. In the contrast set (a test set), word pairs such as "attaches"
+            and "detaches" make the difference in meaning between texts. The control run was trained like the
+            last of `runs`, but without these word pairs. None: no control run.
         seeds: Folders of runs like the last of `runs`, with other random seeds. These runs and the last of
             `runs` are compared by the dev criterion (the mean of figures on dev data). The model with the
             highest dev criterion is released.
@@ -122,7 +122,7 @@ def write_release(release: Release) -> None:
 def measure_run(
     run: Path, write_model: Callable[[Path, Path], None], config: MeasureConfig
 ) -> dict[str, Any]:
-    """Measure the quality of a run's model that is not released, to compare it with the released model.
+    """Measure the model of a run that is not released, to compare it with the released model.
 
     The model is first postprocessed like the released model, in a temporary folder.
 
@@ -206,7 +206,7 @@ def describe_training(runs: Sequence[Path]) -> list[str]:
         The paragraphs of the section, in Markdown.
 
     Raises:
-        InputError: The facts that a run stored with its model lack the objective or the configuration.
+        InputError: A run has not stored its objective and its configuration with its model.
     """
     parts = ["## Training"]
     for number, folder in enumerate(runs, 1):

@@ -78,7 +78,7 @@ def hide_data_root(values: Any) -> Any:
         values: Nested dictionaries, lists and tuples of configuration values.
 
     Returns:
-        A copy in which strings that start with `data_root()` and a slash start with `${data}` instead.
+        A copy. If a string starts with `data_root()` and a slash, `${data}` takes the place of `data_root()`.
     """
     root = f"{data_root()}/"
     return _map_texts(

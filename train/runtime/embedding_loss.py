@@ -25,17 +25,17 @@ def embedding_loss_parts(
     cache_gradients: bool,
     world: World,
 ) -> list[LossPart]:
-    """Compute a loss over all embeddings of a batch, and return it in parts, one for each chunk of texts.
+    """Split a loss over all embeddings of a batch into a sum of terms, one for each chunk of texts.
 
-    The loss compares all texts of the batch with each other, but each process embeds only some of them:
+    The loss compares all texts of the batch with each other, but each process embeds only some of the texts:
 
     1. The texts are divided into chunks. Each process embeds some of the chunks.
     2. The processes share their embeddings. Every process computes the whole loss, and the gradient of the
        loss with respect to the embeddings.
-    3. For each of its chunks, a process returns a function that computes a part of the loss.
+    3. For each of its chunks, a process returns a function that computes the chunk's term of the loss.
 
-    The caller backpropagates each part, and adds up the weight gradients. The sum over all processes is the
-    gradient of the whole loss.
+    The caller backpropagates each term. The sum of the resulting weight gradients, over all chunks and
+    processes, is the gradient of the whole loss.
 
     Args:
         ids: The token ids of each of N texts.
@@ -44,15 +44,15 @@ def embedding_loss_parts(
         width: Width of the embeddings, D.
         chunk_tokens: The largest number of tokens in a chunk, padding included.
         seed: Numbers that seed the dropout, such as the run's seed and the number of the batch.
-        cache_gradients: Whether to save memory by embedding each chunk twice, the second time when its part
-            is backpropagated (Gao et al., "Scaling deep contrastive learning batch size under memory limited
+        cache_gradients: Whether to save memory by embedding each chunk twice, the second time when its term
+            is computed (Gao et al., "Scaling deep contrastive learning batch size under memory limited
             setup", 2021). Then only one chunk has activations at a time. False: the activations of all chunks
             of this process stay in memory.
         world: The processes that share the texts.
 
     Returns:
-        For each chunk of this process, a function without arguments. The function returns a part of the loss
-        (a scalar) and the chunk's number of tokens. The parts from all processes add up to the loss.
+        For each chunk of this process, a function without arguments. The function returns the chunk's term of
+        the loss (a scalar), and the chunk's number of tokens. The terms of all processes add up to the loss.
     """
     order = sorted(range(len(ids)), key=lambda i: len(ids[i]))  # to save padding
     chunks = [order[rows] for rows in batch_slices([ids[i] for i in order], chunk_tokens)]

@@ -57,12 +57,12 @@ class GradientExchange:
             self.ddp.register_comm_hook(None, _sum_bucket)
 
     def backward(self, loss: Tensor, is_last: bool) -> None:
-        """Backpropagate a part of the loss of an update (optimizer step).
+        """Backpropagate one term of the loss of an update (optimizer step), such as the loss on one batch.
 
         Args:
-            loss: The part of the loss.
-            is_last: Whether this is the last part of this process in the update. After the last part, the
-                gradients are summed over all processes.
+            loss: The term.
+            is_last: Whether this is the last term of this process in the update. With DDP, the gradients are
+                then summed over all processes.
         """
         if self.uses_ddp and is_last:
             # The forward pass of DDP would prepare the exchange, too. But after the first update it also

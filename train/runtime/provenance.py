@@ -36,7 +36,7 @@ def git_revision() -> str:
 def training_provenance(
     config: TrainingConfig, progress: Progress, world: World, revision: str
 ) -> dict[str, Any]:
-    """Collect the facts about a training run that are stored in the trained model's `simllm.json`.
+    """Describe a training run for the `simllm.json` of the trained model: settings, duration, versions.
 
     Args:
         config: The configuration of the run.
@@ -45,7 +45,7 @@ def training_provenance(
         revision: The git revision at the start of the run.
 
     Returns:
-        The facts by name, as JSON values.
+        A dictionary of JSON values.
     """
     return {
         "config": hide_data_root(decode_paths(asdict(config))),
@@ -72,7 +72,8 @@ def training_card(stage: str, facts: dict[str, Any]) -> str:
     Args:
         stage: A sentence that names the stage of training, without the full stop, such as "Distilled from
             larger sentence encoders".
-        facts: Facts about the run by name. Facts that are dictionaries are left out.
+        facts: Names and values that describe the run, for a table in the card. Values that are dictionaries
+            are left out.
 
     Returns:
         The card in Markdown.

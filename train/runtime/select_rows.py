@@ -17,8 +17,8 @@ def select_rows(source: str, only: Values, leave_out: Values) -> Iterator[tuple[
         source: A path or glob pattern of JSON-lines files, or `hf:FOLDER` for a data set.
         only: The allowed values of some fields, such as `{"label": ("same",)}`. A row is left out if one of
             these fields is missing or has another value.
-        leave_out: Values of some fields that are not allowed. A row is left out if one of these fields has
-            such a value.
+        leave_out: The forbidden values of some fields. A row is left out if one of these fields has a
+            forbidden value.
 
     Yields:
         The location of the row for error messages, and the row.

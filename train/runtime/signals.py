@@ -75,7 +75,7 @@ class StopRequest:
 
 
 def ignore_signals() -> None:
-    """Ignore SIGINT, SIGTERM and SIGUSR1 in a worker process, which its parent process will end."""
+    """Ignore SIGINT, SIGTERM and SIGUSR1 in a worker process; its parent process will end the worker."""
     for number in _SIGNALS:
         signal.signal(number, signal.SIG_IGN)
 

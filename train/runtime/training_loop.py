@@ -39,14 +39,17 @@ class Task(Protocol):
         """Floating-point operations of training per text token, for the reported hardware utilization."""
 
     def losses(self, update: int) -> Sequence[LossPart]:
-        """Prepare this process's parts of the loss for one update (optimizer step).
+        """Return functions that compute the loss of one update (optimizer step), term by term.
+
+        The loss of an update is a sum of terms, such as one for each batch. The terms are divided among the
+        processes.
 
         Args:
             update: Number of the update, from 0.
 
         Returns:
-            Functions without arguments. Each computes one part of the loss (a scalar) and the number of text
-            tokens in that part. The parts from all processes add up to the loss of the update.
+            The functions of this process, which take no arguments. Each returns one term of the loss (a
+            scalar), and the number of text tokens in it.
         """
 
     def evaluate(self) -> tuple[float, dict[str, float]]:

@@ -152,8 +152,8 @@ def load(folder: Path) -> Shards:
 def _facts(folder: Path) -> dict[str, Any]:
     """Read `shards.json` in a folder of token shards.
 
-    The result has the keys `made_with` (the corpus hash, tokenizer hash and `max_length`) and `parts` (facts
-    about each part).
+    The result has two keys. `made_with` has the corpus hash, the tokenizer hash and `max_length`. `parts` has
+    an entry for each part of the corpus: numbers of texts, tokens and cut texts, and a SHA-256.
     """
     file = folder / _INFO
     try:
@@ -247,7 +247,7 @@ def _write_part(
 
 
 def _files(folder: Path, number: int) -> tuple[Path, Path]:
-    """Return the two files of part `number`, from 0: token ids, and number of tokens of each text."""
+    """Return the files with the token ids and the text lengths of part `number` of the corpus, from 0."""
     return folder / f"ids-{number:05d}.npy", folder / f"lengths-{number:05d}.npy"
 
 

@@ -20,21 +20,20 @@ _LONGEST_TOKENS = 64  # guards against words of very many tokens
 def find_changing_words(metrics: Mapping[str, SimLLM], run: ScoredRun) -> dict[str, dict[int, list[str]]]:
     """Find the words that make a candidate differ in meaning from its reference, for a few pairs of a report.
 
-    The words are found in the same way as by `simllm explain`. Only pairs that `run.changed` marks are
-    searched: their texts are similar, but probably differ in meaning. Pairs with a text of more than 30 words
-    or 64 tokens are skipped. Because the search is slow, it covers at most `number_of_explained(n)` pairs
-    (10 to 25), those with the highest scores. A pair that is marked for two columns of scores is searched
-    for each of the two, and counts as two pairs.
+    The words are found in the same way as by `simllm explain`. Because this is slow, only some pairs are
+    searched. They are marked in `run.changed`: their texts are similar, but probably differ in meaning. At
+    most `number_of_explained(n)` of the marked pairs (10 to 25) are chosen, those with the highest scores.
+    Pairs with a text of more than 30 words or 64 tokens are skipped. `run.changed` has a column for each
+    metric or system. A pair that is marked in two columns is searched twice, and counts as two pairs.
 
     Args:
-        metrics: A dict from the name of a column of scores (a metric or a system) to the metric that computed
-            the scores. A column is ignored if it is not in `run.changed`, or if its scores cannot be
-            explained word by word.
+        metrics: A dict from the name of a column to the metric that computed its scores. A column is left out
+            if it is not in `run.changed`, or if the metric's scores cannot be explained word by word.
         run: n scored pairs.
 
     Returns:
-        A dict with an entry for each column that is not ignored. The key is the column's name. The value is a
-        dict from the index of a searched pair to the words found, which may be an empty list.
+        A dict from the name of each remaining column to another dict, which maps the index of each searched
+        pair to a list of the words found. The list may be empty.
     """
     usable = {
         name: metric
@@ -66,7 +65,7 @@ def _texts(run: ScoredRun, name: str, i: int) -> tuple[str, str]:
 
     Args:
         run: The scored pairs of one or several systems (sources of candidates).
-        name: The name of the system that wrote the candidate. It is ignored if there is only one system.
+        name: The name of the system that wrote the candidate; ignored if there is only one system.
         i: The index of the pair.
     """
     return run.candidates[name if run.has_systems else ""][i], run.references[i]

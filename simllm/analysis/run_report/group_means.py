@@ -33,7 +33,7 @@ class GroupMean:
         mean: The mean score of the group; NaN if n is 0.
         low: Lower bound of the mean's 95% interval (Student's t); None if n is less than 2.
         high: Upper bound of the mean's 95% interval; None if n is less than 2.
-        difference: The mean score of the group minus that of all other pairs; None if there are no others.
+        difference: The mean score of the group minus that of all other pairs; None if no others exist.
         p: The p-value of Welch's t-test of this difference. Holm's method corrects it for the number of
             groups. None if fewer than three pairs are in the group, or fewer than three outside it.
     """
@@ -74,8 +74,8 @@ def group_means(values: Sequence[str], scores: Floats) -> list[GroupMean]:
 
     Returns:
         The groups, sorted by name. Names that begin with a number, such as "4 to 6", are sorted by that
-        number. If there are more than 25 groups, the smaller ones are joined into one group, which comes
-        last. The 25 largest groups stay separate.
+        number. If there are more than 25 groups, all but the 25 largest are joined into one group, which
+        comes last.
     """
     sizes = Counter(values)
     kept = {name for name, _ in sizes.most_common(_MOST)}

@@ -52,7 +52,7 @@ def choose_pairs(run: ScoredRun) -> NDArray[np.int64]:
 
 
 def describe_choice(run: ScoredRun) -> str:
-    """Write a sentence or two for the report about which pairs the page shows."""
+    """Write a sentence or two for the report that tell which text pairs its table shows."""
     if len(run) <= MOST:
         return "The only pair is here." if len(run) == 1 else f"All {len(run):,} pairs are here."
     systems = ", the largest differences between systems" if run.has_systems else ""
@@ -65,11 +65,11 @@ def describe_choice(run: ScoredRun) -> str:
 
 
 def number_of_explained(n: int) -> int:
-    """Return how many pairs of texts the report searches for words that change the meaning.
+    """Return the number of text pairs in which a report searches for words that change the meaning.
 
-    Such words make the candidate differ in meaning from the reference. The number is n / 200, rounded
-    down, but at least 10 and at most 25, the number of pairs that the report's table shows at a time. The
-    number is small because searching one pair takes about as long as scoring 30 pairs.
+    Such words make the candidate differ in meaning from the reference. The number is n / 200, rounded down,
+    but at least 10 and at most 25 (the report's table shows 25 pairs at a time). The number is small because
+    searching one pair takes about as long as scoring 30 pairs.
 
     Args:
         n: The number of pairs in the report.

@@ -18,11 +18,11 @@ from simllm.scoring.scores import SIMILAR
 
 
 def write_sentences(run: ScoredRun, mean: GroupMean, comparison: Comparison | None) -> list[str]:
-    """Write the main results as English sentences, one in each item of the list.
+    """Return the main results of a report as a list of English sentences.
 
     Args:
-        run: The scored pairs.
-        mean: The mean score by the main metric (the first column of scores); not used for several systems.
+        run: The scored pairs of one or several systems (sources of candidates).
+        mean: The mean score by the main metric (the first column of scores); ignored for several systems.
         comparison: The comparison of the systems; None for a single system.
     """
     n = len(run)
@@ -74,10 +74,10 @@ def describe_high_scores(run: ScoredRun) -> str:
 
 
 def describe_word_search(run: ScoredRun) -> str:
-    """Write a note that tells which pairs of texts were searched for words that change the meaning.
+    """Write the report's note about its search for words that change the meaning.
 
-    Such words make the candidate differ in meaning from the reference. The note is empty if no pairs were
-    searched.
+    Such words make the candidate differ in meaning from the reference. The note tells which pairs of texts
+    were searched for such words. The note is empty if no pairs were searched.
     """
     n = sum(map(len, run.changed_by.values()))
     changed = sum(int(flags.sum()) for flags in run.changed.values())
@@ -150,21 +150,25 @@ def _on_the_scale_of_systems(run: ScoredRun) -> list[str]:
 
 
 def _percentile_of_mean(scale: ScoreScale, values: Floats) -> str:
-    """Return the percentage of unrelated texts that score below the mean of n scores, such as "98.2%".
+    """Return the percentage of random text pairs that score below the mean of n scores, such as "98.2%".
 
-    The largest percentage is "99.9%", even if all unrelated texts score lower.
+    The largest percentage is "99.9%", even if all random pairs score lower.
 
     Args:
-        scale: The calibration of the model, which holds the scores of unrelated texts.
+        scale: The calibration of the model, which holds the scores of random pairs.
         values: (n,) scores.
     """
     return f"{min(float(scale.percentile(np.array([values.mean()]))[0]), 99.9):.1f}%"
 
 
 def _count_below(values: Floats, bar: float) -> str:
-    """Count the (n,) scores below a threshold, and write the start of a sentence about them.
+    """Count the pairs that score below a threshold, and write the start of a sentence with the count.
 
     An example is "12 pairs (3%) score". The caller appends "below" and the threshold.
+
+    Args:
+        values: (n,) scores of n pairs.
+        bar: The threshold.
     """
     low = int((values < bar).sum())
     if low == 0:

@@ -26,8 +26,8 @@ def draw_distribution(run: ScoredRun) -> str:
     the scores by the first metric are drawn.
 
     Args:
-        run: The scored pairs. The scores of unrelated texts are in `run.calibration`. If it is None, the
-            second histogram is left out.
+        run: The scored pairs. The scores of unrelated texts are in `run.calibration`. If `run.calibration` is
+            None, the histogram of unrelated texts is left out.
 
     Returns:
         The figure as an SVG element for an HTML page.

@@ -12,13 +12,13 @@ from simllm.metrics.protocol import Floats
 
 
 def describe_trend(which: str, numbers: Sequence[int] | None, scores: Floats) -> str:
-    """Write a sentence on whether pairs with a larger number in a field score higher or lower.
+    """Write a sentence that tells whether scores rise or fall with a number, such as the reference's length.
 
     For example: "Longer references score lower", followed by Spearman's correlation and its p-value.
 
     Args:
-        which: The words in the sentence that name the pairs with larger numbers, such as "longer references".
-        numbers: The numbers in the field, one for each of n pairs; None if the field has no numbers.
+        which: The words for pairs with larger numbers, such as "longer references".
+        numbers: The number of each of n text pairs; None if the pairs have no numbers.
         scores: (n,) scores by the main metric. With several systems, each is the mean of the systems' scores.
 
     Returns:

@@ -20,9 +20,9 @@ from simllm.text_cleaning import clean
 
 @dataclass(frozen=True)
 class ScoredRun:
-    """n references, the candidates of one or several systems (such as summarizers), and their scores.
+    """n references, the candidates of one or several systems (such as summarizers), and scores.
 
-    The scores are those of the candidates, each compared with its reference.
+    A score compares a candidate with its reference.
 
     Attributes:
         references: n references. Several references for one item are joined by " / ".
@@ -76,7 +76,8 @@ class ScoredRun:
         """(n,) main scores: one for each reference.
 
         With a single system (source of candidates), these are the candidates' scores by the first metric.
-        With several systems, each is the mean of the scores of the systems' candidates for the reference.
+        With several systems, a reference has a candidate from each system. Its main score is the mean of
+        the candidates' scores.
         """
         columns = list(self.scores.values())
         return np.mean(columns, axis=0) if self.has_systems else columns[0]
@@ -103,7 +104,7 @@ class ScoredRun:
     def overlap(self) -> Floats:
         """(n,) word overlaps (Jaccard indices) of candidate and reference, one for each reference.
 
-        With several systems, each value is the mean over their candidates.
+        With several systems, each value is the mean over the candidates of all systems.
         """
         return np.mean([word_overlap(own, self.references) for own in self.candidates.values()], axis=0)
 

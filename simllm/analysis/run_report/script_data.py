@@ -70,20 +70,19 @@ def _changed_by(run: ScoredRun, i: int) -> dict[str, Any]:
     """Return the words that make the candidate of pair `i` differ in meaning from its reference.
 
     Returns:
-        A dict to be merged into the pair's JSON object. Its only key is "changedBy". The value is a list with
-        one element for each column of `run.changed` (a metric or a system): the words found for this column,
-        or None if the pair was not searched for such words. If it was not searched for any column, the dict
-        is empty.
+        A dict to be merged into the pair's JSON object; empty if the pair was not searched for such words.
+        Otherwise, the only key is "changedBy". Its value is a list with one element for each column of
+        `run.changed` (a metric or a system): the words found, or None if this column was not searched.
     """
     words = [run.changed_by.get(name, {}).get(i) for name in run.changed]
     return {} if all(own is None for own in words) else {"changedBy": words}
 
 
 def _cut_id(value: Any) -> Any:
-    """Return a pair's id as the page shows it; a longer id is cut after 2,000 characters.
+    """Return a pair's id as the page shows it; an id of more than 2,000 characters is cut.
 
-    Large whole numbers are replaced by text, because JavaScript would round them. An id that is too long and
-    not a text (such as a list) is converted to a JSON text before it is cut.
+    Large whole numbers are replaced by text, because JavaScript would round them. If a long id is not a text
+    (but, for example, a list), it is converted to JSON text before it is cut.
     """
     exact = _exact(value)
     text = exact if isinstance(exact, str) else json.dumps(exact)

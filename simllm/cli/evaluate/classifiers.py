@@ -79,8 +79,9 @@ def add_options(command: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     """Run `simllm evaluate classifiers` with the parsed options: write a report folder and a summary table.
 
-    The table has a row for each classifier. Its columns include the accuracy and the measure of the option
-    `--select-by`, by which the best classifier is selected. With two classes, there is also the AUC.
+    The table has a row for each classifier. It shows the accuracy, and the measure that the option
+    `--select-by` names, such as "mcc". This measure selects the best classifier. If there are two classes,
+    the table also shows the AUC.
     """
     with metrics_option.require_eval_extra():
         from simllm.evaluation import classifiers, ratings

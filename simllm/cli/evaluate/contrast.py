@@ -1,4 +1,4 @@
-"""`simllm evaluate contrast`: test whether metrics score rewordings higher than changes of meaning."""
+"""`simllm evaluate contrast`: test whether rewordings score higher than texts with another meaning."""
 
 from __future__ import annotations
 

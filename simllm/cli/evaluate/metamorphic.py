@@ -256,7 +256,9 @@ def _judge(
 
 
 def _restore(recorded: Recorded, variants: list[dict[str, Any]]) -> None:
-    """Put the original names back into a tool's answers about code in which names were changed.
+    """Put the original names back into a tool's answers about rewritten code.
+
+    Rewriting can rename variables or functions, and an answer then has the new names.
 
     Args:
         recorded: The answers of the tool. Answers about rewritten code are changed in place.

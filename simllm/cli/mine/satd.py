@@ -1,4 +1,4 @@
-"""`simllm mine satd`: find commits that repay self-admitted technical debt, such as TODO comments."""
+"""`simllm mine satd`: find commits that resolve self-admitted technical debt, such as a TODO comment."""
 
 from __future__ import annotations
 

@@ -206,7 +206,8 @@ def _counted(
 ) -> Iterator[dict[str, Any]]:
     """Yield rows unchanged; count each row in `counts`, and show a progress bar.
 
-    A row is a dict that describes a rewritten file or function: its code, and whether the code was changed.
+    A row is a dict that describes a file or function after rewriting: its code, and whether any rule changed
+    the code.
     """
     is_silent = options.quiet or not sys.stderr.isatty()
     for row in tqdm(rows, unit=" sources", disable=is_silent):

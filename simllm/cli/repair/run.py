@@ -62,14 +62,12 @@ def add_options(command: argparse.ArgumentParser) -> None:
 def add_rpsr_option(command: argparse.ArgumentParser) -> None:
     """Add the option `--rpsr` to a command's parser.
 
-    The metric RPSR is the size of a model's patch, divided by the size of the known fix. The size of a patch
-    or fix is the number of edits of the syntax tree. A model makes several attempts to repair each program.
-    The value of the option selects one of two ways to combine the attempts:
+    The metric RPSR compares the size of a model's patch with the size of the known fix. A size is a number of
+    edits of the syntax tree. The value of the option selects the definition of RPSR:
 
-    - `mean`: the mean of the quotients, over the attempts whose program passes all tests.
-    - `published`: A / B. A is the sum over all programs of a program's mean patch size, for which failed
-      attempts count, too. B is the sum of the sizes of the fixes. Each size is first divided by the number of
-      nodes of the larger of two syntax trees: before and after the patch or fix.
+    - `mean`: (size of the patch) / (size of the fix), averaged over the attempts that pass all tests.
+    - `published`: (sum of the sizes of patches) / (sum of the sizes of fixes), over all programs. Failed
+      attempts count, too. The function `simllm.metrics.code.tree_distances.ratio_of_sizes` has the details.
     """
     command.add_argument(
         "--rpsr", choices=("mean", "published"), default="mean",
@@ -134,11 +132,11 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _table(summary: dict[str, Any], rpsr: str, missing: str | None) -> tables.Table:
-    """Make a table of the main figures of a run: a row for all items, and one for each group of items.
+    """Make a table of the main figures of a run, with a row for all items and a row for each group of items.
 
     Args:
         summary: The summary of the run.
-        rpsr: The way to average the metric RPSR: "mean" or "published" (see `add_rpsr_option`).
+        rpsr: The definition of the metric RPSR: "mean" or "published" (see `add_rpsr_option`).
         missing: The value that stands in the table for a missing figure.
     """
     from simllm.repair.run_figures import RPSR

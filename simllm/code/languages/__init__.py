@@ -1,1 +1,1 @@
-"""Programming languages: how their files are recognized and parsed, and where they hold documentation."""
+"""Programming languages: file suffixes, parsers, and rules that find documented functions in source code."""

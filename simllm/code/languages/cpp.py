@@ -45,7 +45,10 @@ def _declarator(node: Node) -> Node | None:
 
 
 def _name(node: Node) -> str:
-    """Return the name of a C++ function, destructor or operator (syntax node), such as "Stack::push"."""
+    """Return the name of a C++ function, such as "Stack::push", from its syntax node.
+
+    Destructors and operators count as functions.
+    """
     declarator = _declarator(node)
     name = declarator.child_by_field_name("declarator") if declarator else None
     return text(name) if name else ""

@@ -63,11 +63,9 @@ def _function(path: NodePath) -> NodePath | None:
 
 
 def _function_inside(node: Node) -> Node | None:
-    """Return the syntax node of the JavaScript function in a declaration.
+    """Return the syntax node of the JavaScript function in a declaration; None if there is no function.
 
-    For example, this is the node of `() => 1` in `const f = () => 1`.
-
-    None is returned if the declaration has no function.
+    For example, the declaration `const f = () => 1` has the function `() => 1`.
     """
     here: Node | None = node
     while here and here.type in _AROUND:

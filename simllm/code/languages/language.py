@@ -67,9 +67,10 @@ class Language:
             returns the grammar). If code has syntax errors in one grammar, the next grammar is tried.
         places: A function that takes the bytes of a source file and yields the places of comments that may be
             documentation. To save time, a file without such comments is not parsed.
-        function: A function that finds the function that a comment documents. It takes the syntax nodes from
-            the root to the beginning of the declaration (for Python, of the docstring). It returns the syntax
-            nodes from the root to the documented function, or None if there is no function.
+        function: A Python function that finds which function of the source file a comment documents. It takes
+            the syntax nodes from the root to the beginning of the declaration (in Python code, to the
+            docstring). It returns the syntax nodes from the root to the documented function, or None if there
+            is no function.
         strip_marks: A function that takes a comment and returns its text without comment marks such as `//`.
         name: A function that takes the syntax node of a function and returns the function's name.
         classes: Types of syntax nodes that count as classes, such as "class_definition". The name of a class
@@ -182,7 +183,7 @@ def load_grammar(module: str, function: str) -> Grammar:
 
 
 def field(node: Node, name: str) -> str:
-    """Return the source text of the child of a syntax node in the field `name`, such as "body".
+    """Return the source text of one child of a syntax node: the child in the field `name`, such as "body".
 
     The text is "" if the node has no child in this field.
     """

@@ -118,10 +118,9 @@ class ParsedFile:
         return b"".join(b"".join([*parts, self.code[here : function.body]]).split())
 
     def text(self, start: int, end: int) -> str:
-        """Return the part of the file from byte `start` up to byte `end`, which is not included, as text.
+        """Return a part of the file as text: the bytes from `start` up to `end`, without the byte at `end`.
 
-        The indentation is kept: if there is only white space before `start` on its line, the text begins with
-        this white space.
+        If there is only white space before `start` on its line, the text begins with this indentation.
         """
         line = self.code.rfind(b"\n", 0, start) + 1
         indented = not self.code[line:start].strip()
@@ -174,11 +173,11 @@ class ParsedFile:
         )
 
     def _add_function(self, path: NodePath, found: set[int]) -> None:
-        """Add a function to the list `functions`, unless the list has it from an outer syntax node.
+        """Add a function to the list `functions`, unless the list already has the same function.
 
-        For example, `export function f() {}` has two nested syntax nodes for one function: the whole, and
-        `function f() {}`. The two nodes have the same name and the same end, and only the outer node is
-        added. A declaration without a body is not added if it stands inside a function.
+        Two nested syntax nodes may stand for the same function. For example, `export function f() {}` is a
+        node, and `function f() {}` is a node inside. The two nodes have the same name and the same end, and
+        only the outer node is added. A declaration without a body is not added if it is inside a function.
 
         Args:
             path: The syntax nodes from the root to the function.

@@ -147,8 +147,8 @@ def _check(
 
     Returns:
         Two values. The first is the number of rules that the comment fulfils before the first rule that it
-        breaks. It is at least 1, because the first rule is counted, and 7 if all rules are fulfilled. The
-        second is the repayment if all rules are fulfilled, otherwise None.
+        breaks: from 1 (only the first rule is fulfilled) to 7 (all rules are fulfilled). The second is the
+        repayment if all rules are fulfilled, otherwise None.
     """
     if len(_words(comment)) < 3:
         return 1, None
@@ -198,9 +198,9 @@ def _same_function(function: FileFunction, before: ParsedFile, after: ParsedFile
 def _start_of_reference(function: FileFunction, before: ParsedFile, after: ParsedFile) -> int:
     """Find where a function begins in the file after a commit, including a new comment above the function.
 
-    If the commit deleted a comment above the function, the text from this position to the end of the function
-    becomes `Repayment.reference`. The comment above the function in the file after the commit is new if no
-    comment in the file before the commit has the same words.
+    A comment is new if no comment in the file before the commit has the same words. The caller needs the
+    position if the commit deleted a comment above the function: the text from this position to the end of the
+    function is then `Repayment.reference`.
 
     Args:
         function: The function after the commit.

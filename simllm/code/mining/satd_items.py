@@ -42,11 +42,11 @@ _TOKEN = re.compile(r"\w+|[^\w\s]")
 
 @dataclass
 class Funnel:
-    """Counts of a search in git repositories for commits that may repay technical debt.
+    """Counts of what a search for commits that may repay technical debt has found.
 
-    The search finds deleted comments such as "TODO: handle errors". It then filters them by rules, one after
-    the other. A comment that fulfils all rules is written to the output file as one item, together with its
-    function before and after the commit.
+    The search finds comments such as "TODO: handle errors" that a commit deletes. The comments are checked by
+    several rules, one after the other. A comment that fulfils all rules is written to the output file as one
+    item, together with its function before and after the commit.
 
     Attributes:
         repositories: The number of repositories.
@@ -181,15 +181,15 @@ class SatdMining:
         return funnel
 
     def _remaining(self, funnel: Funnel) -> Iterator[tuple[str, Repayment]]:
-        """Yield the repayments in the partial file that fulfil the rules in `LATER_RULES`.
+        """Yield the repayments that `mine` stored in the partial file, except those that break a later rule.
 
         A repayment is the code of a function before and after a commit that may have repaid technical debt.
-        The partial file has the repayments that `mine` found. By the rules in `LATER_RULES`, a repayment must
-        not be a duplicate. Both versions of the code must be ASCII and have at most 1,024 tokens each.
+        There are three later rules (`LATER_RULES`). The repayment must not be a duplicate. Both versions of
+        the code must be ASCII. Each version must have at most 1,024 tokens.
 
         Args:
-            funnel: Counts of a run. The method adds the unreadable repositories, and the comments that fulfil
-                each rule.
+            funnel: An object with counters. This method increases two of its attributes: `unreadable`, and
+                `remaining` for the rules in `RULES` and `LATER_RULES`.
 
         Yields:
             For each repayment: the name of its repository, and the repayment.
@@ -209,7 +209,7 @@ class SatdMining:
 
 
 def _mine_repository(repository: NamedRepository) -> dict[str, Any]:
-    """Find the commits in a git repository that may repay technical debt, or warn that it is unreadable.
+    """Find the commits in a git repository that may repay technical debt; warn if it cannot be read.
 
     Such a commit deletes a comment such as "TODO: handle errors", and changes the comment's function. The
     function before and after the commit is called a repayment.

@@ -1,6 +1,7 @@
 """Results of significance tests, as computed (`Finding`) and as shown in the report (`Answer`).
 
-An answer has what a finding has, and also a p-value corrected for multiple tests and a verdict in words.
+An answer is a finding to which two things were added: a p-value that is corrected for multiple tests, and a
+verdict in words.
 """
 
 from __future__ import annotations
@@ -52,11 +53,12 @@ class Answer:
         statistic: The test statistic.
         df: Degrees of freedom.
         p: The p-value.
-        p_holm: The p-value after Holm's correction over all classifiers or pairs with the same question.
+        p_holm: The p-value after the correction for the number of tests of the same question. The correction
+            is Holm's, unless the test itself corrects its p-values (as Nemenyi's test does).
         effect: The size of the effect, such as a difference of accuracies.
         low: The lower end of the effect's 95% interval.
         high: The upper end of this interval.
-        verdict: The observed result, and whether it is significant, as a sentence.
+        verdict: The observed result, and whether it is significant, in words.
     """
 
     question: str

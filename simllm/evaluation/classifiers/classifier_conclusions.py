@@ -48,10 +48,10 @@ def write_conclusions(study: ClassifierStudy) -> list[str]:
 
 
 def _warn(study: ClassifierStudy) -> Iterator[str]:
-    """Yield a warning for each problem of the data.
+    """Yield warnings about problems of the data.
 
-    A problem is an item that is in two splits, a predicted label that is not the true class of any item, or
-    an item for which a classifier has no prediction.
+    There are three kinds of problems: items that are in two splits, predicted labels that are not the true
+    class of any item, and items for which a classifier has no prediction.
     """
     if study.leaks:
         named = ", ".join(study.leaked[:5])
@@ -73,7 +73,7 @@ def _warn(study: ClassifierStudy) -> Iterator[str]:
 def _describe(study: ClassifierStudy, name: str, found: Performance, split: str) -> str:
     """Describe the quality of one classifier on a split, as text.
 
-    The text gives the metric by which the study selects the best classifier, and the accuracy.
+    The text gives the accuracy, and the value of the metric by which the study selects the best classifier.
 
     Args:
         study: The results of the study.
@@ -103,9 +103,9 @@ def _describe(study: ClassifierStudy, name: str, found: Performance, split: str)
 def _compare(study: ClassifierStudy) -> Iterator[str]:
     """Yield sentences about the differences between classifiers.
 
-    There is a sentence for each significant difference, and for each difference that has a confidence
-    interval but no p-value. If there were tests other than those of the AUC, and none of them is significant,
-    a last sentence says so.
+    Each significant difference has a sentence. A difference with a confidence interval but without a p-value
+    has a sentence, too. If classifiers were compared by tests and no test is significant, a last sentence
+    says so. Tests of the AUC are ignored for this last sentence.
     """
     compared = [one for one in study.tests if len(one.classifiers) > 1 and one.p_holm is not None]
     significant = [one for one in compared if "This is significant" in one.verdict]

@@ -21,6 +21,8 @@ from simllm.stats.probability_calibration import Bin, calibration_errors, consis
 class Calibration:
     """How well the probabilities of a classifier agree with the observed frequencies.
 
+    They are either probabilities of the positive class, or confidences in the predicted labels.
+
     Attributes:
         ece: The expected calibration error: the mean gap between probability and frequency over bins of
             equal width, weighted by the number of predictions in a bin.
@@ -28,10 +30,8 @@ class Calibration:
         ece_equal_mass: The expected calibration error in bins of about equally many predictions.
         mce_equal_mass: The largest gap in the bins of about equally many predictions.
         bins: The bins of equal width.
-        brier: The mean squared error of P(positive). None if the probabilities are the confidence in the
-            predicted labels.
-        log_loss: The mean negative log-likelihood of the true classes, in nats. None if the probabilities
-            are the confidence in the predicted labels.
+        brier: The mean squared error of the probabilities of the positive class; None for confidences.
+        log_loss: The mean negative log-likelihood of the true classes, in nats; None for confidences.
         expected_if_calibrated: The ECE that a calibrated classifier would have by chance: the mean ECE over
             many sets of labels, drawn at random with the predicted probabilities. None if it was not
             computed.

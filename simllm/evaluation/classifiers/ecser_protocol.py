@@ -40,7 +40,8 @@ class ClassifierResult:
     """The results of one classifier in a study.
 
     Attributes:
-        splits: For each split, such as "test", the performance on the original items (without variants).
+        splits: For each split, such as "test", the performance on original items (rewritten items are
+            left out).
         fairness: For each column that names groups of items, the differences of the classifier's rates, such
             as its TPR, between these groups; empty with more than two classes.
         robustness: The comparison of the predictions for rewritten items with the predictions for the
@@ -51,8 +52,8 @@ class ClassifierResult:
             are means over all folds and data sets.
         costs: For each reported cost, such as "seconds": its sum, its mean per row, and its sum divided by
             the number of right answers.
-        dominated_by: The names of the classifiers that dominate this classifier: each is better or cheaper
-            than this classifier, and neither worse nor more expensive.
+        dominated_by: The names of the classifiers that dominate this classifier: each of them is
+            better or cheaper than this classifier, but not worse and not more expensive.
 
     Fairness, robustness and costs are computed on the test data. If there are no test data, they are computed
     on the validation data; if there are no validation data either, on the training data.
@@ -124,8 +125,8 @@ def evaluate(
         alpha: The significance level.
         bins: The number of bins for calibration.
         matrices: The confusion matrices of further classifiers, whose predictions are not known: a dict
-            from the name to the numbers of true positives, false positives, false negatives and true
-            negatives.
+            from the name of each classifier to its numbers of true positives, false positives, false
+            negatives and true negatives.
 
     Raises:
         InputError: An argument or a column is wrong.
@@ -185,7 +186,7 @@ def _measure_classifier(
 ) -> ClassifierResult:
     """Compute the results of one classifier.
 
-    The field `dominated_by` stays empty, because it needs the results of the other classifiers.
+    In the result, `dominated_by` stays empty, because it depends on the other classifiers.
 
     Args:
         rows: The predictions of the classifier: a table with a row for each prediction.

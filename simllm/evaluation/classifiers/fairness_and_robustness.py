@@ -92,8 +92,8 @@ class VariantRobustness:
     """Comparison of a classifier's predictions for rewritten items with its predictions for the originals.
 
     Items can be rewritten in several ways, called variants; this object is about one of them. An output that
-    could not be parsed counts as wrong. An item may have several predictions (runs or folds). The numbers of
-    items count such an item once; the rates `pdr`, `asr` and `flipped` count all its predictions.
+    could not be parsed counts as wrong. If an item has several predictions (runs or folds), the numbers of
+    items count the item once, but the rates `pdr`, `asr` and `flipped` count all its predictions.
 
     Attributes:
         n: The number of items with a prediction for the original and for the variant.
@@ -102,17 +102,19 @@ class VariantRobustness:
         asr: Attack success rate: of the right predictions for originals, the share for which the prediction
             for the variant is wrong. None if no original is predicted right.
         lost: The number of items whose original is predicted right and whose variant is predicted wrong. With
-            several runs: the number of items whose original is predicted right in more runs.
+            several runs: the number of items whose original is predicted right in more runs than the
+            variant.
         recovered: The number of items whose original is predicted wrong and whose variant is predicted right.
-            With several runs: the number of items whose variant is predicted right in more runs.
+            With several runs: the number of items whose variant is predicted right in more runs than the
+            original.
         flipped: The share of predictions whose label differs between original and variant.
         test: The name of the significance test of whether originals and variants are predicted right equally
             often. It is McNemar's test of `lost` and `recovered`; with several runs, it is a paired
             permutation test of each item's mean over its runs.
         p: The p-value of this test.
-        auc: DeLong's test of the AUC on originals minus the AUC on the variant: "difference", "z" and "p".
-            Scores are averaged over runs, and AUCs over folds. None without scores, or with more than two
-            classes.
+        auc: The AUC on originals minus the AUC on the variant ("difference"), with DeLong's test of this
+            difference ("z" and "p"). Scores are averaged over runs, and AUCs over folds. None without scores,
+            or with more than two classes.
     """
 
     n: int
@@ -272,8 +274,8 @@ def find_dominated(
 ) -> dict[str, list[str]]:
     """Find classifiers that another classifier dominates.
 
-    A classifier dominates another one if it costs no more and is at least as good, and if it is cheaper or
-    better. Only classifiers that report the same kinds of costs are compared.
+    Classifier A dominates classifier B if A is at least as good as B and costs no more, and if A is also
+    better or cheaper. Only classifiers that report the same kinds of costs are compared.
 
     Args:
         quality: For each classifier, the value of a metric; higher is better.

@@ -266,7 +266,11 @@ def _text(value: Any) -> str | None:
 
 
 def _numbers(rows: DataFrame, name: str) -> Series:
-    """Return the column `name` as numbers; an empty value becomes NaN, other text raises InputError."""
+    """Convert the column `name` to numbers; an empty value becomes NaN.
+
+    Raises:
+        InputError: A value is not a finite number.
+    """
     texts = rows[name].replace("", None)
     values = pd.to_numeric(texts, errors="coerce")
     wrong = (values.isna() & texts.notna()) | np.isinf(values)

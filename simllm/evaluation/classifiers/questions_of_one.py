@@ -264,11 +264,11 @@ def ask_degradation(
 
 
 def describe_discordant(count: int) -> str:
-    """Explain in words which form of McNemar's test was used, such as "7 discordant items are below 25".
+    """Write the reason for the form of McNemar's test, such as "7 discordant items are below 25".
 
-    The exact form is used for fewer than 25 discordant items. When two classifiers are compared, an item is
-    discordant if exactly one of the classifiers is right. When one classifier is tested for bias, an item is
-    discordant if it is a false positive or a false negative.
+    The exact form is used for fewer than 25 discordant items, otherwise the chi-squared form. When two
+    classifiers are compared, an item is discordant if exactly one of the classifiers is right. When one
+    classifier is tested for bias, an item is discordant if it is a false positive or a false negative.
 
     Args:
         count: The number of discordant items.
@@ -333,8 +333,8 @@ def _degradation_interval(
         metric: The name of the metric.
 
     Returns:
-        The lower and upper end of the 95% interval; None if the metric needs more than the true and predicted
-        labels, such as probabilities.
+        The lower and upper end of the 95% interval; None if the metric cannot be computed from the true
+        and predicted labels alone (for example, because it needs probabilities).
     """
     means: list[classification.Floats] = []
     for rows in (test, validation):

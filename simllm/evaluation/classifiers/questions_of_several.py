@@ -145,7 +145,7 @@ def compare_metric(rows: DataFrame, labels: Sequence[str], metric: str) -> list[
     Returns:
         A finding for each pair whose difference is defined; it has an interval but no p-value. The list is
         empty in three cases: a classifier has several predictions for an item, there are more than five
-        classes, or the metric needs more than a confusion matrix (such as scores).
+        classes, or the metric cannot be computed from a confusion matrix (because it needs scores).
     """
     number = {label: index for index, label in enumerate(labels)}
     compute, findings = compute_metrics(labels), []

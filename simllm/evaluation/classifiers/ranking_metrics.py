@@ -27,8 +27,8 @@ def positive_scores(rows: DataFrame, positive: str, labels: Sequence[str]) -> tu
         labels: The classes.
 
     Returns:
-        Two values: (n,) probabilities or other scores, NaN where a row has neither; and True if all of them
-        are probabilities.
+        Two values. The first has (n,) probabilities or other scores, NaN where a row has neither. The second
+        is True if all of these numbers are probabilities.
     """
     confidence = rows["confidence"].to_numpy(float)
     values = np.where(rows["predicted"] == positive, confidence, 1 - confidence)

@@ -1,7 +1,7 @@
-"""Reader of JSON-lines files with code to judge.
+"""Reader of JSON-lines files with code that metrics compare with reference code.
 
-Each line has a candidate (the code to judge), its reference, and possibly its source (the code before the
-edit).
+Each line has a candidate (such as generated code) and its reference. It may also have a source: the code
+before it was edited.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from simllm.metrics.protocol import Example
 
 @dataclass(frozen=True)
 class CodeFields:
-    """The names of the keys in a JSON-lines file of code to judge.
+    """The names of the keys in a JSON-lines file of candidates (such as generated code) and references.
 
     Attributes:
-        candidate: The key of the code to judge. Instead of this key, a line may have the key `reply`: a
+        candidate: The key of the candidate. Instead of this key, a line may have the key `reply`: a
             language model's reply, from which the code is extracted.
         reference: The key of the reference, the code with which the candidate is compared.
         source: The key of the source, the code before the edit.
@@ -38,7 +38,7 @@ class CodeFields:
 
 @dataclass(frozen=True)
 class CodeItem:
-    """A candidate (code to judge) with its reference, read from one line of a JSON-lines file.
+    """A candidate (such as generated code) with its reference, read from a line of a JSON-lines file.
 
     Attributes:
         example: Candidate, reference, source and language.
@@ -59,7 +59,7 @@ class CodeItem:
 def read_items(
     file: Path, fields: CodeFields, language: str | None = None, needs_source: bool = False
 ) -> Iterator[CodeItem]:
-    """Read items from JSON lines, one per line.
+    """Read candidates (such as generated code) and their references from a JSON-lines file.
 
     Args:
         file: The file.

@@ -31,10 +31,11 @@ def judge_answers(draws: Sequence[Draw], judge: Judge | None) -> None:
 
     Args:
         draws: The answers, changed in place.
-        judge: The function that judges answers. It may be None if no answer needs to be judged.
+        judge: The function that decides which answers are successes. It may be None if all successes are
+            already known.
 
     Raises:
-        InputError: An answer needs to be judged, and `judge` is None.
+        InputError: It is not known whether an answer is a success, and `judge` is None.
     """
     open_draws = [draw for draw in draws if draw.success is None and draw.output is not None]
     if open_draws and judge is None:
@@ -109,7 +110,7 @@ def _field(items: Mapping[str, dict[str, Any]], draw: Draw, name: str) -> Any:
 
     Args:
         items: The items (pieces of code with further fields) by id.
-        draw: One answer of a tool about an item; a tool may give several (draws).
+        draw: The answer of a tool.
         name: The name of the field, such as "label".
 
     Raises:

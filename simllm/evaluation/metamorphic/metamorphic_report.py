@@ -134,9 +134,10 @@ def _signed(mean: MeanDifference) -> str:
 def _warnings(name: str, found: ToolResult) -> list[str]:
     """Write up to two sentences that warn the reader about the results of one tool.
 
-    The first sentence counts the crashes of the tool; it is left out if there were none. The second sentence
-    is about items whose code stayed the same when it was rewritten; it is left out if there are no such
-    items. It gives the tool's difference of success rates on these items, which is due to chance alone.
+    The first sentence counts the tool's crashes; it is left out if there were none. The second sentence is
+    about the items whose code stayed the same when it was rewritten; it is left out if there are no such
+    items. The second sentence gives the tool's difference of success rates on these items, which is due to
+    chance alone.
 
     Args:
         name: The name of the tool, as the sentences show it.
@@ -157,9 +158,9 @@ def _warnings(name: str, found: ToolResult) -> list[str]:
 def draw(study: SuccessStudy) -> str:
     """Draw the differences of a tool's success rates (rewritten minus original code), and return the SVG.
 
-    The first panel is a histogram over all items (pieces of code). The second panel shows the mean difference
-    by percentile of the items' negative log-likelihood (NLL). It is drawn if more than three items have an
-    NLL.
+    The first panel is a histogram of the differences on single items (pieces of code). The second panel shows
+    the mean difference by percentile of the items' negative log-likelihood (NLL). The second panel is drawn
+    only if more than three items have an NLL.
     """
     known = [one for one in study.outcomes if one.nll is not None]
     with style():
@@ -179,10 +180,10 @@ def draw(study: SuccessStudy) -> str:
 
 
 def _draw_by_likelihood(axes: Any, known: Sequence[ItemOutcome]) -> None:
-    """Draw the mean difference of a tool's success rates, rewritten minus original code, in groups of items.
+    """Draw the mean difference of a tool's success rates in groups of items with similar likelihood.
 
-    The items are sorted by their negative log-likelihood (NLL), and divided into up to ten groups of about
-    equal size.
+    The difference is the success rate on rewritten code minus that on original code. The items are sorted by
+    their negative log-likelihood (NLL), and divided into up to ten groups of about equal size.
 
     Args:
         axes: The panel to draw in.

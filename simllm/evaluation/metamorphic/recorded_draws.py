@@ -1,4 +1,4 @@
-"""Reader of draws (recorded answers of tools), and counts of the right answers.
+"""Reader of draws (recorded answers of tools about code), and counts of the right answers.
 
 Tools answer questions about original code and about rewritten code. The code was rewritten either by all
 rewriting rules together, or by a single rule. A text called `arm` tells which: it is empty for all rules
@@ -51,7 +51,7 @@ class Draw:
 
 @dataclass(frozen=True)
 class ItemFacts:
-    """Facts about an item that do not depend on a tool's answers.
+    """Properties of an item that are known without the answers of any tool.
 
     An item is a piece of code in an original and in a rewritten form. The rewritten code is called the
     variant.
@@ -81,7 +81,8 @@ class Recorded:
         counts: Results that are recorded as counts: a dict from (name of the tool, rule, id of the item) to
             two pairs of numbers. The first pair has the number of successes and the number of answers on the
             original code. The second pair has the same two numbers on the rewritten code.
-        facts: A dict from (rule, id of the item) to facts about the item.
+        facts: A dict from (rule, id of the item) to properties of the item, such as its group, and of the
+            rewritten code.
     """
 
     draws: list[Draw] = field(default_factory=list)
@@ -89,10 +90,10 @@ class Recorded:
     facts: dict[tuple[str, str], ItemFacts] = field(default_factory=dict)
 
     def facts_about(self, arm: str, item: str) -> ItemFacts:
-        """Return the facts about an item and about one of its variants (its rewritten code).
+        """Return the properties of an item and of one of its variants (versions of its rewritten code).
 
-        The likelihood and the group belong to the item, and are the same for all its variants. If they are
-        not recorded for this variant, they are taken from the variant that all rules together made.
+        The likelihood and the group are the same for all variants of an item. If they are not recorded for
+        this variant, they are taken from the variant that all rules together made.
 
         Args:
             arm: Selects the variant: the name of the rewriting rule that made it, or empty for the variant
@@ -116,10 +117,10 @@ def read_recorded(file: Path | str) -> Recorded:
     - A line with counts has the keys `original` and `transformed`; each value is a list [successes, answers].
 
     Any line may have the keys `model` (the name of the tool) and `arm` (the name of the rewriting rule, if
-    only one was used). It may also have facts about the item: `nll` (negative log-likelihood of the original
-    code), `group`, `rules` (the rules that changed the code) and `unchanged` (whether the rewritten code
-    equals the original). The facts about an item may be spread over its lines. If two lines of an item differ
-    in a fact, the later line counts.
+    only one was used). It may also have properties of the item: `nll` (negative log-likelihood of the
+    original code), `group`, `rules` (the rules that changed the code) and `unchanged` (whether the rewritten
+    code equals the original). The properties of an item may be spread over its lines. If two lines of an item
+    give different values for a property, the later line counts.
 
     Args:
         file: The file.
@@ -218,17 +219,17 @@ def _count(row: dict[str, Any], side: str, where: str) -> tuple[int, int]:
 
 
 def _read_facts(row: dict[str, Any], where: str) -> dict[str, Any]:
-    """Read facts about an item, such as its group, from a line of a file with the results of tools.
+    """Read the properties of an item, such as its group, from a line of a file with the results of tools.
 
     Args:
         row: The JSON object in the line.
         where: The place of the line, for error messages.
 
     Returns:
-        The facts that the line has: a dict from the names of attributes of `ItemFacts` to their values.
+        The properties that the line has: a dict from the names of attributes of `ItemFacts` to their values.
 
     Raises:
-        InputError: The value of a fact has the wrong type.
+        InputError: The value of a property has the wrong type.
     """
     nll, rules = row.get("nll"), row.get("rules")
     if nll is not None and (isinstance(nll, bool) or not isinstance(nll, int | float) or nll != nll):
@@ -247,26 +248,29 @@ def _read_facts(row: dict[str, Any], where: str) -> dict[str, Any]:
 def count_successes(
     recorded: Recorded, arm: str = ""
 ) -> tuple[dict[str, list[ItemOutcome]], dict[str, dict[str, int]]]:
-    """Count the successes of each tool on each item: on its original code, and on a variant (rewritten code).
+    """Count the successes of each tool on the original code and on the rewritten code of each item.
 
-    If `arm` is empty, an item is skipped for a tool that has answers about variants of it made by single
-    rules, but none about the variant made by all rules together.
+    An item's code may be rewritten in several ways: by all rewriting rules together, and by single rules. The
+    argument `arm` selects one of these ways. The code that was rewritten in this way is called the variant.
+
+    An item is skipped for a tool for either of two reasons:
+
+    1. The tool crashed each time on the original, or each time on the variant.
+    2. `arm` is empty, and the tool was run on code that single rules rewrote, but not on the variant.
 
     Args:
         recorded: The results of the tools. All answers must already be judged: an answer whose `success` is
             None counts as a crash.
-        arm: Selects the variants to count. If it is the name of a rewriting rule, they are the variants that
-            this rule alone made. If it is empty, they are the variants that all rules together made.
+        arm: The way of rewriting: the name of a single rewriting rule; empty for all rules together.
 
     Returns:
         Two dicts, both with the names of the tools as keys. The first has a list of the tool's counts, one
-        for each item. The second has the tool's numbers of crashes on "original" and on "transformed" code.
-        Crashes do not count as answers. An item is also skipped for a tool that crashed each time on the
-        item's original, or each time on its variant.
+        for each item that is not skipped. The second has the tool's numbers of crashes on "original" and on
+        "transformed" code. Crashes do not count as answers.
 
     Raises:
-        InputError: A tool was run only on the original or only on the variant of an item that was not skipped
-            because of an empty `arm`.
+        InputError: A tool was run only on the original of an item, or only on its variant, and reason 2 does
+            not apply.
     """
     counts: dict[tuple[str, str], dict[str, tuple[int, int]]] = {
         (model, item): dict(zip(SIDES, pair, strict=True))
@@ -297,15 +301,15 @@ def count_successes(
 
 
 def _with_originals(draws: Iterable[Draw], arm: str) -> Iterable[Draw]:
-    """Select the answers (draws) that show how one way of rewriting code changes the success of tools.
+    """Select the answers (draws) that are needed to compare original code with code rewritten in one way.
 
-    All draws with the given `arm` are selected. For a single rule, a tool may have draws about an item's
-    rewritten code, but none about its original code. Then the tool's draws about the original code with an
-    empty `arm` are selected, too, because the original code is the same.
+    The argument `arm` names the way of rewriting. Draws are selected by these rules, for each tool and item:
 
-    There is one exception if the given `arm` is empty. A tool may have draws about the code of an item that
-    single rules rewrote, but none about the code that all rules together rewrote. Then the tool's draws about
-    the original code of this item are not selected, because there is nothing to compare them with.
+    - All draws with the given `arm` are selected.
+    - For a single rule, there may be draws about the rewritten code, but none about the original code. Then
+      draws about the original code with an empty `arm` are used, because the original code is the same.
+    - If the given `arm` is empty, the tool may have been run on code that single rules rewrote, but not on
+      code that all rules together rewrote. Then no draws are selected, because there is nothing to compare.
 
     Args:
         draws: The answers of tools about original and rewritten code.

@@ -83,7 +83,8 @@ class SuccessStudy:
         mcnemar: McNemar's test, if each item has one draw on the original and one on the variant; None
             otherwise.
         balanced: The ids of the items that the published study would use: items with both successes and
-            failures. In a study of several tools, an item is included if one of the tools has both on it.
+            failures. In a study of several tools, an item is included if any tool has both successes and
+            failures on it.
         filtered: The mean difference over the items in `balanced`; None if `balanced` is empty. This choice
             of items exaggerates the difference.
         likelihood: The correlation of the difference with the negative log-likelihood (NLL) of the original

@@ -69,10 +69,10 @@ def make_questions(
 ) -> list[Question]:
     """List the questions of a study: `draws` questions for each original and for each variant.
 
-    A question is one run of a tool on a piece of code. A variant is the rewritten code of an item. Items
-    without a variant get no questions. Answers are stored under the code and a number. If a variant equals
-    its original, its questions get other numbers than those of the original. Otherwise, the two would share
-    their answers.
+    A question is a piece of code on which the tool is run once. A variant is the rewritten code of an item.
+    Items without a variant get no questions. The answer to a question is stored under the code and the
+    question's number. If a variant equals its original, the variant's questions get other numbers than those
+    of the original. With the same numbers, original and variant would share their answers.
 
     Args:
         items: The items by id. An item has the keys `language` and `source` (the original code).

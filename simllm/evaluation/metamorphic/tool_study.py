@@ -80,9 +80,10 @@ def evaluate(
     """Carry out a metamorphic study: compare how often tools succeed on original and on rewritten code.
 
     Args:
-        recorded: The answers of the tools. This function changes the object: it stores the judgements of the
-            answers, and adds facts about the items, such as the rules that changed their code.
-        items: The items by id, with their code and facts about them; None if only the answers are known.
+        recorded: The answers of the tools. This function changes the object: it stores which answers are
+            successes, and adds properties of the items, such as the rules that changed their code.
+        items: The items by id, with their code, and properties such as their group; None if only the answers
+            are known.
         variants: The variants (rewritten code) of these items.
         judge: The function that decides which answers are successes, for answers that are not judged yet;
             None if all answers are judged.
@@ -167,15 +168,19 @@ def _compare_arms(recorded: Recorded) -> dict[str, dict[str, MeanDifference]]:
 def collect_facts(
     items: Mapping[str, dict[str, Any]], variants: Iterable[dict[str, Any]]
 ) -> dict[tuple[str, str], ItemFacts]:
-    """Collect facts about items and their variants, such as the rules that changed the code.
+    """Collect the properties of items that a study needs besides the answers of tools.
+
+    An item is a piece of code, and a variant is its code after rewriting. The properties are the likelihood
+    of the original code, the group of the item, the rules that changed the code, and whether the variant
+    equals the original.
 
     Args:
-        items: The items by id.
-        variants: The variants of these items.
+        items: A dict from the id of each item to its JSON object.
+        variants: The JSON objects of the variants of these items.
 
     Returns:
-        A dict from (rule, id of the item) to the facts. The rule is the name of the single rule that made the
-        variant; it is empty if all rules together made it.
+        A dict from (rule, id of the item) to the properties. The rule is the name of the single rule that
+        made the variant; it is empty if all rules together made the variant.
     """
     known = {name: ItemFacts(item.get("nll"), str(item.get("group") or "")) for name, item in items.items()}
     facts = {("", name): found for name, found in known.items()}

@@ -110,9 +110,10 @@ def _differences(results: Sequence[MetricResult], p: NDArray[np.float64], pairs:
 
 
 def _significance(results: Sequence[MetricResult]) -> list[str]:
-    """Write sentences about metrics whose correlation with human ratings is not significant, or negative.
+    """Write up to two sentences about the significance of metrics' correlations with human ratings.
 
-    If the correlations of all metrics are significant, a sentence says so.
+    One sentence names the metrics whose correlation is not significant, or says that there are none. The
+    other names the metrics whose correlation is significantly negative; it is left out if there are none.
 
     Args:
         results: The results of all metrics.

@@ -1,8 +1,8 @@
-"""The class `CodeMetric` of all metrics for code, and the functions (adapters) that prepare these metrics.
+"""The class `CodeMetric`, common to all metrics for code, and a function (adapter) that prepares each metric.
 
-An adapter, such as `lemod`, returns the function that becomes the attribute `prepare` of a `CodeMetric`. Its
-first parameter is the text that a user wrote after the metric's name and `=`, such as "multiset" in
-`lemod=multiset`. The table `CODE_METRICS` names the adapter of each metric.
+The table `CODE_METRICS` names the adapter of each metric, such as `lemod`. The first parameter of an adapter
+is the text that a user wrote after the metric's name and `=`, such as "multiset" in `lemod=multiset`. An
+adapter returns the function that becomes the attribute `prepare` of the `CodeMetric`.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class CodeMetric:
     """A metric for code, or for an edit of code.
 
     Attributes:
-        name: The name of the metric, such as "lemod", or with its argument, such as "lemod=multiset".
+        name: The name of the metric, with its argument if it has one: "lemod" or "lemod=multiset".
         prepare: A function that takes all examples, and returns the function that scores a single example.
         needs_source: Whether the examples must have a source, which is the code before it was edited.
     """
@@ -281,7 +281,7 @@ def patch_size(argument: str, ratio: bool) -> Prepare:
 
     The source is the code before it was edited. Let d be the edit distance from the source's syntax tree to
     the candidate's syntax tree. RPS is d divided by the number of nodes of the source's tree. RPSR is d
-    divided by the distance from source to reference.
+    divided by the edit distance from the source's syntax tree to the reference's syntax tree.
 
     Args:
         argument: The largest allowed number of nodes of a tree, such as "500". If it is empty, the number is

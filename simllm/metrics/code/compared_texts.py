@@ -80,8 +80,8 @@ def compare_edits(example: Example, score: TextScore) -> float:
         score: The function that scores a candidate text against a reference text.
 
     Returns:
-        The score. It is 1 if neither the candidate nor the reference edits a line. It is 0 if only one of the
-        two edits a line. It is also 0 if the candidate has no code although the reference has some.
+        The score. It is 1 if neither the candidate nor the reference has edited lines. It is 0 if only one of
+        the two has edited lines, or if the candidate has no code although the reference has some.
     """
     return 0.0 if edits(example).no_code else _compare(*edited_lines(example), score)
 

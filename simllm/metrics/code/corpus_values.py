@@ -41,8 +41,8 @@ def corpus_value(name: str, items: Items) -> float | None:
             source and reference, but different candidates.
 
     Returns:
-        The value. It is None if the metric has no corpus value, such as "edit-similarity" and every metric
-        with the argument "as-published". It is also None for the metric "rpsr" if its denominator is 0.
+        The value. It is None for a metric without a corpus value: for example, "edit-similarity", and every
+        metric with the argument "as-published". It is also None for "rpsr" if the denominator is 0.
 
     Raises:
         InputError: The file of n-grams that CrystalBLEU ignores cannot be read, or has no n-grams for the
@@ -82,9 +82,8 @@ def _crystal_bleu(items: Items, argument: str, lines: Lines) -> float:
 def _texts(example: Example, lines: Lines) -> tuple[str, str]:
     """Return the two texts that BLEU compares: the joined lines of the candidate, and those of the reference.
 
-    If the candidate has no code, its text is empty, so that it gets no credit. Without this rule, such a
-    candidate would delete all lines of the source, and some of them could match lines that the reference
-    deletes.
+    If the candidate has no code, its text is empty. Otherwise, all lines of the source would count as lines
+    that the candidate deletes, and some of them could match lines that the reference deletes.
 
     Args:
         example: The candidate and the reference.

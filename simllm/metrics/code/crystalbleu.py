@@ -169,7 +169,7 @@ def check_languages(shared: SharedNGrams, examples: Sequence[Example], file: str
 
 
 def save_shared(file: Path, shared: dict[str, list[tuple[NGram, int]]]) -> None:
-    """Write the n-grams that the metric CrystalBLEU ignores to a JSON file.
+    """Write a JSON file of n-grams that the metric CrystalBLEU ignores.
 
     Args:
         file: The file to write.
@@ -180,7 +180,7 @@ def save_shared(file: Path, shared: dict[str, list[tuple[NGram, int]]]) -> None:
 
 
 def load_shared(file: Path) -> SharedNGrams:
-    """Read the n-grams that the metric CrystalBLEU ignores from a JSON file.
+    """Read a JSON file of n-grams that the metric CrystalBLEU ignores.
 
     Args:
         file: A file that `simllm frequencies --ngrams` wrote.

@@ -30,8 +30,8 @@ def data_flow(root: Node, language: str) -> list[Item]:
     """Extract the data flow of code: for each name in the code, the names from which its value comes.
 
     A name is a variable, another identifier or a literal. Each occurrence of a name in the code gets its own
-    item, unless no value flows into it and none flows out of it. For example, `x = y` in Python has two
-    items: `("var_1", "computedFrom", ("var_0",))` for x, and `("var_0", "comesFrom", ())` for y.
+    item if a value flows into this occurrence or out of it. For example, `x = y` in Python has two items:
+    `("var_1", "computedFrom", ("var_0",))` for x, and `("var_0", "comesFrom", ())` for y.
 
     Args:
         root: The root of the syntax tree.
@@ -71,8 +71,8 @@ class _Links:
 def _normalize(links: dict[int, _Links]) -> list[Item]:
     """Convert the collected links between names into the items of the data flow, in the order of the code.
 
-    The names are replaced by var_0, var_1 and so on. An occurrence of a name gets no item if no value flows
-    into it and none flows out of it.
+    The names are replaced by var_0, var_1 and so on. An occurrence of a name gets an item only if a value
+    flows into this occurrence or out of it.
 
     Args:
         links: For each occurrence of a name, the places from which its value comes. The key is the position
@@ -141,7 +141,7 @@ class _Walker:
         return table
 
     def _use(self, leaf: Node, table: _Table) -> _Table:
-        """Record that a name is used: its value comes from the places where the name was last set.
+        """Record the use of a name: the value comes from the places where the name was last set.
 
         Args:
             leaf: The leaf of the syntax tree. If it is a keyword, an operator or a punctuation mark, nothing
@@ -343,8 +343,8 @@ def _some(node: Node | None) -> list[Node]:
 def _unite(tables: Iterable[_Table]) -> _Table:
     """Merge the tables of alternative branches, such as the branches of an `if`, into one table.
 
-    A table is a dict from each name to the places where the name was last set. After an `if`, this may have
-    happened in any of its branches. Therefore the merged table has the places of all tables.
+    A table is a dict from each name to the places where the name was last set. After an `if`, a name may have
+    been set in any of the branches. Therefore the merged table has the places of all tables.
     """
     united: dict[str, set[int]] = {}
     for table in tables:

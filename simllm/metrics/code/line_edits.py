@@ -1,7 +1,7 @@
 """Two metrics for edits of code: exact match, and LEMOD (Sheikhaei et al.).
 
-LEMOD compares two edits of the same source code: the edit to judge, and the correct edit. It is the
-precision, recall or F1 of the lines that the edit to judge deletes or inserts.
+LEMOD compares two edits of the same source code: the candidate's edit and the reference's edit. The score is
+the precision, recall or F1 of the lines that the candidate's edit deletes or inserts.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 Most of the metrics are computed by well-known libraries. Each module of this package has a function `load`,
 which imports the library and returns a scoring function. If the library or a file is missing, `load` raises
 `UnavailableError`, whose message says what to do. A metric that cannot be loaded is left out of results; it
-does not count as 0. Some modules also have a function `data`, which returns the files that can change scores,
-such as a model.
+does not count as 0. Some modules also have a function `data`, which returns the paths of the files on which
+the scores depend, such as those of a model.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def baseline(name: str, argument: str = "") -> ScoreFunction:
 
 
 def data(name: str, argument: str = "") -> dict[str, Path]:
-    """List the files and folders whose content can change the scores of a known metric for texts.
+    """List the files and folders, such as a model, on which the scores of a known metric for texts depend.
 
     Args:
         name: The name of the metric, a key of `BASELINES`, such as "bertscore".

@@ -1,7 +1,8 @@
 """BERTScore (Zhang et al., 2020), from the package bert-score.
 
-Each token is matched with the most similar token of the other text. The score is the F1 of precision (mean
-cosine of the candidate's tokens and their matches) and recall (the same for the reference's tokens).
+Each token is matched with the most similar token of the other text. Precision is the mean cosine similarity
+of the candidate's tokens and their matches. Recall is the same mean for the reference's tokens. The score is
+F1, the harmonic mean of precision and recall.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ def load(model: str) -> ScoreFunction:
 
 
 def data(model: str) -> dict[str, Path]:
-    """Return the model folder, whose files can change BERTScore.
+    """Return the path of the model folder, on whose files BERTScore depends.
 
     Args:
         model: The folder of a transformers model.

@@ -42,10 +42,13 @@ def load() -> ScoreFunction:
 
 
 def data() -> dict[str, Path]:
-    """Return the folder or zip file of WordNet, whose content can change METEOR.
+    """Return the path of the dictionary WordNet, on whose content METEOR scores depend.
 
     Returns:
-        A dict with one entry, from "wordnet" to the path of the folder or zip file.
+        A dict with one entry, from "wordnet" to the path of WordNet's folder or zip file.
+
+    Raises:
+        UnavailableError: WordNet is missing.
     """
     root = _find_wordnet()
     return {"wordnet": Path(root.zipfile.filename if hasattr(root, "zipfile") else root)}

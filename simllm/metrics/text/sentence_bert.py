@@ -1,4 +1,4 @@
-"""SentenceBERT (Reimers and Gurevych, 2019): cosine of two embeddings by a sentence-transformers model."""
+"""SentenceBERT (Reimers and Gurevych, 2019): cosine of two texts' embeddings from sentence-transformers."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def load(model: str) -> ScoreFunction:
 
 
 def data(model: str) -> dict[str, Path]:
-    """Return the model folder, whose files can change SentenceBERT scores.
+    """Return the path of the model folder, on whose files SentenceBERT scores depend.
 
     Args:
         model: A model folder, or the name of a model that was downloaded before.

@@ -1,7 +1,7 @@
 """Cosine of the tf-idf vectors of two texts, computed by scikit-learn.
 
-For each pair, document frequencies are counted in these two texts alone, without a corpus (as in Haque et
-al., 2022).
+There is no corpus: document frequencies are counted in the two texts that are compared (as in Haque et al.,
+2022).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from simllm.metrics.text import ScoreFunction
 def load() -> ScoreFunction:
     """Load the tf-idf metric: return a function that scores n candidates, each against its own reference.
 
-    Scores are from 0 to 1. Words of one letter are ignored. If both texts have only such words, the score is
+    Scores are from 0 to 1. Words of one letter are ignored. If both texts have no longer words, the score is
     0.
     """
     from sklearn.feature_extraction.text import TfidfVectorizer

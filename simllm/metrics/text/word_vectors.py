@@ -1,4 +1,4 @@
-"""Cosine of two texts' mean word vectors, in which words are weighted by idf (inverse document frequency).
+"""Cosine of the mean word vectors of two texts; each word is weighted by its inverse document frequency.
 
 The "words" are subword tokens, from the tokenizer of the model that comes with simllm. Their vectors come
 from a factorisation of the PPMI matrix (positive pointwise mutual information) of neighbouring tokens in a
@@ -56,7 +56,7 @@ def load(corpus: str) -> ScoreFunction:
 
 
 def data(corpus: str) -> dict[str, Path]:
-    """Return the files that can change the scores of the word vector metric: corpus and tokenizer.
+    """Return the paths of the files on which the word vector scores depend: corpus and tokenizer.
 
     Args:
         corpus: The file from which word vectors are computed.

@@ -68,11 +68,12 @@ def read_names(file: Path) -> dict[str, str]:
 
 
 def plain(name: str, kind: str) -> Iterator[str]:
-    """Propose meaningless names such as `v0`, `v1` and `v2`, without end.
+    """Propose an endless sequence of meaningless names, such as `v0`, `v1`, `v2` and so on.
 
     Args:
         name: The old name, which is ignored.
-        kind: The kind of symbol: "variable" gives `v0`, "parameter" gives `p0`, and "function" gives `f0`.
+        kind: The kind of symbol. The names begin with `v` for a "variable", with `p` for a "parameter", and
+            with `f` for a "function".
     """
     return (f"{_LETTERS[kind]}{number}" for number in itertools.count())
 
@@ -150,8 +151,8 @@ def joined(name: str, new: Mapping[int, str]) -> str:
 def _synonyms() -> dict[str, tuple[str, ...]]:
     """Return a dict from each word to the synonyms that may replace it in names, best first.
 
-    The synonyms come from two lists. Those from `identifiers.txt`, which is made for names in code, come
-    before those from the lexicon that is used to edit code summaries.
+    For each word, the synonyms from `identifiers.txt`, a list made for names in code, come first. Then follow
+    the synonyms from the lexicon that is used to edit code summaries.
     """
     table: dict[str, dict[str, None]] = {}
     for _, line in lines(_FILE):

@@ -20,7 +20,7 @@ def prove_variants(
     seed: int = 0,
     parallel: int = 1,
 ) -> Iterator[dict[str, Any]]:
-    """Run variants of code and their originals on the same inputs, and compare their behaviour.
+    """Run rewritten variants of code and their originals on the same inputs, and compare their behaviour.
 
     Args:
         rows: Pairs of an item and a row. The item is a dict: the key `source` has the original code, and the
@@ -59,7 +59,7 @@ def prove_variants(
 
 
 def _with_proof(row: Row, proof: Proof) -> Row:
-    """Add to the row of a variant the outcome of comparing the variant with the original code.
+    """Add the outcome of a comparison with the original code to the row of a variant.
 
     Args:
         row: A dict that describes the variant, a rewritten version of some code.

@@ -260,9 +260,9 @@ class _Rewriting:
         return next((name for name in proposals if _is_name(name) and name not in used), None)
 
     def _is_chosen(self, rule: str) -> bool:
-        """Decide at random whether a rule rewrites a place in the code; if so, count this place.
+        """Decide at random whether a rule rewrites a place in the code.
 
-        The count of each rule becomes the number of places that the rule rewrote.
+        If so, the number of places that the rule has rewritten is increased by 1.
         """
         chosen = self._share == 1 or self._choice.random() < self._share
         self._counts[rule] += chosen

@@ -27,9 +27,9 @@ class Span(NamedTuple):
 class Edit:
     """The replacement of a range of bytes in a source.
 
-    The replacement may contain copies of ranges of the source, for example to swap two operands. If another
-    edit lies inside such a range, it changes the copy, too. Apart from that, edits that are applied together
-    should not overlap.
+    The replacement may contain copies of ranges of the source, for example to swap two operands. Another edit
+    inside such a range also changes the copy. Apart from that, edits that are applied together should not
+    overlap.
 
     Attributes:
         start: The index of the first byte to replace.

@@ -72,9 +72,9 @@ class RewritePlan:
 class VariantCounts:
     """Counts over the variants of many sources.
 
-    A variant is rewritten code. It may be checked by running it and its original on the same inputs. The
-    check also runs wrong twins, which are variants with a deliberate mistake. They show whether the inputs
-    can reveal a mistake.
+    A variant is rewritten code. To check a variant, the variant and the original code are run on the same
+    inputs. The check also runs wrong twins, which are variants with a deliberate mistake. They show whether
+    the inputs can reveal a mistake.
 
     Attributes:
         status: The number of variants with each status: "rewritten"; "unchanged"; "unparsed", if the source
@@ -154,7 +154,9 @@ def _read_object(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 def vary_items(
     items: Iterable[dict[str, Any]], plan: RewritePlan, each_rule: bool = False
 ) -> Iterator[dict[str, Any]]:
-    """Rewrite the source of each item, and yield a row: a dict that describes the variant.
+    """Rewrite the source of each item, and yield a row: a dict that describes the rewritten code.
+
+    The rewritten code is called a variant.
 
     Args:
         items: Dicts, as `read_items` yields them. The key `source` has the code.
@@ -185,7 +187,7 @@ def vary_items(
 
 
 def vary_files(paths: Sequence[Path], plan: RewritePlan, out: Path) -> Iterator[dict[str, Any]]:
-    """Write variants of source files into a folder; files in other languages are copied unchanged.
+    """Write rewritten variants of Java and Python files into a folder; copy all other files unchanged.
 
     If `paths` is a single folder, its content goes directly into `out`. Otherwise, each file or folder in
     `paths` keeps its own name inside `out`. The permissions of files are kept, too, so that scripts can still

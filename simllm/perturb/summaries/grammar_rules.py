@@ -178,7 +178,7 @@ def _form_of_be(noun: str) -> str:
 def _noun_phrase_end(words: list[str], start: int) -> int:
     """Find the end of a noun phrase, which has an optional determiner and then one to four content words.
 
-    Content words are all words except function words, such as "the" or "of", and punctuation marks.
+    Content words are neither function words, such as "the" or "of", nor punctuation marks.
 
     Args:
         words: The words of a text.
@@ -199,7 +199,7 @@ def _noun_phrase_start(words: list[str], end: int) -> int:
     """Find the start of the noun phrase that ends before a given index.
 
     A noun phrase has an optional determiner, such as "the", and then zero to four content words. Content
-    words are all words except function words, such as "of", and punctuation marks.
+    words are neither function words, such as "of", nor punctuation marks.
 
     Args:
         words: The words of a text.

@@ -13,7 +13,7 @@ _CLOSED = DETERMINERS | PREPOSITIONS | CONJUNCTIONS  # no text can do without th
 
 
 class HeldOutWords:
-    """Held-out word pairs, which are kept out of training data, in all inflected forms of their words.
+    """Held-out word pairs (pairs that are kept out of training data), in all inflected forms.
 
     Args:
         pairs: The held-out pairs. Each word may have any form, such as "open" or "opened". Pairs with a

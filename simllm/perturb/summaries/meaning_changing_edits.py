@@ -165,11 +165,11 @@ def agents(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator
 
 
 def parts(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator[str]:
-    """Yield one text for each part of `text` that can be left out: `text` without this part.
+    """Yield one text for each word or phrase that can be left out: `text` without this word or phrase.
 
-    For example, "sorts keys and values" becomes "sorts keys" or "sorts values". Other such parts are the word
-    "only", and a condition or exception at the end of the text, such as "unless it is empty". `lexicon` tells
-    which words are verbs and nouns. `random` is not used; all edits take the same arguments.
+    For example, "sorts keys and values" becomes "sorts keys" or "sorts values". The word "only" can also be
+    left out, and so can a condition or exception at the end of the text, such as "unless it is empty".
+    `lexicon` tells which words are verbs and nouns. `random` is not used; all edits take the same arguments.
     """
     words = text.split()
     stop = ["."] if words[-1:] == ["."] else []
@@ -219,7 +219,9 @@ def _replace_randomly(
 
 
 def _noun_phrase_start(words: list[str], end: int, lexicon: Lexicon, first: int = 1) -> int:
-    """Find the start of a noun phrase, which has an optional determiner and then one to three words.
+    """Find the start of the noun phrase that ends before a given index.
+
+    A noun phrase has an optional determiner, such as "the", and then one to three words.
 
     Args:
         words: The words of a text.
@@ -238,7 +240,9 @@ def _noun_phrase_start(words: list[str], end: int, lexicon: Lexicon, first: int 
 
 
 def _noun_phrase_end(words: list[str], start: int, lexicon: Lexicon) -> int:
-    """Find the end of a noun phrase, which has an optional determiner and then one to three words.
+    """Find the end of the noun phrase that begins at a given index.
+
+    A noun phrase has an optional determiner, such as "the", and then one to three words.
 
     Args:
         words: The words of a text.
@@ -266,8 +270,8 @@ def _is_noun(word: str, lexicon: Lexicon) -> bool:
 def _may_be_in_name(word: str, lexicon: Lexicon) -> bool:
     """Return whether a word can be part of a noun phrase that names a thing, such as "file name".
 
-    Function words, punctuation marks and participles cannot. The determiner of a noun phrase, such as "the",
-    is a function word, and must be checked separately.
+    The result is False for function words, punctuation marks and participles. The determiner of a noun
+    phrase, such as "the", is a function word, so the caller must check for it separately.
     """
     is_verb = word.endswith(("ed", "ing")) and word in lexicon.verb_forms and word not in lexicon.nouns
     return word[0].isalnum() and word not in FUNCTION_WORDS and not is_verb

@@ -19,7 +19,7 @@ _ARTICLES = frozenset(("the", "a", "an"))
 
 
 def case(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator[str]:
-    """Yield three texts: with a capital first letter, all in capitals, and with each word capitalized.
+    """Yield `text` in three forms: with a capital first letter, all in capitals, and each word capitalized.
 
     `lexicon` and `random` are not used; all edits take the same arguments.
     """
@@ -27,7 +27,7 @@ def case(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator[s
 
 
 def punctuation(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator[str]:
-    """Yield two texts: one with the final full stop added or removed, and one without commas.
+    """Yield `text` in two forms: with the final full stop added or removed, and without commas.
 
     `lexicon` and `random` are not used; all edits take the same arguments.
     """
@@ -66,10 +66,10 @@ def abbreviations(text: str, lexicon: Lexicon, random: np.random.Generator) -> I
 
 
 def numerals(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator[str]:
-    """Yield one text for each word: if the word is a number from 2 to 12, its spelling is changed.
+    """Yield one text for each word: `text` with this word in another spelling, such as "two" for "2".
 
-    For example, "two" replaces "2", and "2" replaces "two". If the word is no such number, or if the number
-    belongs to a name such as "utf-8", the yielded text equals `text`.
+    Only a number from 2 to 12 has another spelling. For all other words, and for a number in a name such as
+    "utf-8", the yielded text equals `text`.
 
     `lexicon` and `random` are not used; all edits take the same arguments.
     """

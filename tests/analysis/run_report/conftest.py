@@ -1,6 +1,6 @@
 """Fixtures that open reports in a browser.
 
-The tests of a file share one report with many pairs. Single tests can open further reports.
+All tests of a test file use the same report, which has many pairs. A test can open other reports, too.
 """
 
 import pytest

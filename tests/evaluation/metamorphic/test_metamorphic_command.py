@@ -1,4 +1,4 @@
-"""`simllm evaluate metamorphic`: commands of the tested tool, judges, resuming, and bad input."""
+"""`simllm evaluate metamorphic`: runs of the tested tool, checks of its answers, resuming, and bad input."""
 
 import json
 import signal
@@ -24,7 +24,7 @@ print("for" in code, os.environ["SIMLLM_LANGUAGE"], os.environ["SIMLLM_DRAW"])
 
 @pytest.fixture
 def study(tmp_path, monkeypatch):
-    """Return the options of a study of five items; one has no loop, and another one crashes the tool."""
+    """Return the options of a study of five items: three with a loop, one without, and one that crashes the tool."""
     sources = [SOURCE.format(n=n) for n in range(3)]
     sources += ["int g(int a) {\n    return a;\n}\n", "int crash(int a) {\n    return a;\n}\n"]
     rows = [

@@ -318,7 +318,10 @@ def test_unusual_names_of_systems_metrics_and_files(run, tmp_path, comments):
 
 
 def test_a_metric_that_is_constant_or_reversed_and_ties_everywhere(run, tmp_path):
-    """Scores and ratings have at most two values, so they are often constant in resamples and after swaps."""
+    """A constant metric is left out, and metrics that correlate by 1 and -1 get p-values but no interval.
+
+    Scores and ratings have at most two values, so they are often constant in resamples and after swaps.
+    """
     rows = [
         {
             "reference": "a b",

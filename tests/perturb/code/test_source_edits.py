@@ -1,4 +1,4 @@
-"""Edits of source code as bytes: moved spans, passes one after the other, and reported edits and lines."""
+"""Edits of source code as bytes: moved spans, edits in several passes, and reported edits and lines."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -31,7 +31,7 @@ def test_an_empty_span_holds_the_insertions_at_its_byte():
 
 @st.composite
 def edited(draw):
-    """Draw a text and disjoint edits; each replaces a span of the text (maybe empty) by new bytes."""
+    """Draw a text and disjoint edits; each edit replaces a span of the text, maybe empty, by new bytes."""
     words = st.sampled_from([b"a", b"bc", b"\n", b" ", "é".encode(), b""])
     parts = draw(st.lists(words, max_size=12))
     places = [0]

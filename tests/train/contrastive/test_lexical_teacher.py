@@ -8,7 +8,7 @@ TEXTS = [[0, 5, 6, 2], [0, 5, 7, 7, 2], [0, 8, 2]]
 
 
 def test_cosines_by_hand():
-    """Token 5 is in two of three texts; the tokens 6, 7 and 8 are in one text each.
+    """The cosines weight tokens by idf: token 5 is in two of three texts, and the tokens 6, 7 and 8 in one.
 
     The idf of token 5 is log(4/3) + .001, and that of the others is log(4/2) + .001.
     """
@@ -27,9 +27,9 @@ def test_equal_neighbours_give_no_loss():
 
 
 def test_loss_by_hand():
-    """Two of the three texts are equal, so they have the cosines 1 and 0 with the other texts.
+    """Two of three embeddings are equal, and the third is orthogonal, so the cosines are 1 and 0.
 
-    All cosines of the teacher between different texts are 0.
+    For the teacher, the cosines of all three pairs of texts are 0.
     """
     rows = torch.tensor([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
     near = 1 / (1 + np.exp(-2.0))  # a softmax over two neighbours at temperature 1/2

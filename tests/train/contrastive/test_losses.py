@@ -87,7 +87,7 @@ def test_cosent_equals_sentence_transformers(losses, model):
 
 
 def test_cosent_does_not_compare_pairs_of_different_sets():
-    """Twenty sets with one pair each give the loss 0; the loss of two sets follows from the loss of each."""
+    """Twenty sets with one pair each have the loss 0; the loss of two sets follows from their own losses."""
     first, second = embeddings(2)
     ratings = torch.arange(20.0)
     assert cosent(first, second, ratings, torch.arange(20), 0.05).item() == 0

@@ -194,7 +194,7 @@ def test_several_processes_compute_the_same_update(run, update_folder, with_head
 
 @pytest.mark.slow
 def test_the_anchor_holds_the_encoder_at_its_start(update_folder, tmp_path):
-    """The anchor's loss is smallest at the start model, so its gradient is 0 there; elsewhere it grows."""
+    """The anchor loss adds no gradient at the start weights of the encoder; at other weights, it is positive."""
     model = without_dropout(update_folder, tmp_path / "model")
     alone = update(update_folder, World(), model)
     assert_equal(update(update_folder, World(), model, "anchor_weight=0"), alone, 0.0)

@@ -1,4 +1,4 @@
-"""Search for near duplicates: texts with the same meaning, but not similar texts with another meaning."""
+"""Search for near duplicates: it finds texts of the same meaning, but no similar texts of another meaning."""
 
 import json
 

@@ -20,7 +20,7 @@ def test_cached_gradients_equal_plain_gradients(update_folder, whole):
 
 
 def test_loss_equals_the_loss_over_all_texts_at_once(update_folder):
-    """Without dropout, the chunks do not matter, and plain autograd gives the same loss."""
+    """Without dropout, chunks of any size give the loss and the gradients of all texts in one pass."""
     task = ContrastiveTask(settings(update_folder, "chunk_tokens=100000"), World())
     task.model.eval()
     batch = task.batches[3]

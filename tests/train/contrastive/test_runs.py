@@ -208,7 +208,7 @@ def arguments(out, model_folder, texts, rated, *more):
 
 
 def test_run_learns_and_resumes(run, model_folder, short_comments, rated_file, tmp_path):
-    """The run keeps the best model, and a stopped and resumed run keeps the same one."""
+    """A run keeps its best model; a run that is stopped and resumed ends with the same weights."""
     whole, stopped_run = (
         arguments(tmp_path / name, model_folder, short_comments, rated_file) for name in ("a", "b")
     )

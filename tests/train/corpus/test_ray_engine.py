@@ -51,7 +51,7 @@ class HereAndNow:
     st.randoms(use_true_random=False),
 )
 def test_shuffles_find_the_originals_that_one_machine_finds(parts, chance):
-    """The texts are in several parts; their signatures equal, or resemble, one of ten signatures."""
+    """The texts are spread over several parts; each signature equals or resembles one of ten signatures."""
     base = np.random.default_rng(7).integers(0, 256, (10, SIGNATURE), dtype=np.uint8)
     tables, start, groups = [], 0, []
     for part in parts:

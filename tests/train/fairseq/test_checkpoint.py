@@ -26,7 +26,7 @@ PIECES = ["\N{LOWER ONE EIGHTH BLOCK}", "a", "b", "c", "ab", "abc"]
 
 @pytest.fixture(scope="module")
 def tiny(shared):
-    """Return a checkpoint of a tiny model of the original implementation, and the model's outputs."""
+    """Return the checkpoint and the outputs of a tiny model that the original implementation has made."""
     vectors = json.loads((shared / "reference" / "mpnet_tiny_forward.json").read_text())
     shape, case = vectors["config"], vectors["cases"][0]
     args = argparse.Namespace(
@@ -268,7 +268,10 @@ def test_rejects_a_different_dictionary(tiny_files, lines, message):
 
 
 def test_tokens_missing_from_the_dictionary_become_unknown(tiny, tiny_files):
-    """`fairseq-preprocess` leaves tokens that do not occur out of the dictionary, and adds made-up words."""
+    """A token that is missing from the fairseq dictionary gets the embedding of the unknown token.
+
+    `fairseq-preprocess` writes only tokens that occur in the texts, and adds placeholders ("madeupword0000").
+    """
     lines = ["<mask> 0", *(f"{piece} 5" for piece in PIECES if piece != "ab"), "madeupword0000 0"]
     (tiny_files / "dict.txt").write_text("\n".join(lines) + "\n")
     tokenizer = Tokenizer.load(tiny_files / "tokenizer.json")

@@ -7,7 +7,7 @@ from train.fairseq.tokenizer import from_sentencepiece
 
 
 def learned(tmp_path, comments, **options):
-    """Train a SentencePiece model with other special ids and another normalization."""
+    """Train a SentencePiece model whose special ids and normalization differ from simllm's."""
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter([clean(text) for text in comments]),
         model_prefix=str(tmp_path / "sp"),

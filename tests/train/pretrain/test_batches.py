@@ -24,7 +24,7 @@ def batches(lengths, update_tokens=100, seed=3):
 
 
 def texts_of(parts):
-    """Return the pair (epoch, number of the text) for every text in the parts of an update, in order."""
+    """Return (epoch, number of the text) for each text of an update, given in parts for several processes."""
     return [pair for epochs, texts in parts for pair in zip(epochs.tolist(), texts.tolist(), strict=True)]
 
 

@@ -76,7 +76,10 @@ def prepared(finished_run, tmp_path):
 
 
 def test_embeddings_start_from_ppmi_vectors(run, prepared, few_comments):
-    """With a learning rate near zero, the embeddings keep their initial values."""
+    """Token embeddings start as PPMI vectors, scaled to `initializer_range`.
+
+    The test reads them after an update with a learning rate near zero, which hardly changes them.
+    """
     still = ["updates=1", "warmup_updates=1", "learning_rate=1e-9", "warmup_start=1e-9", "weight_decay=1e-9"]
     more = [*still, "token_vectors=ppmi", "model.initializer_range=0.05"]
     status, errors = run("train.pretrain", *pretraining(few_comments, prepared, *more))
@@ -134,7 +137,7 @@ def test_float16_scales_its_loss(run, prepared, few_comments):
 
 
 def test_new_config_keys_do_not_change_older_runs(run, resumable_run, few_comments):
-    """A run made before a key existed can be resumed with this key, if it has its default value."""
+    """A run made before a key existed can be resumed with this key, if the key has its default value."""
     assert "objective" not in json.loads((resumable_run / "config.json").read_text())
     started = run.start("train.pretrain", *pretraining(few_comments, resumable_run, "objective=permuted"))
     started.until("resuming after update")

@@ -22,7 +22,7 @@ from train.runtime.config_file import load
 def small(model_folder, sets, corpus_file, comments, tmp_path):
     """Write the configuration of an ablation: a recipe with a few updates, and two variants of it.
 
-    One variant is the unchanged recipe; the other variant has another pretraining.
+    One variant changes nothing in the recipe; the other variant changes the pretraining.
     """
     rated = yaml.safe_load(sets.read_text())["rated"][0]
     (tmp_path / "train.txt").write_text("".join(text + "\n" for text in sorted(set(map(clean, comments)))))

@@ -54,7 +54,7 @@ def update(world, batch_tokens, accumulation, packing, *more):
 
 @pytest.fixture(scope="module", params=["documents", "blocks"])
 def whole(request):
-    """Return the packing, and the update computed as one batch in one process."""
+    """Return the packing, and the loss and gradients of an update in one batch and one process."""
     return request.param, update(World(), 8192, 1, request.param)
 
 
@@ -122,7 +122,8 @@ def test_by_torchrun(whole, tmp_path):
 def one_process_without_a_loss(world):
     """Exchange gradients although the first process has no loss.
 
-    Return the gradients of a parameter that only the other processes use, and of one that no process uses.
+    Return two gradients: of a parameter that only the other processes use, and of a parameter that no process
+    uses.
     """
     model = nn.Linear(3, 2)
     exchange = GradientExchange(model, world)

@@ -63,7 +63,7 @@ def learner(started):
     ],
 )
 def test_signal_while_the_vocabulary_is_learned(run, few_comments, tmp_path, number, status, to_all):
-    """SLURM and Ctrl+C send a signal to all processes; other signals may reach only the main process."""
+    """Both processes end, whether both get the signal (SLURM, Ctrl+C) or only the main process."""
     started = run.start("train.pretrain", *pretraining(few_comments, tmp_path / "run"))
     child = learner(started)
     if to_all:

@@ -194,7 +194,7 @@ def test_run_with_a_truncated_log_resumes(run, resumable_run, finished_run, few_
 
 
 def test_nothing_is_removed_through_a_link(tmp_path):
-    """A stranger's run may claim to have written files outside its folder, behind a link; they are kept."""
+    """A stranger's run folder may list files outside of it, behind a link; these files are kept."""
     (tmp_path / "home").mkdir()
     (tmp_path / "home" / "thesis.txt").write_text("mine\n")
     with folder_replacement.replacing(tmp_path / "state") as partial:

@@ -121,7 +121,7 @@ def test_state_before_a_damaged_one_is_used(saved, capsys, kind):
 
 
 def test_damaged_states_do_not_count_as_the_newest_two(saved):
-    """Two newest states are kept besides damaged ones, even if the damaged states are of later updates."""
+    """The two newest intact states are kept, even if there are damaged states of later updates."""
     for update in (30, 40):
         shutil.copytree(saved / "state-00000002", saved / f"state-{update:08d}")
         damage(saved / f"state-{update:08d}", "flipped bit")

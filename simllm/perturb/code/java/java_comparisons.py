@@ -96,8 +96,8 @@ def _order_is_irrelevant(unit: JavaUnit, node: Node, left: Node, right: Node) ->
 def _keeps_its_value(unit: JavaUnit, side: Node, other: Node) -> bool:
     """Return whether a side of a comparison keeps its value while the other side is evaluated.
 
-    This is certain for a literal. It is also certain for a local variable or parameter of a primitive type to
-    which the other side does not assign a value. In all other cases, the result is False.
+    This is certain for a literal. It is also certain for a local variable or parameter of a primitive type,
+    unless the other side assigns a value to this variable. In all other cases, the result is False.
 
     Args:
         unit: The parsed code.
@@ -114,11 +114,12 @@ def _keeps_its_value(unit: JavaUnit, side: Node, other: Node) -> bool:
 def _may_be_wrapper(type_: str) -> bool:
     """Return whether a type may be a wrapper class such as `Integer`.
 
-    A comparison such as `a < b` throws an exception if `a` or `b` is a wrapper that is null.
+    This matters because a comparison such as `a < b` throws an exception if `a` or `b` is a wrapper that is
+    null. The result is also True for an unknown type, and for a type parameter such as `T`.
 
     Args:
-        type_: The name of the type. If it is empty, the type is unknown, and the result is True. A name in
-            upper case, such as `T`, is taken for a type parameter, and the result is True, too.
+        type_: The name of the type; empty if it is unknown. A name in upper case is taken for a type
+            parameter.
     """
     is_parameter = type_.isupper()  # a type parameter, such as T
     return type_ not in PRIMITIVES and (not type_ or type_ in _BOXES or is_parameter)

@@ -71,10 +71,10 @@ def _nested(unit: JavaUnit, node: Node, inner: Node) -> Iterator[Edit]:
 
 
 def _line_starts(unit: JavaUnit, node: Node) -> Iterator[int]:
-    """Find the lines of a syntax node that can be indented without changing the program.
+    """Find the lines of a syntax node that can be indented without changing a string or comment.
 
-    Lines that begin inside a comment or string cannot. Empty lines are left out, because they need no
-    indentation. The line on which the node begins is left out, too.
+    The line on which the node begins is left out. Lines that begin inside a string or comment are left out,
+    and so are empty lines, which need no indentation.
 
     Yields:
         The index of the first byte of each line that can be indented.

@@ -15,7 +15,9 @@ _TYPES = PRIMITIVES | {"Integer", "Long", "Float", "Double"}  # `b += 1` does no
 
 
 def expand_increment(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
-    """Find increments `i++` and `++i` to rewrite as `i += 1`, and decrements to rewrite as `i -= 1`.
+    """Find the increments `i++` and `++i` that can be rewritten as `i += 1`.
+
+    Decrements are treated in the same way: `i--` becomes `i -= 1`.
 
     Yields:
         A `Site` for each expression that can be rewritten; a `SkippedSite` for each that cannot. An increment
@@ -57,8 +59,8 @@ def _is_part_of_head(node: Node, parent: Node) -> bool:
 
     Args:
         node: The expression.
-        parent: The parent of the expression in the syntax tree. The result is False if it is not a `for`
-            loop.
+        parent: The parent of the expression in the syntax tree. If the parent is not a `for` loop, the result
+            is False.
     """
     parts = parent.children_by_field_name("init") + parent.children_by_field_name("update")
     return parent.type == "for_statement" and any(part.id == node.id for part in parts)

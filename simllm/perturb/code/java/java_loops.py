@@ -30,10 +30,11 @@ _DECLARATIONS = ("class_declaration", "interface_declaration", "enum_declaration
 def for_to_while(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
     """Find the `for` loops that can be rewritten as `while` loops.
 
-    The update expression, such as `i++`, moves to the end of the loop body. A copy of the update is inserted
-    before each `continue`. A loop is skipped, for example, for one of these reasons:
+    The initializer, such as `int i = 0`, moves to the line before the loop. The update, such as `i++`, moves
+    to the end of the loop body, and a copy of the update is inserted before each `continue`. A loop is
+    skipped, for example, for one of these reasons:
 
-    - The end of the body may be unreachable. Code moved there would not compile.
+    - The end of the body may be unreachable, so that an update at the end would not compile.
     - A `continue` is inside a `try`, which might catch an exception of the update.
     - The body declares a variable with the same name as a variable in the update.
     - The name of a loop variable occurs again after the loop, in the same block.

@@ -61,10 +61,11 @@ def completes_normally(unit: JavaUnit, node: Node) -> bool | None:
 
 
 def jumps(node: Node, kind: str) -> list[Node]:
-    """Return the `break` or `continue` statements without a label that refer to a given loop or switch.
+    """Return the statements `break;` or `continue;` that refer to a given loop or switch.
 
-    Inner loops, lambdas and classes are not searched, because the jumps inside them do not refer to `node`.
-    For `break`, inner switches are not searched either.
+    Statements with a label, such as `break outer;`, are not returned. Inner loops, lambdas and classes are
+    not searched, because a statement inside them does not refer to the given loop or switch. For `break`,
+    inner switches are not searched either.
 
     Args:
         node: The loop or switch.
@@ -76,7 +77,7 @@ def jumps(node: Node, kind: str) -> list[Node]:
 
 
 def _labels(unit: JavaUnit, node: Node, kind: str) -> set[bytes]:
-    """Return the labels that the `break` or `continue` statements inside a statement have.
+    """Return the labels of all `break` or all `continue` statements inside a statement.
 
     For example, the result for `{ continue outer; }` is `{b"outer"}`.
 

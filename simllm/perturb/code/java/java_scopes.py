@@ -125,8 +125,9 @@ class JavaScopes:
     Attributes:
         variables: The parameters and local variables, in the order of their declarations. Fields are only in
             `fields`.
-        meaning: The variable to which an identifier refers. The key is the index of the identifier's first
-            byte in `text`. Identifiers whose declaration is unknown, such as inherited fields, are missing.
+        meaning: For each identifier, the variable to which it refers. The key is the index of the
+            identifier's first byte in `text`. Identifiers whose declaration is unknown, such as inherited
+            fields, are missing.
         fields: The declared fields of each class. The outer key is the id of the class body's node; the inner
             key is the name of the field.
         places: All occurrences of variables, even if their declaration is unknown. The key is the name of a
@@ -190,7 +191,7 @@ class JavaScopes:
         self._scopes.append(scope)
 
     def _identifier(self, node: Node, start: int, name: str, role: str) -> None:
-        """Process an identifier: record the variable that it declares, or record it as a use of a variable.
+        """Record what an identifier does: it declares a variable, or it is a use of a variable.
 
         Args:
             node: The identifier.

@@ -166,9 +166,9 @@ def _methods(unit: JavaUnit) -> Iterator[Symbol | SkippedSite]:
 
 
 def _calls(unit: JavaUnit, method: Node, body: Node) -> list[Span] | str:
-    """Find the declaration and the calls of a method: the places where its name changes if it is renamed.
+    """Find all places where the name of a method must change if the method is renamed.
 
-    Method references such as `this::run` count as calls.
+    These places are the declaration and the calls. Method references such as `this::run` count as calls.
 
     Args:
         unit: The parsed code.

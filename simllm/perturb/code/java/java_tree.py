@@ -69,11 +69,11 @@ def parse(source: bytes) -> JavaUnit:
 
 
 def _check_characters(source: bytes, root: Node) -> None:
-    r"""Reject code in which a literal or comment ends earlier for Java than for tree-sitter.
+    r"""Reject code in which a literal or comment ends earlier for Java than for the parser tree-sitter.
 
     Java replaces Unicode escapes such as `\u0022` (a quotation mark) before it parses. tree-sitter does not,
-    so its syntax tree would be wrong. A carriage return within a line comment is rejected, too: for Java, it
-    ends the comment.
+    so the syntax tree would be wrong. A carriage return within a line comment is rejected, too, because it
+    ends the comment for Java.
 
     Raises:
         InputError: The source has such a literal or comment.
@@ -113,10 +113,10 @@ def find_nodes(root: Node, *types: str) -> list[Node]:
 
 
 def field(node: Node, name: str) -> Node | None:
-    """Return the child of a syntax node in a given field, such as the field "condition" of an `if` statement.
+    """Return the child of a syntax node that has a given role, such as the "condition" of an `if` statement.
 
-    In tree-sitter, a field is the name of a child's role. Comments are skipped. The result is None if the
-    node has no child in this field.
+    The grammar of tree-sitter calls the role a field. Comments are skipped. The result is None if no child
+    has this role.
     """
     for child in node.children_by_field_name(name):
         if "comment" not in child.type:
@@ -125,10 +125,10 @@ def field(node: Node, name: str) -> Node | None:
 
 
 def required(node: Node, name: str) -> Node:
-    """Return the child of a syntax node in a field that is never empty, such as the field "body" of a loop.
+    """Return the child of a syntax node that has a given role, if the grammar guarantees such a child.
 
-    In tree-sitter, a field is the name of a child's role. The function `field` is for fields that may be
-    empty.
+    An example is the "body" of a loop. For an optional child, such as the "alternative" of an `if` statement,
+    use the function `field`.
     """
     child = field(node, name)
     assert child is not None, f"{node.type} without {name}"

@@ -1,7 +1,7 @@
-"""Random values for the arguments of functions, which are run to compare their behaviour.
+"""Random argument values for functions that are run to compare their behaviour.
 
-There are small values, random values from the library hypothesis, and values close to the literals in the
-source of the function.
+The values are of three kinds: small values, random values from the library hypothesis, and values close to
+the literals in the source of the function.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""The results that a harness writes, and the verdict on a variant that follows from these results.
+"""The results that a harness writes, and the verdict that follows from them.
 
-A harness is a program that runs inside the sandbox. A case is a function with its variant. For each case, the
-harness calls all versions of the function on the same inputs. A version is called a side: side 0 is the
-original, and side 1 the variant. Higher sides are wrong twins, which are variants with a deliberate mistake.
-The harness writes one line per event, with tabs between the fields. Both harnesses, for Java and for Python,
-write these lines:
+A harness is a program that runs inside the sandbox. A case is a function with its variant, a rewritten
+version. For each case, the harness calls all versions of the function on the same inputs. A version is called
+a side: side 0 is the original, and side 1 the variant. Higher sides are wrong twins, which are variants with
+a deliberate mistake. The harness writes one line per event, with tabs between the fields. Both harnesses, for
+Java and for Python, write these lines:
 
 - `begin CASE`: the case begins.
 - `left CASE REASON`: an input is left out because the original's behaviour on it cannot be compared.
@@ -38,10 +38,11 @@ ORIGINAL, VARIANT, FIRST_TWIN = 0, 1, 2  # the sides of a case
 
 @dataclass
 class CaseResults:
-    """The results of running one function, its variant and the wrong twins (deliberately incorrect variants).
+    """The results of running one function, its variant and the wrong twins.
 
-    A version of the function is called a side, and has a number: 0 is the original, 1 the variant, and higher
-    numbers are wrong twins.
+    The variant is a rewritten version of the function. Wrong twins are variants with a deliberate mistake.
+    All these versions are called sides. Side 0 is the original, side 1 is the variant, and higher numbers are
+    wrong twins.
 
     Attributes:
         broken: For each side that does not compile, the error message.

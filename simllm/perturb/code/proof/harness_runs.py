@@ -1,4 +1,4 @@
-"""Runs of a harness (the program that calls functions and their variants) in the sandbox."""
+"""Runs of a harness, a program that calls functions and their rewritten variants, in the sandbox."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ def run_harness(
     files_for: Callable[[list[int]], Mapping[str, bytes]],
     results: MutableMapping[int, CaseResults],
 ) -> None:
-    """Run a batch of cases (functions with their variants), and collect the results.
+    """Run a batch of cases, and collect the results. A case is a function with its rewritten variant.
 
     The harness is the program that calls the functions. A function may end the harness, for example by
     exiting the process. The harness is then started again for the remaining cases. The interrupted case is
-    run again alone, because an earlier case may have caused the end.
+    also run again, alone, because an earlier case may have caused the end.
 
     Args:
         sandbox: The sandbox in which the harness runs.

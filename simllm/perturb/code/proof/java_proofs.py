@@ -64,10 +64,11 @@ class _JavaTask:
 def prepare_java(cases: Sequence[ProofCase], inputs: int, twins: int, seed: int) -> Prover:
     """Generate the random inputs and the wrong twins for a batch of Java functions.
 
-    Wrong twins are variants with a deliberate mistake. They show whether the inputs reveal mistakes.
+    Each function and its variant (a rewritten version) will be compared by running both on the inputs. Wrong
+    twins are variants with a deliberate mistake. They show whether the inputs reveal mistakes.
 
     Args:
-        cases: The functions and their variants (rewritten versions).
+        cases: The functions and their variants.
         inputs: The largest number of inputs for each function.
         twins: The largest number of wrong twins for each function.
         seed: The random seed.
@@ -120,7 +121,8 @@ def _prove(batch: Mapping[int, _JavaTask], known: Mapping[int, Proof], sandbox: 
 def _prepare(case: ProofCase, signature: JavaSignature, inputs: int, twins: int, seed: int) -> _JavaTask:
     """Generate the random inputs and the wrong twins for one Java function.
 
-    Wrong twins are variants with a deliberate mistake. They show whether the inputs reveal mistakes.
+    The function and its variant (a rewritten version) will be compared by running both on the inputs. Wrong
+    twins are variants with a deliberate mistake. They show whether the inputs reveal mistakes.
 
     Args:
         case: The function and its variant.
@@ -253,7 +255,9 @@ def _errors(log: str) -> dict[tuple[int, int], str]:
 
 
 def _lines(number: int, java: _JavaTask, results: CaseResults) -> Iterator[str]:
-    """Yield the lines that describe a case in the input file of the harness, the program that runs the case.
+    """Yield the lines that describe one case in the input file of the harness.
+
+    The harness is the program that calls all versions of a function.
 
     Args:
         number: The number of the case.

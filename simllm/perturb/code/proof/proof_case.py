@@ -19,7 +19,7 @@ class ProofCase:
         language: The language: "java" or "python".
         original: The source of the function.
         variant: The source of the variant.
-        names: A mapping from each renamed name to its new name. The function itself may be renamed.
+        names: A mapping from old names to the new names in the variant. The function itself may be renamed.
         around: Further code that the function needs to run. In Python, the code before it in its module; in
             Java, the other members of its class.
     """
@@ -83,16 +83,15 @@ class Proof:
     def power(self) -> float | None:
         """The share of wrong twins (variants with a deliberate mistake) that the test inputs reveal.
 
-        An input reveals a wrong twin if the original and the twin behave differently when they run with it.
-
-        The share is None if there are no wrong twins.
+        An input reveals a wrong twin if the original and the twin behave differently on this input. The share
+        is None if there are no wrong twins.
         """
         return self.refuted_twins / self.twins if self.twins else None
 
 
 @dataclass(frozen=True)
 class Task:
-    """A function and its variant, together with the inputs and wrong twins to run.
+    """A function and its variant (a rewritten version), with the inputs and wrong twins to run.
 
     Attributes:
         case: The function and its variant.

@@ -1,4 +1,4 @@
-"""A summary of many outcomes (`Proof`) of comparing a function with its variant (a rewritten version)."""
+"""A summary of many comparisons, each of a function with its variant (a rewritten version)."""
 
 from __future__ import annotations
 
@@ -43,8 +43,7 @@ class ProofSummary:
     def power(self) -> float | None:
         """The share of wrong twins (variants with a deliberate mistake) that the test inputs reveal.
 
-        An input reveals a wrong twin if the original and the twin behave differently when they run with it.
-
-        The share is None if there are no wrong twins.
+        An input reveals a wrong twin if the original and the twin behave differently on this input. The share
+        is None if there are no wrong twins.
         """
         return self.refuted_twins / self.twins if self.twins else None

@@ -75,13 +75,14 @@ def prove(
 def _prepare(batch: Sequence[ProofCase], inputs: int, twins: int, seed: int) -> Prover:
     """Generate the random inputs and the wrong twins for a batch of Java and Python functions.
 
-    Wrong twins are variants with a deliberate mistake. They show whether the inputs reveal mistakes.
+    Each function and its variant (a rewritten version) will be compared by running both on the inputs. Wrong
+    twins are variants with a deliberate mistake. They show whether the inputs reveal mistakes.
 
     Call this function only in the main thread: in Python 3.11, `ast.parse` fails if two threads call it at
     the same time.
 
     Args:
-        batch: The functions and their variants (rewritten versions).
+        batch: The functions and their variants.
         inputs: The largest number of inputs for each function.
         twins: The largest number of wrong twins for each function.
         seed: The random seed.

@@ -143,9 +143,13 @@ def objection_to(error: BaseException) -> str:
 
 
 def is_data(name: str, value: object) -> bool:
-    """Return whether the value of a global variable after a call is part of the behaviour that is compared.
+    """Return whether a global variable is compared after a call of the original and of its variant.
 
-    Modules, functions, classes and names that begin with `__` are not part of it.
+    Modules, functions, classes, and variables whose name begins with `__`, are not compared.
+
+    Args:
+        name: The name of the variable.
+        value: The value of the variable.
     """
     return not (name.startswith("__") or callable(value) or isinstance(value, types.ModuleType))
 
@@ -244,7 +248,7 @@ def one_line(text: str) -> str:
 
 
 def run_original(case: dict[str, Any]) -> None:
-    """Call the original function on one input after the other, until enough inputs are usable.
+    """Call the original function on one input after the other, until enough usable inputs are found.
 
     An input is usable if variants can be compared with the original on it. The results file gets a line
     `called` for each usable input, and a line `left` for each input that is not usable.

@@ -26,10 +26,11 @@ _RUN_LIMITS = Limits(time=600, memory=1024, disk=256)
 def prepare_python(cases: Sequence[ProofCase], inputs: int, twins: int, seed: int) -> Prover:
     """Generate the random inputs and the wrong twins for a batch of Python functions.
 
-    Wrong twins are variants with a deliberate mistake. They show whether the inputs reveal mistakes.
+    Each function and its variant (a rewritten version) will be compared by running both on the inputs. Wrong
+    twins are variants with a deliberate mistake. They show whether the inputs reveal mistakes.
 
     Args:
-        cases: The functions and their variants (rewritten versions).
+        cases: The functions and their variants.
         inputs: The largest number of inputs on which a function and its variant are compared.
         twins: The largest number of wrong twins for each function.
         seed: The random seed.
@@ -107,5 +108,5 @@ def _description(task: Task, name: str, inputs: list[Input], wanted: int) -> dic
 
 
 def _readable(given: Input) -> str:
-    """Return the arguments of an input as they stand in a call, such as `1, x=2`."""
+    """Return the arguments of an input as text in the form of a call, such as `1, x=2`."""
     return ", ".join([*given[0], *(f"{name}={text}" for name, text in given[1].items())])

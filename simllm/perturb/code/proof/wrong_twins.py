@@ -42,7 +42,7 @@ def wrong_twins(case: ProofCase, number: int, seed: int) -> list[str]:
     - A `not` or `!` is missing.
     - A comparison is wrong, such as `a > b` or `a <= b` instead of `a < b`.
     - A number is too large by 1, or `+` and `-` are confused.
-    - A use of a renamed variable keeps its old name.
+    - At one place, a renamed variable has its old name.
 
     Args:
         case: The function and its variant.
@@ -66,7 +66,7 @@ def wrong_twins(case: ProofCase, number: int, seed: int) -> list[str]:
 
 
 def _changed_characters(case: ProofCase) -> frozenset[int]:
-    """Return the indices of the variant's characters that the rewrite changed or moved.
+    """Return the indices of the characters in a variant that were changed or moved by the rewrite.
 
     Renamed symbols do not count as changes.
     """
@@ -83,7 +83,7 @@ def _changed_characters(case: ProofCase) -> frozenset[int]:
 
 
 def _mistakes(case: ProofCase) -> Iterator[tuple[str, int, int, str]]:
-    """Find all mistakes that can be made in a variant.
+    """Find all deliberate mistakes that can be made in a variant (a rewritten function).
 
     Yields:
         The kind of mistake, the start and the end of the range of characters to replace, and the new text.

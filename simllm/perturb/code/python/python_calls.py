@@ -69,7 +69,7 @@ class Calls:
             parameter: The name of the parameter.
 
         Returns:
-            The reason; None if there can be no unknown calls of this kind.
+            The reason; None if no unknown call can pass the parameter by its name.
         """
         if sum(use.role == "function" for use in function.uses) != 1:
             return "the function is defined more than once"

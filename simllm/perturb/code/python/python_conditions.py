@@ -158,8 +158,8 @@ def reverse_if(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
 def negation(unit: CodeUnit, condition: Node) -> Iterator[Edit]:
     """Yield the edits that negate the condition of an `if`.
 
-    The new condition may have another value than `not condition`, but it is true in the same cases. For
-    example, `not a or b` becomes `a and not b`.
+    For example, `not a or b` becomes `a and not b`. The new condition is truthy exactly if the old condition
+    is falsy, but its value need not be a bool.
     """
     nodes = [condition]
     while nodes:

@@ -19,7 +19,7 @@ _UNDERLINED = re.compile(rb"(?<=\n)([ \t]*)(?:Other )?Parameters[ \t]*\r?\n\1-{3
 
 
 def docstring(function: Node) -> Node | None:
-    """Return the docstring of a function; None if it has none.
+    """Return the syntax node of a function's docstring; None if the function has no docstring.
 
     The docstring may be one string, or several adjacent strings, which Python concatenates.
     """
@@ -31,10 +31,10 @@ def docstring(function: Node) -> Node | None:
 
 
 def parameter_mentions(unit: CodeUnit, function: Node, name: str) -> Iterator[Span]:
-    """Find the name of a parameter where the docstring of its function describes it.
+    """Find the name of a parameter in those parts of a docstring that describe parameters.
 
-    Three styles are recognized: `:param x:` (Sphinx), a list under `Args:` (Google), and a list under the
-    underlined heading `Parameters` (NumPy).
+    Three styles of docstrings are recognized: `:param x:` (Sphinx), a list under `Args:` (Google), and a list
+    under the underlined heading `Parameters` (NumPy).
 
     Args:
         unit: The parsed code.

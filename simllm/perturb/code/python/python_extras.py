@@ -54,9 +54,9 @@ def remove_comments(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
 
 
 def add_dead_code(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
-    """Yield an edit for each function: it inserts `if False: pass` before the first statement.
+    """Find all functions, and make the edits that insert `if False: pass` before the first statement.
 
-    A docstring stays in front of the inserted code.
+    If a function has a docstring, the code is inserted after the docstring.
 
     Yields:
         A `Site` with the edit for each function that can be edited. A `SkippedSite` with the reason for each

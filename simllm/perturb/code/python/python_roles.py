@@ -1,4 +1,4 @@
-"""The roles of identifiers in Python code, such as a variable that is read or assigned."""
+"""The role of each identifier in Python code: for example, whether a variable is read or assigned."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def identifier_roles(unit: CodeUnit) -> list[tuple[Node, str]]:
 
     - "read": a variable that is read
     - "bind": a variable that is assigned, or the target of a loop or pattern
-    - "function", "class", "parameter", "import": a name that is declared in this way
+    - "function", "class", "parameter", "import": the name in a declaration of this kind
     - "rest": a parameter such as `*rest` or `**rest`
     - "declare": a name after `global` or `nonlocal`
     - "delete": a variable after `del`

@@ -88,12 +88,12 @@ class Scope:
 
     @cached_property
     def _ambiguous_names(self) -> set[str]:
-        """The names for which one entry in this scope's symbol table may stand for two variables.
+        """The names whose entry in this scope's symbol table may stand for two variables.
 
         Since Python 3.12, some comprehensions have no symbol table of their own. Their variables stand in the
-        table of the enclosing scope. For example, a function contains `[x for x in y]` and also reads a
-        global `x`. The function's table then has a single entry for both variables. A name that the function
-        itself assigns is not included, because its entry correctly says that the name is local.
+        table of the enclosing scope. For example, if a function contains `[x for x in y]` and also reads a
+        global `x`, the function's table has a single entry for both variables. A name that the function
+        itself assigns is not ambiguous, because the entry then describes the function's own variable.
         """
         inlined = self._inlined()
         own = {name for _, name, role in self.names if role in BINDING}

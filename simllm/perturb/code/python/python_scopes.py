@@ -67,8 +67,8 @@ class Scopes:
     Attributes:
         module: The outermost scope.
         variables: All variables.
-        unresolved: Names with at least one occurrence whose variable could not be determined. All names in
-            type parameters and type aliases are included.
+        unresolved: The names for which it could not always be determined to which variable they refer. All
+            names in type parameters and type aliases are included.
         attributes: The identifiers that are not variables, such as attributes and keywords of calls.
     """
 

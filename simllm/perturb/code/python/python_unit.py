@@ -232,7 +232,7 @@ def is_inline(unit: CodeUnit, colon: Node, suite: Node) -> bool:
 
 
 def join(unit: CodeUnit, *parts: bytes | Span) -> tuple[bytes | Span, ...]:
-    """Join the parts of a new text; add a space between two parts where words or braces would merge.
+    """Add spaces between the parts of a new text where words or braces would merge.
 
     For example, the words `not` and `x` would merge to `notx`. Two braces would merge to `{{`, which is an
     escaped brace in an f-string.
@@ -242,7 +242,7 @@ def join(unit: CodeUnit, *parts: bytes | Span) -> tuple[bytes | Span, ...]:
         parts: The parts: new bytes, or ranges of the source.
 
     Returns:
-        The parts, with the added spaces between them. Empty parts are left out.
+        The parts in their order, with the added spaces between them. Empty parts are left out.
     """
     joined: list[bytes | Span] = []
     last = b""
@@ -259,10 +259,11 @@ def join(unit: CodeUnit, *parts: bytes | Span) -> tuple[bytes | Span, ...]:
 
 
 def pad(unit: CodeUnit, start: int, end: int, *parts: bytes | Span) -> tuple[bytes | Span, ...]:
-    """Join the parts of a new text that replaces a range of the source, with spaces where words would merge.
+    """Add spaces between and around the parts of a new text where words or braces would merge.
 
-    For example, the words `not` and `x` would merge to `notx`. A space is added between two parts of the new
-    text, or between the new text and the source around it. Braces that would merge are separated, too.
+    The new text replaces a range of the source. Its parts must not merge with each other, and the new text
+    must not merge with the source before and after it. For example, the words `not` and `x` would merge to
+    `notx`.
 
     Args:
         unit: The parsed code.

@@ -10,7 +10,7 @@ COMMAND = f"{sys.executable} {{dir}}/check.py"
 
 @pytest.fixture
 def folders(tmp_path):
-    """Return a function that writes a folder with `check.py` for the original, and one for the variant."""
+    """Return a function that writes two folders, `original` and `variant`, each with a script `check.py`."""
 
     def write(original, variant):
         for name, text in (("original", original), ("variant", variant)):

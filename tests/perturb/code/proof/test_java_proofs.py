@@ -48,7 +48,7 @@ def proofs(sandbox):
 
 @pytest.fixture(scope="module")
 def rough_proofs(sandbox):
-    """Compare functions with their variants, of which some disturb their process, for example by exiting."""
+    """Return the proofs of a batch in which some functions disturb their process, for example by exiting."""
     cases = [
         case("variant exits", "int f(int x) { return x; }",
              "int f(int x) { if (x > 3) System.exit(0); return x; }"),

@@ -54,7 +54,7 @@ def proofs(sandbox):
 
 @pytest.fixture(scope="module")
 def rough_proofs(sandbox):
-    """Compare functions with their variants, of which some disturb their process, for example by exiting."""
+    """Return the proofs of a batch in which some functions disturb their process, for example by exiting."""
     cases = [
         case("variant exits", SAME, "import os\ndef f(n: int): os._exit(0)\n"),
         case("dies", "import ctypes\ndef f(n: int): ctypes.string_at(0)\n"),

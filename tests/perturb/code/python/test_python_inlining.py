@@ -10,7 +10,7 @@ COMPREHENSIONS = ("listcomp", "setcomp", "dictcomp")
 
 
 def passes_through(symbol):
-    """Return whether a name is used only in the scopes inside of this scope."""
+    """Return whether a name only passes through a scope: inner scopes use it, but not the scope itself."""
     return symbol.is_free() and not symbol.is_referenced()
 
 

@@ -26,7 +26,7 @@ class Output(list):
 
 
 def run(source, arguments):
-    """Call a function; return for each call its result or exception, its list, and its output."""
+    """Call a function with all `arguments`; return for each call its result or exception, `xs` and `out`."""
     module = {"helper": lambda x, y: x - y}
     exec(compile(source, "<code>", "exec"), module)
     function = next(value for key, value in module.items() if key.startswith("f"))
