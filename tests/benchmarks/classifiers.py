@@ -50,7 +50,7 @@ def intervals(n, resamples):
 
 
 def many_rows(n):
-    """Return the seconds and the peak memory of `simllm evaluate classifiers` for n rows of two classifiers."""
+    """Return the seconds and peak memory of `simllm evaluate classifiers` for n rows of two classifiers."""
     random = np.random.default_rng(0)
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "rows.csv"

@@ -79,7 +79,7 @@ class Checks:
         return random_shards(settings.model, texts=200_000 if self.on_gpu else 2_000, longest=48)
 
     def attention(self):
-        """Compare the loss and gradients of a model of two layers, in each precision, with float32 on a CPU."""
+        """Compare the loss and gradients of two layers, in each precision, with those in float32 on a CPU."""
         settings, tokens = self.settings("base"), 4096 if self.on_gpu else 512
         config = replace(settings.model, num_hidden_layers=2, hidden_dropout_prob=0.0)
         batches = PretrainingBatches(self.data(settings), config.vocab_size, 0.15, tokens, seed=1)

@@ -1,4 +1,4 @@
-"""`simllm evaluate correlation` for code: metrics against passed tests and grades, per item and per system."""
+"""`simllm evaluate correlation` for code: metrics against passed tests and grades, by item and by system."""
 
 import json
 

@@ -25,7 +25,8 @@ ROWS = [
 def test_accuracy_overall_by_form_and_by_kind(tmp_path, monkeypatch, capsys):
     """The rewording wins against the change in the first triple, loses in the second, and ties in the third.
 
-    Its Jaccard index with the reference is 3/4, 1/2 and 1/3; that of the change is 1/2, 1 and 1/3.
+    The Jaccard index of the rewording and the reference is 3/4, 1/2 and 1/3; that of the change and the
+    reference is 1/2, 1 and 1/3.
     """
     fields = ("reference", "rewording", "change", "kind", "form")
     file = tmp_path / "triples.jsonl"

@@ -70,7 +70,7 @@ simllm: train 0, validation 2, test 0
 
 @pytest.fixture
 def rules(tmp_path):
-    """Make a git history of commits that fulfil all rules for repayments, and of commits that break a rule."""
+    """Make a git history of commits that fulfil all rules for repayments, and commits that break a rule."""
     before = {path: code for path, (code, _) in CHANGES.items()}
     return make_history(
         tmp_path / "all" / "rules", before, *({path: new} for path, (_, new) in CHANGES.items())

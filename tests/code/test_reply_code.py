@@ -57,7 +57,7 @@ def test_reply_without_code(reply):
 
 @pytest.mark.slow
 def test_search_for_runs_that_parse_ends():
-    """Lines with open brackets are slow to parse; the search gives up before it has parsed all runs of lines."""
+    """Lines with open brackets are slow to parse; the search gives up before all runs of lines are parsed."""
     reply = "\n".join(f"x = ({number} " * 30 for number in range(199))
     assert code_of_reply(reply, "cpp") is None
 

@@ -45,7 +45,7 @@ def test_wins_losses_and_ties(tmp_path):
 
 
 def test_means_of_many_long_labels_are_fast():
-    """A search through all values for each label would take minutes; an array of labels would take gigabytes."""
+    """A search through all values for each label takes minutes; an array of the labels takes gigabytes."""
     labels = [f"{'x' * 2000}{i}" for i in range(30_000)]
     assert contrast.mean_by_label(labels, np.ones(30_000)) == dict.fromkeys(labels, 1)
 

@@ -102,7 +102,7 @@ with Sandbox() as sandbox:
 
 @pytest.mark.parametrize("killed", ["caller", "supervisor", "bwrap", "caller and supervisor"])
 def test_a_killed_judge_leaves_nothing_behind(sandbox, killed, request):
-    """The process that uses the sandbox, or processes of the sandbox, are killed at random moments of a run."""
+    """The process that uses the sandbox, or processes of the sandbox, are killed at random moments."""
     draw = random.Random(0)
     before = set(Path("/tmp").glob("simllm-*"))
     for number in range(5):

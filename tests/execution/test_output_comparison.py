@@ -55,7 +55,7 @@ def test_an_output_is_equal_to_itself(output, mode):
 
 @given(st.binary(), st.binary())
 def test_later_modes_accept_less(expected, actual):
-    """Each mode accepts every output that the mode before it accepts: `exact`, `lines`, `tokens`, `float:0`."""
+    """In the order `exact`, `lines`, `tokens`, `float:0`, each mode accepts all that earlier modes accept."""
     accepted = [
         comparison(mode)(expected, actual) == "AC" for mode in ("exact", "lines", "tokens", "float:0")
     ]

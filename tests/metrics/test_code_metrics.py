@@ -233,8 +233,8 @@ def test_the_registry_knows_the_direction_of_metrics():
 def test_exact_match_means_1_where_the_source_does_not_parse():
     """A candidate that matches exactly scores 1 in all metrics, even if the source is no valid Python.
 
-    The function in this source has only a comment as its body, so the source does not parse. Then code is
-    compared as text, and the line break in the candidate would count as an edit.
+    The function in this source has only a comment as its body, so the source does not parse. Without
+    parsing, the line break in the candidate would count as an edit.
     """
     source = "def f(a):\n    # TODO: return a list of it\n"
     example = Example("def f(a): return [a,\n  1]\n", "def f(a):\n    return [a, 1]\n", source, "python")

@@ -60,7 +60,7 @@ def whole_lexicon():
 
 
 def test_no_pair_is_both_synonym_and_antonym(whole_lexicon):
-    """No replacement of a word is listed both as a synonym and as a word of another meaning, such as an antonym."""
+    """No replacement of a word is both a synonym and a word of another meaning, such as an antonym."""
     for table in (whole_lexicon.opposites, whole_lexicon.neighbours):
         for old, others in table.items():
             same = {option.word for option in whole_lexicon.synonyms.get(old, [])}

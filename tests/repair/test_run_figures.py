@@ -51,7 +51,7 @@ def test_figures_of_the_reference_vectors(vectors):
 
 @pytest.mark.slow
 def test_figures_by_group_have_the_published_weighted_mean(vectors):
-    """The pass rate AVG of all items equals the published mean over tiers, weighted by the items of each tier."""
+    """The pass rate AVG of all items equals the published mean over tiers, weighted by their item counts."""
     published = vectors("published")
     for model, rates in published["AVG-5 by tier"].items():
         items, attempts = [], []

@@ -17,7 +17,7 @@ TOO_SHORT = "not requeued: nothing was saved since the job started; give it more
 
 @pytest.fixture
 def job(tmp_path):
-    """Return a function that starts the job script, with the shell commands `ranks` in place of the training."""
+    """Return a function that starts the job script, with shell commands (`ranks`) instead of a training."""
     programs, out = tmp_path / "bin", tmp_path / "run"
     programs.mkdir()
     scripts = {

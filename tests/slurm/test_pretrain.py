@@ -102,7 +102,7 @@ def test_job_requeued_by_an_admin_and_then_cancelled(cluster, submit, tmp_path):
 
 
 def test_job_array_trains_one_run_per_index(cluster, few_comments, tmp_path):
-    """Only the job whose time is up is requeued: the last one, whose number is also that of the whole array."""
+    """Only the job whose time is up is requeued: the last job, whose number is also that of the array."""
     runs = pretraining(few_comments, tmp_path / "seed-%a", *LONG, "seed=%a")
     array = cluster.submit("--array=1-2", *ONE_RANK, SCRIPT, *runs)
     cluster.pause(array, "update 10 ")

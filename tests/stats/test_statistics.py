@@ -190,7 +190,7 @@ def test_many_raters_are_left_out_in_groups():
 @pytest.mark.parametrize("n", [50, 200])
 @pytest.mark.parametrize("taste", [0.0, 0.3])
 def test_interval_over_raters_has_its_nominal_coverage(n, raters, taste):
-    """At least 93% of 300 simulated 95% intervals contain the true rho; as many lie above it as below it.
+    """At least 93% of 300 simulated 95% intervals contain the true rho; about as many are above as below it.
 
     The true rho is the mean over many simulations of as many raters, with 4,000 pairs each.
     """
@@ -220,7 +220,7 @@ def test_equal_means_tie_whatever_the_order_of_summation():
 
 
 def test_williams_test_equals_steigers_formula():
-    """The p-value equals that of Steiger's formula; for this example, the documentation of R has t = -0.89."""
+    """The p-value equals that of Steiger's formula; the documentation of R has t = -0.89 for this example."""
     r12, r13, r23, n = 0.4, 0.5, 0.1, 103
     determinant = np.linalg.det([[1, r12, r13], [r12, 1, r23], [r13, r23, 1]])
     t = (r12 - r13) * np.sqrt(
@@ -287,7 +287,7 @@ def test_permutation_p_values_of_equal_and_different_metrics():
 
 
 def test_clusters_by_hand():
-    """The third-best metric is significantly worse than the best, so it begins a cluster; the fourth joins it."""
+    """The third-best metric is significantly worse than the best: a cluster begins, and the fourth joins."""
     p = np.ones((4, 4))
     for i, j in [(0, 2), (0, 3), (1, 3)]:
         p[i, j] = p[j, i] = 0.001

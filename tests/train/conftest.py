@@ -88,7 +88,7 @@ def resumable_run(stopped_run, tmp_path):
 
 @pytest.fixture
 def sets(comments, tmp_path):
-    """Write a configuration of `train.release.measure`: its data are pairs of comments, rated by word overlap."""
+    """Write a configuration of `train.release.measure`; its pairs of comments are rated by word overlap."""
     rated, rows = tmp_path / "set" / "rated.jsonl", tmp_path / "held-out.jsonl"
     rated.parent.mkdir()
     with rated.open("w") as file:

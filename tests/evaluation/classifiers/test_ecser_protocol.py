@@ -345,7 +345,7 @@ def written(tmp_path, name, rows):
 
 
 def rows_of(answers, split="test"):
-    """Return a row for each text in `answers`; "pf" stands for the gold label pass and the prediction fail."""
+    """Return a row for each text in `answers`; "pf" means the gold label pass and the prediction fail."""
     names = {"p": "pass", "f": "fail", "-": "", "F": "FAIL"}
     return [(f"{split}{i}", names[a], names[b], split) for i, (a, b) in enumerate(answers)]
 

@@ -24,7 +24,7 @@ print("for" in code, os.environ["SIMLLM_LANGUAGE"], os.environ["SIMLLM_DRAW"])
 
 @pytest.fixture
 def study(tmp_path, monkeypatch):
-    """Return the options of a study of five items: three with a loop, one without, and one that crashes the tool."""
+    """Return the options of a study of five items. Three have a loop, one has none, one crashes the tool."""
     sources = [SOURCE.format(n=n) for n in range(3)]
     sources += ["int g(int a) {\n    return a;\n}\n", "int crash(int a) {\n    return a;\n}\n"]
     rows = [

@@ -8,7 +8,7 @@ TEXTS = [[0, 5, 6, 2], [0, 5, 7, 7, 2], [0, 8, 2]]
 
 
 def test_cosines_by_hand():
-    """The cosines weight tokens by idf: token 5 is in two of three texts, and the tokens 6, 7 and 8 in one.
+    """The cosines weight tokens by idf: token 5 is in two of three texts, the tokens 6, 7 and 8 in one.
 
     The idf of token 5 is log(4/3) + .001, and that of the others is log(4/2) + .001.
     """

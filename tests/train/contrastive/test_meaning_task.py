@@ -194,7 +194,7 @@ def test_several_processes_compute_the_same_update(run, update_folder, with_head
 
 @pytest.mark.slow
 def test_the_anchor_holds_the_encoder_at_its_start(update_folder, tmp_path):
-    """The anchor loss adds no gradient at the start weights of the encoder; at other weights, it is positive."""
+    """The anchor loss adds no gradient at the encoder's start weights; at other weights, it is positive."""
     model = without_dropout(update_folder, tmp_path / "model")
     alone = update(update_folder, World(), model)
     assert_equal(update(update_folder, World(), model, "anchor_weight=0"), alone, 0.0)

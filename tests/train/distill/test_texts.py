@@ -71,7 +71,7 @@ def test_rows_are_chosen_by_their_values(sources, tmp_path):
 
 
 def test_excluded_texts_are_left_out(tmp_path):
-    """Excluded texts are also left out of the variants (rewordings, meaning changes) that are made of texts."""
+    """Excluded texts are left out even where they arise as rewordings or meaning changes of other texts."""
     (tmp_path / "plain.txt").write_text("gets the name\nopens the file\nadds a value\n")
     first = gathered(tmp_path, TextsConfig(source=str(tmp_path / "plain.txt"), variants=1.0))
     variants = [text for group in first for text in group[1:]]

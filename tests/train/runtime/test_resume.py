@@ -63,7 +63,7 @@ def learner(started):
     ],
 )
 def test_signal_while_the_vocabulary_is_learned(run, few_comments, tmp_path, number, status, to_all):
-    """Both processes end, whether both get the signal (SLURM, Ctrl+C) or only the main process."""
+    """The run and its child process end, whether both get the signal (SLURM, Ctrl+C) or only the run."""
     started = run.start("train.pretrain", *pretraining(few_comments, tmp_path / "run"))
     child = learner(started)
     if to_all:

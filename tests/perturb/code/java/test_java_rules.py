@@ -105,7 +105,7 @@ def test_parameters_of_a_constructor_of_a_record_keep_their_names():
 
 @pytest.fixture(scope="module")
 def java_util(tmp_path_factory):
-    """Return the folder with the sources of java.util, and the folder with the compiler of the same version."""
+    """Return two folders: the sources of java.util, and the Java compiler of the same version."""
     for compiler in [shutil.which("javac"), *Path("/usr/lib/jvm").glob("*/bin/javac")]:
         home = Path(compiler).resolve().parents[1] if compiler else Path()
         if (home / "lib" / "src.zip").is_file():

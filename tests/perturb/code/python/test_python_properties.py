@@ -26,7 +26,7 @@ class Output(list):
 
 
 def run(source, arguments):
-    """Call a function with all `arguments`; return for each call its result or exception, `xs` and `out`."""
+    """Call f(n, xs, out) for all `arguments`; return each result or exception, and the final xs and out."""
     module = {"helper": lambda x, y: x - y}
     exec(compile(source, "<code>", "exec"), module)
     function = next(value for key, value in module.items() if key.startswith("f"))
