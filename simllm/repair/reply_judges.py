@@ -73,10 +73,11 @@ class ReplyJudge(Protocol):
 
 
 class ProgramJudge:
-    """Judge that accepts a model's corrected program if it passes all tests of the item (incorrect program).
+    """Judge that accepts a model's corrected program if the program passes all tests.
 
-    The number of programs that run at the same time is limited to the number of processors. Otherwise, the
-    programs would slow each other down.
+    Each item has an incorrect program, which the model corrects, and the tests. The number of programs that
+    run at the same time is limited to the number of processors. Otherwise, the programs would slow each other
+    down.
 
     Args:
         sandbox: The sandbox in which programs are compiled and run.

@@ -39,7 +39,10 @@ ITEM = RepairItem(
 
 
 class ScriptedJudge(ProgramJudge):
-    """Stand-in that gives replies the listed verdicts in turn; the item's own code fails tests 2 and 3."""
+    """Stand-in for a judge: the first reply gets the first of the given verdicts, and so on.
+
+    The incorrect program that the model has to repair always fails tests 2 and 3.
+    """
 
     def __init__(self, verdicts, shows_output=False):
         self.verdicts, self._shows_output = list(verdicts), shows_output

@@ -236,9 +236,11 @@ def test_williams_test_is_undefined_for_a_metric_and_its_reverse():
 
 
 def test_williams_p_value_of_few_items_is_not_too_small():
-    """One metric orders five items as the ratings do; the other metric exchanges two of the items.
+    """For five items, `williams` returns no p-value below 2^-4.
 
-    The formula alone would give p = .012. The smallest p-value of a permutation test is larger: 2^-4.
+    No permutation test can have a smaller p-value: of 2^5 possible swaps, at least two always count, to swap
+    nothing and to swap everything. Here, one metric orders the items as the ratings do, and the other metric
+    exchanges two of them. The formula of Williams' test alone would give p = .012.
     """
     assert williams(1.0, 0.9, 0.9, 5) == 2**-4
     assert 0 < williams(0.99, -0.99, 0.0, 5000) < 1e-300

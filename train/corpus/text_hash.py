@@ -1,4 +1,4 @@
-"""Words and hashes of cleaned texts, to compare texts without punctuation."""
+"""Words and hashes of cleaned texts, for comparisons that ignore punctuation."""
 
 from __future__ import annotations
 

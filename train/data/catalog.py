@@ -79,9 +79,9 @@ class DataSet:
     Attributes:
         name: The name.
         about: A short description.
-        licence: The licence, as stated in the repositories.
+        licence: The licence that the original repositories state, or a note that none was found.
         terms: Conditions for using or sharing the texts.
-        files: The files of converted data.
+        files: The files into which the data from the repositories are converted.
     """
 
     name: str

@@ -48,10 +48,10 @@ def descriptions_by_command(files: Iterable[SourceFile]) -> Iterator[Row]:
 
 
 def rewritten_intents(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield pairs of a question about code and a version rewritten by people, from the data set CoNaLa.
+    """Yield pairs of a question about code and the same question reworded by people, from CoNaLa.
 
-    A row has the question `a`, the rewritten version `b`, and a name for the question as `group`. Questions
-    that were not rewritten are left out.
+    A row has the question `a`, the reworded question `b`, and a name for the question as `group`. Questions
+    that were not reworded are left out.
     """
     for file in files:
         for item in file.json():

@@ -134,9 +134,10 @@ def meaning_test_pairs(comments: Path, labelled: Path, items: str | None) -> lis
 
     The pairs come from three sources:
 
-    - The file `labelled`. Pairs with the label "entailment" from the data set `breaking_nli` count as pairs
-      with the same meaning, because their texts differ only by a synonym. All other pairs with this label are
-      left out, because the second text may say less than the first.
+    - The file `labelled`. Pairs with the label "same" have the same meaning. Pairs with the label
+      "entailment" also count as such if they come from the data set `breaking_nli`, where their texts differ
+      only by a synonym. "Entailment" pairs from other data sets are left out, because the second text may say
+      less than the first. Pairs with any other label have different meanings.
     - The comments. Rules make as many pairs from the comments as `labelled` contributes.
     - The meaning items (texts with rewordings and changes of meaning), with four pairs per item.
 

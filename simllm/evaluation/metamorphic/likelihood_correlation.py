@@ -1,7 +1,7 @@
-"""Correlation between the likelihood of code and a tool's loss of success when the code is rewritten.
+"""Correlation between the likelihood of code and the effect that rewriting the code has on a tool.
 
-The loss is measured as a difference: the tool's success rate on the rewritten code minus its success rate on
-the original code. The likelihood is that of the original code under a language model.
+The effect is the tool's success rate on the rewritten code minus its success rate on the original code, so it
+is negative if rewriting harms. The likelihood is that of the original code under a language model.
 """
 
 from __future__ import annotations

@@ -217,7 +217,11 @@ CASES = {
 
 @pytest.fixture(scope="module")
 def converted(new_host, tmp_path_factory):
-    """Fetch a data set for each case; return their folder, and the standard error of the command."""
+    """Publish the files of all `CASES` in a local repository; fetch and convert them by the command.
+
+    Each case is a data set of its own. Return the folder of the converted files, and the command's standard
+    error.
+    """
     host, folder, sets = new_host(), tmp_path_factory.mktemp("converted"), []
     published = [item for files, _ in CASES.values() for item in files.items()]
     assert len(dict(published)) == len(published)

@@ -67,7 +67,11 @@ def test_permutation_of_a_text_does_not_depend_on_its_batch(lengths, number, par
     made = batches(lengths)
 
     def rows(parts):
-        """Return, for each text, its rows (token, position, visible_originals) in both streams."""
+        """Return (epoch, index, rows) for each text of an update, sorted by epoch and index.
+
+        A row is (token, position, visible_originals), as in `PermutedBatch`. The rows are those of the
+        content stream and the query stream of two-stream attention.
+        """
         found = []
         for epochs, texts in parts:
             if not len(texts):

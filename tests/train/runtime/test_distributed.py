@@ -33,7 +33,14 @@ def shards():
 
 
 def update(world, batch_tokens, accumulation, packing, *more):
-    """Return the loss and the gradients of update 2, summed over all processes."""
+    """Compute the gradients of one training update (update number 2), without changing the weights.
+
+    Each process of `world` calls this function with the same arguments.
+
+    Returns:
+        A dict from the names of the parameters to their gradients, and from "loss" to the loss of the update,
+        all summed over the processes. It also has the "perplexity" on the test texts.
+    """
     sizes = [f"batch_tokens={batch_tokens}", f"accumulation={accumulation}", f"packing={packing}"]
     config = load(PretrainConfig, ROOT / "configs" / "debug.yaml", [*OPTIONS, *sizes, *more])
     task = PretrainingTask(config, shards(), shards(), world)

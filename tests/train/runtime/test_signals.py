@@ -17,7 +17,10 @@ from train.runtime.training_command import run_training
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 75), (signal.SIGINT, 130)])
 def test_error_caused_by_a_signal_is_no_input_error(call, tmp_path, number, status):
-    """A library may turn the exception of a signal into its own error; the run still counts as stopped."""
+    """A run that a signal stops is reported as stopped, even if another error replaces the stop.
+
+    The signal raises `Interrupted`. A library may catch it and raise an error of its own, here an InputError.
+    """
 
     def work(config, world, stop):
         try:

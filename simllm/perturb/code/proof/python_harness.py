@@ -143,9 +143,10 @@ def objection_to(error: BaseException) -> str:
 
 
 def is_data(name: str, value: object) -> bool:
-    """Return whether a global variable is compared after a call of the original and of its variant.
+    """Return whether a function and its variant must leave the same value in a global variable.
 
-    Modules, functions, classes, and variables whose name begins with `__`, are not compared.
+    After each call, these variables are part of the behaviour that is compared. Variables whose value is a
+    module, a function or a class, and variables whose name begins with `__`, are not compared.
 
     Args:
         name: The name of the variable.

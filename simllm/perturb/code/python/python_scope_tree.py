@@ -92,8 +92,10 @@ class Scope:
 
         Since Python 3.12, some comprehensions have no symbol table of their own. Their variables stand in the
         table of the enclosing scope. For example, if a function contains `[x for x in y]` and also reads a
-        global `x`, the function's table has a single entry for both variables. A name that the function
-        itself assigns is not ambiguous, because the entry then describes the function's own variable.
+        global `x`, the function's table has a single entry for both variables.
+
+        These are the names that such comprehensions assign, except names that this scope itself also assigns.
+        The entry of an excepted name always describes the variable of this scope.
         """
         inlined = self._inlined()
         own = {name for _, name, role in self.names if role in BINDING}

@@ -1,4 +1,4 @@
-"""Proofs that Python variants behave like the originals: both are run in the sandbox."""
+"""Tests of `prove`, which runs a Python function and its rewritten variant, and compares their behaviour."""
 
 import pytest
 
