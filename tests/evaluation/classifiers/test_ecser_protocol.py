@@ -90,6 +90,7 @@ def evaluated(tmp_path, *words):
     return json.loads((tmp_path / "report" / "classifiers.json").read_text())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["binary", "multiclass"])
 def test_metrics_and_calibration_of_the_vectors(vectors, tmp_path, kind):
     cases = [case for case in vectors["cases"] if case["kind"] == kind]
@@ -103,6 +104,7 @@ def test_metrics_and_calibration_of_the_vectors(vectors, tmp_path, kind):
         check(found, case["expected"])
 
 
+@pytest.mark.slow
 def test_published_study_through_the_command(vectors, published, tmp_path):
     words = ["--positive", "fail", "--groups", "suite,complexity", "--matrix", "gpt-4=71,9,29,91"]
     found = evaluated(tmp_path, *published, *words)
@@ -136,6 +138,7 @@ def test_published_study_through_the_command(vectors, published, tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_significance_of_the_published_study(vectors, published):
     study = classifiers.evaluate(classifiers.read(published), positive="fail", groups=["suite", "complexity"])
     meant = vectors["published"]["significance"]["meant"]

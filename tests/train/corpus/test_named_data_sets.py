@@ -60,6 +60,7 @@ def read(source):
     return list(sources.read(source, 0, tally)), tally
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("write", "has_splits"),
     [
@@ -130,6 +131,7 @@ def test_code_in_the_layout_of_the_stack(tmp_path):
     assert tally.counts == {"file too large": 1}
 
 
+@pytest.mark.slow
 def test_a_corpus_is_built_from_code_in_parquet(tmp_path, command):
     codes = [documented(f"Counts the values of kind {n} in the list.") for n in range(20)]
     columns = {"content": codes, "path": [f"{n}.py" for n in range(20)], "license": ["MIT"] * 20}
@@ -180,6 +182,7 @@ def test_empty_files_are_skipped(empty, tmp_path):
     assert read(f"hf:{tmp_path}/set#text")[0] == [Comment(text) for text in TEXTS]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("column", "message"),
     [("words", "no column 'words'"), ("text", "row 3001: cannot be read (Couldn't cast other: string to")],
@@ -261,6 +264,7 @@ def hub():
         thread.join()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("allowed", [False, True])
 def test_nothing_is_downloaded_unless_it_is_allowed(allowed, hub, tmp_path):
     url, requests = hub
