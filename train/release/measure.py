@@ -77,7 +77,7 @@ def main() -> int:
     parser.add_argument("--config", type=Path, default=Path("configs/measure.yaml"), help="%(default)s")
     parser.add_argument("-o", "--output", type=Path, help="JSON to write; default: standard output")
     add_overwrite_option(parser)
-    options = parser.parse_args()
+    options = parser.parse_intermixed_args()
     return run_tool(lambda: _write(**vars(options)))
 
 
