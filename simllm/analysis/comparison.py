@@ -23,6 +23,7 @@ from simllm.metric import SimLLM
 from simllm.scoring.scores import Scores
 from simllm.stats.multiple_testing import holm
 from simllm.stats.paired_resampling import SEED, bootstrap_p, interval, resampled_means, sign_flip_p
+from simllm.text_cleaning import clean
 
 Values = NDArray[np.float64]
 OVER_REFERENCES: dict[str, Callable[..., Values]] = {"max": np.max, "mean": np.mean}
@@ -151,8 +152,8 @@ def score_systems(
     pairs = [pair for system, texts in ways for pair in zip(system, texts, strict=True)]
     scores = metric.score([candidate for candidate, _ in pairs], [reference for _, reference in pairs])
     # Scores of equal pairs can differ by rounding, which would count as wins: all get that of the first.
-    places = {pair: place for place, pair in reversed(list(enumerate(pairs)))}
-    first = [places[pair] for pair in pairs]
+    places: dict[tuple[str, str], int] = {}
+    first = [places.setdefault((clean(a), clean(b)), place) for place, (a, b) in enumerate(pairs)]
     scores = replace(
         scores, values=scores.values[first], same=None if scores.same is None else scores.same[first]
     )

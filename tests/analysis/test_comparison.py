@@ -1,6 +1,7 @@
 """Comparison of systems: the p-values equal hand-computed ones and SciPy's, and the command works."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -61,16 +62,23 @@ def test_different_and_equal_systems():
     assert found.wins.tolist() == [[0.5, 0.5, 1.0], [0.5, 0.5, 1.0], [0.0, 0.0, 0.5]]
 
 
-def test_equal_texts_of_two_systems_get_equal_scores():
-    """Equal texts may be in different batches; rounding errors must not make one system the winner."""
-    words = "opens closes reads writes the a file list of names index value".split()
-    draw = np.random.default_rng(500)
-    texts, references = (
-        [" ".join(draw.choice(words, size)) for size in draw.integers(1, 12, 500)] for _ in range(2)
-    )
-    scores = score_systems(SimLLM(mode="exact"), {"a": texts, "b": list(texts)}, [references])
+def test_equal_texts_of_two_systems_get_equal_scores(head_folder, monkeypatch):
+    """Each score gets another rounding error, as in computations with other texts beside it."""
+    metric = SimLLM(head_folder)
+    score = metric.score
+
+    def score_with_errors(candidates, references):
+        scores = score(candidates, references)
+        errors = 1e-8 * np.arange(len(candidates))
+        return replace(scores, values=scores.values + errors, same=scores.same + errors)
+
+    monkeypatch.setattr(metric, "score", score_with_errors)
+    texts = ["opens the file", "adds it", "closes a file"]
+    systems = {"a": texts, "b": [text.upper() for text in texts], "c": texts[::-1]}
+    scores = score_systems(metric, systems, [["opens it", "adds them", "closes it"]])
     assert (scores["a"].values == scores["b"].values).all()
     assert (scores["a"].same == scores["b"].same).all()
+    assert (scores["a"].values != scores["c"].values).sum() == 2
 
 
 def test_several_references(model_folder):

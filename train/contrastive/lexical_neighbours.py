@@ -59,7 +59,7 @@ def _write(corpus: Path, out: Path, pairs: int, overwrite: bool) -> None:
         overwrite: Whether `out` may be replaced if it exists.
 
     Raises:
-        InputError: `pairs` is negative, or the corpus has fewer than two different texts.
+        InputError: `pairs` is negative, or the corpus has no two different texts that share a word.
     """
     check_output(out, overwrite, [corpus])
     if pairs < 0:
@@ -69,6 +69,8 @@ def _write(corpus: Path, out: Path, pairs: int, overwrite: bool) -> None:
     if len(texts) < 2:
         raise InputError(f"{corpus}: expected two or more different texts")
     rows = [{"a": first, "b": second} for first, second in neighbour_pairs(texts, pairs)]
+    if pairs and not rows:
+        raise InputError(f"{corpus}: no two texts share a word")
     files.write(out, "".join(json.dumps(row) + "\n" for row in rows))
     print(f"{len(rows):,} pairs in {out}", file=sys.stderr)
 

@@ -78,7 +78,7 @@ def gather(
         The groups, in random order.
 
     Raises:
-        InputError: A source is missing or has no texts, or all its texts are excluded.
+        InputError: A source is missing, has no texts, or has only excluded texts.
     """
     file = folder / GROUPS
     if not file.is_file():

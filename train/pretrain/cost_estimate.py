@@ -35,7 +35,8 @@ def estimate(config: PretrainConfig, world: World) -> str:
         A table in plain text, one figure per line.
     """
     device, whole = world.device, config
-    if peak_flops(device, config.precision) < peak_flops(device, "fp32"):  # a CPU that emulates bfloat16
+    if device.type == "cpu" and peak_flops(device, config.precision) < peak_flops(device, "fp32"):
+        # The CPU emulates bfloat16: a trial would take minutes.
         config = replace(config, precision="fp32")
     length = config.model.max_length if config.packing == "blocks" else min(_TYPICAL, config.model.max_length)
     tokens = config.batch_tokens if device.type == "cuda" else max(_PROBE, config.model.max_length)
@@ -68,16 +69,17 @@ def estimate(config: PretrainConfig, world: World) -> str:
     flops = task.flops_per_token
     share = speed * flops / (peak_flops(device, config.precision) * world.size)
     kind = f"{length} tokens each, random"
-    emulated = f", which is faster than {whole.precision} here" if config.precision != whole.precision else ""
+    emulated = config.precision != whole.precision
     rows = {
         "parameters": f"{parameters / 1e6:.1f} M, language-model head included",
         "tokens per update": f"{whole.update_tokens:,} = {whole.accumulation} x {whole.batch_tokens:,}",
         "tokens in total": f"{total / 1e9:.3g} billion in {whole.updates:,} updates",
         "arithmetic": f"{flops / 1e9:.3g} GFLOP per token, {flops * total:.3g} FLOP in total",
         "memory": f"{memory / 2**30:.1f} GiB per process: weights, gradients, Adam, one batch's activations",
-        "device": f"{world.size} x {device}, {config.precision}{emulated}: {speed:,.0f} tokens/s,"
-        f" MFU {share:.0%} (texts of {kind})",
-        "time": f"{_format_time(total / speed)}, evaluation not counted",
+        "device": f"{world.size} x {device}, {config.precision}: {speed:,.0f} tokens/s, MFU {share:.0%}"
+        f" (texts of {kind})",
+        "time": f"{_format_time(total / speed)}, evaluation not counted"
+        + (f", with precision=fp32; {whole.precision} takes longer on this CPU" if emulated else ""),
     }
     width = max(map(len, rows))
     return "\n".join(f"{name:{width}}  {value}" for name, value in rows.items())

@@ -43,6 +43,7 @@ def test_command_cleans_texts_and_keeps_an_existing_file(call, tmp_path):
     ("lines", "options", "message"),
     [
         ("\nadds it\n\nAdds it\n", (), "expected two or more different texts"),
+        (".\n!\nadds it\n", (), "no two texts share a word"),
         ("adds it\nsets it\n", ("--pairs", "-1"), "--pairs -1: expected a whole number from 0"),
     ],
 )

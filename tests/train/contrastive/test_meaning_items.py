@@ -19,6 +19,7 @@ from train.corpus.decontaminate import ExcludedTexts
 
 NOTHING = ExcludedTexts([])
 ITEMS = str(ROOT / "train" / "contrastive" / "items" / "*.jsonl")
+UNSEEN_ITEMS = str(ROOT / "train" / "contrastive" / "unseen_items" / "*.jsonl")
 WORDS = lexicon.load()
 NO_WORDS = WORDS.held_out_words
 
@@ -139,3 +140,15 @@ def test_the_shipped_items_are_sound_and_share_no_text_with_the_contrast_set(spl
     assert len(made.references) == sum(len(each.different) + 1 for each in items)
     assert made.kinds.count("unrelated") == len(items)
     assert {"negation", "roles", "quantifier", "condition", "exception", "scope"} <= set(made.kinds)
+
+
+@pytest.mark.slow
+def test_unseen_items_share_no_text_with_other_items_or_the_contrast_set():
+    triples = contrast.clean_triples(contrast.load())
+    known = {*triples.references, *triples.rewordings, *triples.changes}
+    for item in read_items(ITEMS, None, NOTHING, NO_WORDS):
+        known |= {*item.same, *item.different}
+    unseen = read_items(UNSEEN_ITEMS, None, NOTHING, NO_WORDS)
+    assert len(unseen) > 400
+    for item in unseen:
+        assert not known & {*item.same, *item.different}
