@@ -39,7 +39,7 @@ def test_interval_has_its_nominal_coverage():
 
 
 def test_p_value_of_three_ordered_pairs():
-    """Of the six orders of three items, two have a correlation of 1 or -1, so p is 2/6."""
+    """The p-value is 2/6, because two of the six orders of three items have a correlation of 1 or -1."""
     assert spearman(np.array([1.0, 2.0, 3.0]), np.array([5.0, 6.0, 9.0])).p_value == pytest.approx(1 / 3)
 
 
@@ -100,7 +100,7 @@ def test_pearson_by_hand():
 
 
 def test_kendalls_tau_b_by_hand():
-    """Of six pairs, four agree and none disagrees; each variable has one tie, so tau-b is 4 / sqrt(5 * 5)."""
+    """Tau-b is 4 / sqrt(5 * 5): four of six pairs agree, none disagrees, and each variable has one tie."""
     assert kendall(np.array([1.0, 1.0, 2.0, 3.0]), np.array([1.0, 2.0, 3.0, 3.0])) == pytest.approx(4 / 5)
 
 

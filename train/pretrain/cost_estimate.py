@@ -21,7 +21,7 @@ from train.runtime.training_loop import set_up_encoders
 from train.tokens.shards import Shards
 
 _TYPICAL = 16  # tokens of a typical summary
-_PROBE = 512  # tokens of the trial batch on a CPU, which take seconds
+_PROBE = 2048  # tokens of the trial batch on a CPU, which take seconds
 
 
 def estimate(config: PretrainConfig, world: World) -> str:

@@ -16,11 +16,9 @@ import numpy as np
 from simllm.evaluation import contrast
 from simllm.metric import SimLLM
 from simllm.metrics.protocol import Metric, pair_scores
-from simllm.scoring.scores import SIMILAR
-from simllm.stats.roc_curve import auc_interval
+from simllm.scoring.scores import SIMILAR, Scores
+from simllm.stats.roc_curve import auc_with_covariance
 from train.contrastive.meaning_items import MeaningItem, make_triples
-
-Pairs = list[tuple[str, str]]
 
 
 def metric_name(metric: str) -> str:
@@ -91,12 +89,7 @@ def measure_flags(learned: SimLLM, items: list[MeaningItem]) -> dict[str, Any]:
         ("similar"), and the share of them for which the model says that the meaning may have changed
         ("flagged").
     """
-    flags = {}
-    for name, pairs in zip(("rewordings", "changes"), _pairs_with_main_text(items), strict=True):
-        scores = learned.score([text for text, _ in pairs], [text for _, text in pairs])
-        similar = int((scores.values >= SIMILAR).sum())
-        flags[name] = {"similar": similar, "flagged": int(scores.changed.sum()) / max(similar, 1)}
-    return flags
+    return _flags(*_score_with_main_text(learned, items))
 
 
 def measure_unseen_items(learned: SimLLM, items: list[MeaningItem]) -> dict[str, Any]:
@@ -113,20 +106,30 @@ def measure_unseen_items(learned: SimLLM, items: list[MeaningItem]) -> dict[str,
         ("auc"), and the result of `measure_flags` ("flags"). The area is the probability that a random
         rewording gets a higher value than a random change, which may be of another item.
     """
-    rewordings, changes = _pairs_with_main_text(items)
-    pairs = rewordings + changes
-    scores = learned.score([text for text, _ in pairs], [text for _, text in pairs])
-    is_rewording = np.arange(len(pairs)) < len(rewordings)
-    by_name = {"simllm": scores.values, "simllm-same": scores.same}
-    auc = {
-        name: auc_interval(is_rewording, values)[0] for name, values in by_name.items() if values is not None
-    }
-    return {"items": len(items), "auc": auc, "flags": measure_flags(learned, items)}
+    rewordings, changes = _score_with_main_text(learned, items)
+    is_rewording = np.arange(len(rewordings.values) + len(changes.values)) < len(rewordings.values)
+    auc = {}
+    for name, scale in (("simllm", "raw"), ("simllm-same", "same")):
+        values = np.concatenate([rewordings.on(scale), changes.on(scale)])
+        auc[name] = float(auc_with_covariance(is_rewording, values[None])[0][0])
+    return {"items": len(items), "auc": auc, "flags": _flags(rewordings, changes)}
 
 
-def _pairs_with_main_text(items: list[MeaningItem]) -> tuple[Pairs, Pairs]:
-    """Pair all rewordings with the main texts of their meaning items, and likewise all changes."""
-    return (
-        [(text, item.same[0]) for item in items for text in item.same[1:]],
-        [(text, item.same[0]) for item in items for text in item.different],
+def _score_with_main_text(learned: SimLLM, items: list[MeaningItem]) -> tuple[Scores, Scores]:
+    """Score the rewordings, and then the changes, of meaning items against the main text of their item."""
+    rewordings = [(text, item.same[0]) for item in items for text in item.same[1:]]
+    changes = [(text, item.same[0]) for item in items for text in item.different]
+    first, second = (
+        learned.score([text for text, _ in pairs], [main for _, main in pairs])
+        for pairs in (rewordings, changes)
     )
+    return first, second
+
+
+def _flags(rewordings: Scores, changes: Scores) -> dict[str, Any]:
+    """Count the similar pairs of rewordings and of changes, and the share of them that is flagged."""
+    flags = {}
+    for name, scores in (("rewordings", rewordings), ("changes", changes)):
+        similar = int((scores.values >= SIMILAR).sum())
+        flags[name] = {"similar": similar, "flagged": int(scores.changed.sum()) / max(similar, 1)}
+    return flags
