@@ -10,7 +10,8 @@ import pytest
 import torch
 import yaml
 
-from tests.train import shared_lexicon  # noqa: F401
+from simllm.text_cleaning import clean
+from tests.train import shared_lexicon, small_teachers  # noqa: F401
 from tests.train.contrastive.one_update import sources
 from tests.train.training_processes import Runner, pretraining
 
@@ -19,6 +20,20 @@ from tests.train.training_processes import Runner, pretraining
 def one_thread():
     """Use one thread: with such small models, several threads mostly wait for each other."""
     torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="session")
+def short_texts(comments):
+    return sorted({text for text in map(clean, comments) if 3 <= text.count(" ") < 12})
+
+
+@pytest.fixture(scope="session")
+def teachers(short_texts, tmp_path_factory):
+    """Save two small teachers, a BERT and an MPNet; return a dict from the model type to the folder."""
+    folder = tmp_path_factory.mktemp("teachers")
+    return {
+        kind: small_teachers.make_teacher(folder / kind, kind, short_texts) for kind in small_teachers.SPECIAL
+    }
 
 
 @pytest.fixture

@@ -28,9 +28,11 @@ from train.contrastive.auxiliary_lm import AuxiliaryLanguageModel
 from train.contrastive.batches import ContrastiveBatch, ContrastiveBatches, hash_inputs
 from train.contrastive.config import ContrastiveConfig
 from train.contrastive.dev_criterion import DevCriterion
-from train.contrastive.lexical_teacher import neighbour_distillation_loss
-from train.contrastive.losses import cosent, info_nce
+from train.contrastive.losses import cosent, info_nce, triplet_loss
 from train.contrastive.meaning_task import MeaningTask
+from train.distill.imitation import Imitation, collect_texts, compute_targets
+from train.distill.losses import neighbour_distillation_loss
+from train.distill.pca_targets import Targets
 from train.runtime import run_folder, training_loop
 from train.runtime.config_file import hide_data_root
 from train.runtime.distributed import World
@@ -52,12 +54,14 @@ class ContrastiveTask:
     Args:
         config: The configuration of the run.
         world: The processes of the run, and the device of this process.
+        targets: The texts whose embeddings are learned from larger encoders, with these embeddings; None if
+            the configuration does not ask for them.
 
     Raises:
         InputError: A file of training texts cannot be read, or gives no text pair to train on.
     """
 
-    def __init__(self, config: ContrastiveConfig, world: World) -> None:
+    def __init__(self, config: ContrastiveConfig, world: World, targets: Targets | None = None) -> None:
         self.config, self.world = config, world
         self.metric = SimLLM(config.model, mode="plain", device="cpu")
         start = self.metric.model
@@ -88,6 +92,21 @@ class ContrastiveTask:
         # Without `meaning`, the new model has no meaning head, even if the initial model has one.
         self.metric.head = self.meaning.head if self.meaning else None
         self.anchor = copy.deepcopy(self.encoder).requires_grad_(False) if config.anchor_weight else None
+        self.imitation: Imitation | None = None
+        if config.imitation:
+            assert targets
+            shape = self.encoder.config
+            self.imitation = Imitation(
+                config.imitation,
+                targets,
+                start.tokenizer,
+                lambda tokens, mask: self._embed(tokens, mask)[:, : shape.hidden_size],
+                max_length=shape.max_length,
+                chunk_tokens=config.chunk_tokens,
+                temperature=config.temperature,
+                seed=config.seed,
+                world=world,
+            )
         self.dev_criterion = DevCriterion(config.dev, config.dev_comments, config.seed, config.dev_items)
 
     @property
@@ -133,7 +152,7 @@ class ContrastiveTask:
             cache_gradients=config.cache_gradients,
             world=self.world,
         )
-        for auxiliary in (self.auxiliary_lm, self.meaning):
+        for auxiliary in (self.auxiliary_lm, self.meaning, self.imitation):
             if auxiliary:
                 parts += auxiliary.losses(update)
         return parts
@@ -168,10 +187,10 @@ class ContrastiveTask:
     def _loss(self, embeddings: Tensor, batch: ContrastiveBatch) -> Tensor:
         """Compute the weighted sum of the losses that need only the embeddings of a batch.
 
-        InfoNCE for positive pairs is always part of the sum. The configuration can add three losses: ranking
-        by human ratings, distillation from the lexical teacher (which measures similarity by shared tokens),
-        and distillation from the anchor (a frozen copy of the initial model). The losses of the auxiliary
-        language model and of the meaning head are computed elsewhere.
+        The sum has InfoNCE, the triplet loss, or both, for positive pairs. The configuration can add three
+        losses: ranking by human ratings, distillation from the lexical teacher (which measures similarity by
+        shared tokens), and distillation from the anchor (a frozen copy of the initial model). The losses of
+        the auxiliary language model, of the meaning head and of the imitation are computed elsewhere.
 
         Args:
             embeddings: (N, D) embeddings of all texts in the batch. With an anchor, the shape is (N, 2 D):
@@ -185,15 +204,21 @@ class ContrastiveTask:
         if self.anchor:
             embeddings, anchored = embeddings.chunk(2, dim=1)
         first, second, negatives, _, *rated_texts = (embeddings[a:b] for a, b in pairwise(batch.ends))
-        loss = info_nce(
-            first,
-            second,
-            batch.same_meaning.to(device),
-            config.temperature,
-            negatives,
-            config.hard_negative_weight,
-            batch.false_hard_negatives.to(device),
-        )
+        loss = embeddings.new_zeros(())
+        if config.info_nce_weight:
+            loss = loss + config.info_nce_weight * info_nce(
+                first,
+                second,
+                batch.same_meaning.to(device),
+                config.temperature,
+                negatives,
+                config.hard_negative_weight,
+                batch.false_hard_negatives.to(device),
+            )
+        if config.triplet_weight:
+            loss = loss + config.triplet_weight * triplet_loss(
+                first, second, negatives, batch.negative_pairs.to(device), config.triplet_temperature
+            )
         if batch.cosines is not None and config.overlap:
             compared = torch.cat([first, embeddings[batch.ends[3] :]])
             loss = loss + config.overlap.weight * neighbour_distillation_loss(
@@ -212,6 +237,30 @@ class ContrastiveTask:
         return loss
 
 
+def load_or_compute_targets(config: ContrastiveConfig, world: World) -> Targets:
+    """Compute the embeddings that the model learns from larger encoders, or load them from the run folder.
+
+    Args:
+        config: The configuration of the run, which has settings for the imitation of larger encoders.
+        world: The processes of the run.
+
+    Raises:
+        InputError: A text file cannot be read, or a larger encoder cannot be loaded.
+    """
+    assert config.imitation
+    out = Path(config.out)
+    corpus = collect_texts(
+        config.imitation,
+        out,
+        world,
+        exclude=config.exclude,
+        hold_out_contrast=config.hold_out_contrast,
+        seed=config.seed,
+    )
+    width = world.first_then_others(lambda: saved_model.load(config.model).encoder.config.hidden_size)
+    return compute_targets(config.imitation, corpus, width, out, world, config.seed)
+
+
 def train(config: ContrastiveConfig, world: World, stop: StopRequest) -> Path:
     """Train a model contrastively, or resume a stopped run in the same folder.
 
@@ -225,7 +274,8 @@ def train(config: ContrastiveConfig, world: World, stop: StopRequest) -> Path:
     """
     out, revision = Path(config.out), git_revision()
     log = world.first_then_others(lambda: open_log(config, world))
-    task = world.first_then_others(lambda: ContrastiveTask(config, world))
+    targets = load_or_compute_targets(config, world) if config.imitation else None
+    task = world.first_then_others(lambda: ContrastiveTask(config, world, targets))
     start = task.metric.model
     if world.is_first:
         for source in task.batches.positives:
@@ -241,6 +291,7 @@ def train(config: ContrastiveConfig, world: World, stop: StopRequest) -> Path:
                 f"{number}. {hide_data_root(source.config.source)}": len(source)
                 for number, source in enumerate(task.batches.positives, 1)
             },
+            **({"imitated": targets.teachers} if targets else {}),
             **training_provenance(config, progress, world, revision),
             "dev_criterion": round(-progress.best, 4),
             "start": {"hash": start.hash, **start.info.provenance},
@@ -251,7 +302,8 @@ def train(config: ContrastiveConfig, world: World, stop: StopRequest) -> Path:
         head = task.meaning.head if task.meaning else None
         saved_model.save(out / "model", task.encoder, start.tokenizer, info, card, head=head)
 
-    inputs = (start.hash + start.head_hash, start.tokenizer.hash, start.info.pooling, hash_inputs(config))
+    inputs = [start.hash + start.head_hash, start.tokenizer.hash, start.info.pooling, hash_inputs(config)]
+    inputs += targets.teachers if targets else []
     training_loop.train(config, task, world, stop, run_folder.identity(config, *inputs), log, save_best)
     return out / "model"
 

@@ -45,6 +45,7 @@ class ContrastiveBatch:
             pair j are known to have the same meaning.
         false_hard_negatives: (B, H) bool. Entry (i, j) is true if the first text of pair i and hard negative
             j are known to have the same meaning.
+        negative_pairs: (H,) index of the positive pair to which each hard negative belongs.
         rated: For each source of pairs with human ratings, the texts and the ratings of its pairs.
         cosines: (C, C) similarities of every two of C texts, computed by the lexical teacher. The C texts are
             those of section 0 and of all sections from 3 on. None without a lexical teacher.
@@ -54,6 +55,7 @@ class ContrastiveBatch:
     ends: list[int]
     same_meaning: Tensor
     false_hard_negatives: Tensor
+    negative_pairs: Tensor
     rated: list[RatedBatch]
     cosines: Tensor | None
 
@@ -128,7 +130,9 @@ class ContrastiveBatches:
         compared = ids[: ends[1]] + ids[ends[3] :]
         cosines = torch.from_numpy(self.teacher.cosines(compared)) if self.teacher else None
         same_meaning, false_hard_negatives = map(torch.from_numpy, mark_same_meaning(pairs))
-        return ContrastiveBatch(ids, ends, same_meaning, false_hard_negatives, rated, cosines)
+        counts = torch.tensor([len(pair.negatives) for pair in pairs])
+        negative_pairs = torch.arange(len(pairs)).repeat_interleave(counts)
+        return ContrastiveBatch(ids, ends, same_meaning, false_hard_negatives, negative_pairs, rated, cosines)
 
 
 def _list_texts(pairs: list[PositivePair]) -> list[str]:
@@ -149,6 +153,7 @@ def hash_inputs(config: ContrastiveConfig) -> str:
     for source in config.meaning.sources if config.meaning else ():
         patterns += [source.source, *source.sentences]
     patterns += [config.language_model.texts] if config.language_model else []
+    patterns += [source.source for source in config.imitation.texts] if config.imitation else []
     patterns += [*config.exclude, *config.dev, config.dev_comments]
     patterns += [config.dev_items] if config.dev_items else []
     files = [file for pattern in patterns for file in input_files(pattern)]

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from simllm.errors import InputError
 from simllm.model.network_shape import HeadConfig
+from train.distill.config import ImitationConfig
 from train.runtime.config import ADDED_LATER, TrainingConfig
 
 
@@ -183,6 +184,14 @@ class ContrastiveConfig(TrainingConfig):
     dev_items: str | None = field(default=None, metadata=ADDED_LATER)
     # whether only the meaning head is trained; the encoder stays as it is, and other losses are not computed
     head_only: bool = field(default=False, metadata=ADDED_LATER)
+    # weight of the InfoNCE loss, which compares the texts of each pair with the texts of all other pairs
+    info_nce_weight: float = field(default=1.0, metadata=ADDED_LATER)
+    # weight of the triplet loss, which compares the texts of each pair with the hard negatives of this pair
+    triplet_weight: float = field(default=0.0, metadata=ADDED_LATER)
+    # the number by which the triplet loss divides differences of cosines
+    triplet_temperature: float = field(default=0.1, metadata=ADDED_LATER)
+    # texts whose embeddings the model learns from larger encoders; the keys are those of distillation
+    imitation: ImitationConfig | None = field(default=None, metadata=ADDED_LATER)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -190,3 +199,5 @@ class ContrastiveConfig(TrainingConfig):
             raise InputError("positives and dev must not be empty")
         if self.head_only and (not self.meaning or self.language_model):
             raise InputError("head_only needs meaning, and no language_model")
+        if not self.info_nce_weight + self.triplet_weight:
+            raise InputError("info_nce_weight and triplet_weight must not both be 0")

@@ -11,10 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import torch
 from scipy import sparse
-from torch import Tensor
-from torch.nn import functional as F
 
 _SPECIAL = 5  # number of special tokens, which have the first ids
 
@@ -75,25 +72,3 @@ class LexicalTeacher:
         )
         lengths = np.sqrt(np.asarray(bags.multiply(bags).sum(axis=1)).ravel()).clip(min=1e-9)
         return sparse.csr_matrix(sparse.diags(1 / lengths) @ bags)
-
-
-def neighbour_distillation_loss(embeddings: Tensor, cosines: Tensor, temperature: float) -> Tensor:
-    """Compute how much the similarities among N texts differ between a student and a teacher.
-
-    The student is the encoder in training. For each text, the cosines with the other texts are divided by the
-    temperature, and a softmax makes a distribution over the other texts. The loss is the KL divergence
-    KL(teacher || student) between the distributions of teacher and student, averaged over the N texts.
-
-    Args:
-        embeddings: (N, D) embeddings from the student. They are normalized here.
-        cosines: (N, N) cosines from the teacher.
-        temperature: The temperature of both softmaxes.
-
-    Returns:
-        The loss, a scalar.
-    """
-    unit = F.normalize(embeddings, dim=1)
-    own = torch.eye(len(unit), dtype=torch.bool, device=unit.device)
-    student = (unit @ unit.T / temperature).masked_fill(own, -1e4).log_softmax(dim=1)
-    teacher = (cosines / temperature).masked_fill(own, -1e4).log_softmax(dim=1)
-    return F.kl_div(student, teacher, reduction="batchmean", log_target=True)

@@ -11,19 +11,15 @@ status: 0 done, 1 diverged, 2 bad input, 75 or 130 stopped by a signal.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import sys
 from dataclasses import asdict
 from pathlib import Path
 
-from simllm.evaluation import contrast
 from simllm.metric import SimLLM
 from simllm.model import saved_model
 from simllm.model.tokenizer import Tokenizer
-from train.distill import student, teachers, texts
+from train.distill import imitation, student, teachers, texts
 from train.distill.config import DistillConfig
-from train.distill.pca_targets import Targets
 from train.distill.task import DistillationTask
 from train.runtime import run_folder, training_loop
 from train.runtime.distributed import World
@@ -86,43 +82,33 @@ def prepare(config: DistillConfig, world: World) -> tuple[DistillationTask, dict
     out = Path(config.out)
     tell = print_progress if world.is_first else lambda line: None
     tell("texts")
-    held_out = frozenset(contrast.deciding_word_pairs() if config.hold_out_contrast else ())
-    sources = [asdict(source) for source in config.texts]
-    choice = _short_hash(sources, config.exclude, sorted(held_out), config.seed)
-    folder = out / "texts" / choice
-    groups, flat = world.first_then_others(
-        lambda: texts.flatten(
-            texts.gather(config.texts, config.exclude, held_out, config.seed, folder), config.max_texts
-        )
+    corpus = imitation.collect_texts(
+        config,
+        out,
+        world,
+        exclude=config.exclude,
+        hold_out_contrast=config.hold_out_contrast,
+        seed=config.seed,
     )
-    texts_hash = texts.digest(folder)
-    tell(f"  {len(groups):,} groups, {len(flat):,} texts")
 
     tell("vocabulary")
     size = config.model.vocab_size
     tokenizer = world.first_then_others(
         lambda: vocabulary.load_or_learn(
-            out / "vocabulary" / f"{texts_hash[:12]}-{size}", folder / texts.LINES, size
+            out / "vocabulary" / f"{corpus.sha256[:12]}-{size}", corpus.folder / texts.LINES, size
         )
     )
 
     tell("embeddings of the teachers")
-    folders = world.first_then_others(
-        lambda: {teachers.identity(Path(teacher)): Path(teacher) for teacher in config.teachers}
-    )
-    shards = [
-        teachers.embed_all(teacher, flat, out / "teachers" / f"{texts_hash[:12]}-{name}", world)
-        for name, teacher in folders.items()
-    ]
     width = config.model.hidden_size
-    targets = world.first_then_others(lambda: Targets(shards, len(flat), width, config.seed))
+    targets = imitation.compute_targets(config, corpus, width, out, world, config.seed)
     metric = world.first_then_others(lambda: load_or_make_student(config, tokenizer, world))
     facts: dict[str, object] = {
-        "texts_sha256": texts_hash,
-        "texts": len(flat),
-        "teachers": list(folders),
+        "texts_sha256": corpus.sha256,
+        "texts": len(corpus.flat),
+        "teachers": targets.teachers,
     }
-    task = world.first_then_others(lambda: DistillationTask(config, groups, metric, targets, world))
+    task = world.first_then_others(lambda: DistillationTask(config, metric, targets, world))
     return task, facts
 
 
@@ -139,7 +125,7 @@ def load_or_make_student(config: DistillConfig, tokenizer: Tokenizer, world: Wor
     """
     teacher = teachers.identity(Path(config.start.teacher)) if config.start else None
     layers = config.start.layers if config.start else ()
-    choice = _short_hash(asdict(config.model), teacher, layers, tokenizer.hash, config.seed)
+    choice = run_folder.short_hash(asdict(config.model), teacher, layers, tokenizer.hash, config.seed)
     folder = Path(config.out) / "start" / choice
     if world.is_first and not folder.is_dir():
         untrained = student.make_student(config.model, tokenizer, config.start, config.seed)
@@ -147,15 +133,6 @@ def load_or_make_student(config: DistillConfig, tokenizer: Tokenizer, world: Wor
             folder, untrained, tokenizer, saved_model.ModelInfo(), "# A student before training\n"
         )
     return SimLLM(folder, mode="plain", device="cpu")
-
-
-def _short_hash(*parts: object) -> str:
-    """Return the first 12 hex digits of a SHA-256 over JSON values.
-
-    The hash is the name of the folder in which a result is stored. The given values are everything that the
-    result depends on. Therefore, results from different values get different folders.
-    """
-    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:12]
 
 
 if __name__ == "__main__":

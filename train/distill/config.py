@@ -12,30 +12,46 @@ from train.runtime.config import TrainingConfig
 
 
 @dataclass(frozen=True, kw_only=True)
-class DistillConfig(TrainingConfig):
+class ImitationConfig:
+    """Settings for an encoder that learns the embeddings of its teachers, which are larger encoders."""
+
+    texts: tuple[TextsConfig, ...]
+    max_texts: int | None = None  # largest number of texts; none: all texts
+    teachers: tuple[str, ...]  # folders of sentence-transformers or transformers
+    groups: int  # groups of texts per update
+    cosine_weight: float  # weight of 1 - cosine to the targets
+    squared_weight: float = 0.0  # weight of the squared distance from the targets
+    similarity_weight: float  # weight of the difference in similarities between the texts of an update
+
+    def __post_init__(self) -> None:
+        if not self.texts or not self.teachers:
+            raise InputError("texts and teachers must not be empty")
+        weights = self.cosine_weight, self.squared_weight, self.similarity_weight
+        if min(weights) < 0 or not any(weights):
+            raise InputError(
+                "cosine_weight, squared_weight and similarity_weight must not be negative, nor all 0"
+            )
+        if self.groups < 1:
+            raise InputError("groups must be positive")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DistillConfig(ImitationConfig, TrainingConfig):
     """Settings for distillation: a small model (the student) learns the embeddings of its teachers.
 
     The teachers are larger sentence encoders.
     """
 
-    texts: tuple[TextsConfig, ...]
-    max_texts: int | None = None  # largest number of texts; none: all texts
     exclude: tuple[str, ...] = ()  # rated files, whose texts are excluded from training
     hold_out_contrast: bool = False  # do not swap the words that decide the contrast set to make variants
-    teachers: tuple[str, ...]  # folders of sentence-transformers or transformers
     model: ModelConfig  # shape of the student; its vocabulary is learned from the texts
     start: StartConfig | None = None  # initial weights of the student; none: random
-    groups: int  # groups of texts per update
     chunk_tokens: int  # tokens that are embedded at once, padding included
-    cosine_weight: float  # weight of 1 - cosine to the targets
-    squared_weight: float  # weight of the squared distance from the targets
-    similarity_weight: float  # weight of the difference in similarities between the texts of an update
     temperature: float  # of the softmax over cosines, in the loss of similarities
     dev: tuple[str, ...]  # rated files for the criterion that chooses the best model
 
     def __post_init__(self) -> None:
-        super().__post_init__()
-        if not self.texts or not self.teachers or not self.dev:
-            raise InputError("texts, teachers and dev must not be empty")
-        if not self.cosine_weight + self.squared_weight + self.similarity_weight:
-            raise InputError("cosine_weight, squared_weight and similarity_weight are all 0")
+        TrainingConfig.__post_init__(self)
+        ImitationConfig.__post_init__(self)
+        if not self.dev:
+            raise InputError("dev must not be empty")

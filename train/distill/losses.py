@@ -1,11 +1,8 @@
-"""Losses of distillation that compare the student's embeddings with their targets.
-
-Another loss of distillation compares the similarities between texts. It is in another module:
-`train.contrastive.lexical_teacher.neighbour_distillation_loss`.
-"""
+"""Losses of distillation: they compare the student's embeddings, or the similarities between texts."""
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -21,3 +18,25 @@ def squared_loss(embeddings: Tensor, targets: Tensor) -> Tensor:
     The embeddings are first scaled to length 1. The targets must already have length 1.
     """
     return (F.normalize(embeddings, dim=1) - targets).square().sum(1).mean()
+
+
+def neighbour_distillation_loss(embeddings: Tensor, cosines: Tensor, temperature: float) -> Tensor:
+    """Compute how much the similarities among N texts differ between a student and a teacher.
+
+    For each text, the cosines with the other texts are divided by the
+    temperature, and a softmax makes a distribution over the other texts. The loss is the KL divergence
+    KL(teacher || student) between the distributions of teacher and student, averaged over the N texts.
+
+    Args:
+        embeddings: (N, D) embeddings from the student. They are normalized here.
+        cosines: (N, N) cosines from the teacher.
+        temperature: The temperature of both softmaxes.
+
+    Returns:
+        The loss, a scalar.
+    """
+    unit = F.normalize(embeddings, dim=1)
+    own = torch.eye(len(unit), dtype=torch.bool, device=unit.device)
+    student = (unit @ unit.T / temperature).masked_fill(own, -1e4).log_softmax(dim=1)
+    teacher = (cosines / temperature).masked_fill(own, -1e4).log_softmax(dim=1)
+    return F.kl_div(student, teacher, reduction="batchmean", log_target=True)

@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 from simllm.errors import InputError
-from train.distill import teachers
+from train.distill.teachers import gather_embeddings
+from train.distill.texts import Group
 
 _SAMPLE = 50_000  # texts for computing the principal axes
 
@@ -40,25 +41,36 @@ class Targets:
     rotation changes no cosine between targets.
 
     Attributes:
+        groups: The texts in groups. Texts in one group, such as a text and its rewording, are used in the
+            same update (optimizer step).
+        teachers: A name for each teacher that identifies its files.
         shards: For each teacher, its embeddings of all texts: the list of arrays from `teachers.embed_all`.
         axes: (sum of the teachers' widths, student's width) matrix of the projection, including the rotation.
     """
 
-    def __init__(self, shards: Sequence[Sequence[np.ndarray]], texts: int, width: int, seed: int) -> None:
+    def __init__(
+        self,
+        groups: Sequence[Group],
+        shards: Sequence[Sequence[np.ndarray]],
+        width: int,
+        seed: int,
+        teachers: Sequence[str] = (),
+    ) -> None:
         """Compute the projection of the teachers' embeddings to the student's width, from a sample of texts.
 
         Args:
+            groups: The texts in groups.
             shards: For each teacher, its embeddings of all texts: the list of arrays from
                 `teachers.embed_all`.
-            texts: Number of texts.
             width: Width of the student's embeddings.
             seed: Seed for choosing the sample.
+            teachers: A name for each teacher that identifies its files.
 
         Raises:
             InputError: The teachers' embeddings together are narrower than the student's.
         """
-        self.shards = shards
-        sample = np.random.default_rng(seed).permutation(texts)[:_SAMPLE]
+        self.groups, self.shards, self.teachers = groups, shards, list(teachers)
+        sample = np.random.default_rng(seed).permutation(sum(map(len, groups)))[:_SAMPLE]
         embeddings = self.teacher_embeddings(np.sort(sample)).numpy()
         if embeddings.shape[1] < width:
             raise InputError(
@@ -78,7 +90,7 @@ class Targets:
         Returns:
             (n, sum of the teachers' widths) embeddings, with length 1.
         """
-        parts = [teachers.gather_embeddings(shards, numbers) for shards in self.shards]
+        parts = [gather_embeddings(shards, numbers) for shards in self.shards]
         return torch.cat(parts, dim=1) / len(parts) ** 0.5
 
     def reduce(self, teacher_embeddings: Tensor) -> Tensor:

@@ -59,3 +59,4 @@ class TrainingConfig:
 
 _MAY_BE_ZERO = {"seed", "warmup_updates", "warmup_start", "weight_decay", "max_skipped", "anchor_weight"}
 _MAY_BE_ZERO |= {"cosine_weight", "squared_weight", "similarity_weight"}
+_MAY_BE_ZERO |= {"info_nce_weight", "triplet_weight"}

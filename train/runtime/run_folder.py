@@ -132,3 +132,12 @@ def _config_values(config: TrainingConfig) -> dict[str, Any]:
     values = config_file.decode_paths(asdict(config))
     late = {key.name: key.default for key in fields(config) if "added" in key.metadata}
     return {key: value for key, value in values.items() if key not in late or value != late[key]}
+
+
+def short_hash(*parts: object) -> str:
+    """Return the first 12 hex digits of a SHA-256 over JSON values.
+
+    The hash is the name of the folder in which a result is stored. The given values are everything that the
+    result depends on. Therefore, results from different values get different folders.
+    """
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:12]

@@ -11,7 +11,7 @@ from safetensors.torch import load_file, save_file
 from simllm.model import saved_model
 from simllm.text_cleaning import clean
 from tests.conftest import ROOT
-from train.contrastive.__main__ import ContrastiveTask
+from train.contrastive.__main__ import ContrastiveTask, load_or_compute_targets
 from train.contrastive.config import ContrastiveConfig
 from train.runtime.config_file import load
 from train.runtime.distributed import join_processes
@@ -64,7 +64,9 @@ def settings(folder, *more):
 
 def update(folder, world, *more):
     """Return the loss and the gradients of update 3, summed over all processes."""
-    task = ContrastiveTask(settings(folder, *more), world)
+    config = settings(folder, *more)
+    targets = load_or_compute_targets(config, world) if config.imitation else None
+    task = ContrastiveTask(config, world, targets)
     task.model.train()
     loss = 0.0
     exchange, parts = GradientExchange(task.model, world), task.losses(3)

@@ -1,0 +1,113 @@
+"""Imitation adds its loss to the contrastive stage: the encoder also learns embeddings of larger encoders."""
+
+import json
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+from simllm.errors import InputError
+from simllm.metric import SimLLM
+from simllm.model import saved_model
+from tests.train.contrastive.one_update import assert_equal, settings, update, update_in_processes
+from train.contrastive.__main__ import ContrastiveTask, load_or_compute_targets, train
+from train.distill import teachers as teacher_module
+from train.runtime.distributed import World
+from train.runtime.signals import StopRequest
+
+
+@pytest.fixture(scope="module")
+def overrides(update_folder, teachers, tmp_path_factory):
+    """Return a function: folder -> configuration overrides with a triplet loss, an imitation, no dropout."""
+    plain = saved_model.load(update_folder / "model")
+    model = tmp_path_factory.mktemp("start") / "model"
+    plain.encoder.config = replace(
+        plain.encoder.config, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0
+    )
+    saved_model.save(model, plain.encoder, plain.tokenizer, plain.info, "# A card\n")
+    folders = f"[{teachers['bert']}, {teachers['mpnet']}]"
+    imitation = (
+        f"imitation={{texts: [{{source: {update_folder}/train.txt}}], max_texts: 150, teachers: {folders}, "
+        "groups: 12, cosine_weight: 4, similarity_weight: 2}"
+    )
+    losses = ("info_nce_weight=0", "triplet_weight=1", "rated=[]", "overlap=null")
+
+    def made(out, *more):
+        return [f"model={model}", f"out={out}", *losses, imitation, *more]
+
+    return made
+
+
+def test_several_processes_compute_the_same_update(run, update_folder, overrides, tmp_path):
+    whole = update(update_folder, World(), *overrides(tmp_path / "alone"))
+    out = tmp_path / "ranks"
+    out.mkdir()
+    more = overrides(tmp_path / "together")
+    for result in update_in_processes(run, 2, update_folder, out, *more):
+        assert_equal(result, whole, 1e-5)
+
+
+def test_loss_is_added(update_folder, overrides, tmp_path):
+    both = update(update_folder, World(), *overrides(tmp_path))
+    alone = update(update_folder, World(), *overrides(tmp_path, "imitation=null"))
+    config = settings(update_folder, *overrides(tmp_path))
+    task = ContrastiveTask(config, World(), load_or_compute_targets(config, World()))
+    added = sum(part()[0].item() for part in task.imitation.losses(3))
+    assert added > 0.5
+    assert both["loss"].item() == pytest.approx(alone["loss"].item() + added, abs=1e-4)
+
+
+def test_without_info_nce_pairs_are_not_compared_with_each_other(update_folder, overrides, tmp_path):
+    """The loss of all pairs is the mean over the hard negatives of each pair."""
+    config = settings(update_folder, *overrides(tmp_path, "imitation=null"))
+    task = ContrastiveTask(config, World())
+    batch = task.batches[3]
+    rows = torch.randn(len(batch.ids), 32, generator=torch.Generator().manual_seed(0))
+    first, second, negatives = (F.normalize(rows[a:b], dim=1) for a, b in pairwise(batch.ends[:4]))
+    losses = []
+    for negative, pair in zip(negatives, batch.negative_pairs, strict=True):
+        positive = first[pair] @ second[pair]
+        for text in (first[pair], second[pair]):
+            losses.append(F.softplus((text @ negative - positive) / config.triplet_temperature))
+    assert len(losses) > 10
+    assert task._loss(rows, batch).item() == pytest.approx(torch.stack(losses).mean().item(), abs=1e-5)
+
+
+@pytest.mark.slow
+def test_encoder_comes_nearer_to_its_teachers(update_folder, overrides, tmp_path, teachers):
+    """After a run, similarities agree better with the teachers'; the embeddings stay in the run folder."""
+    steps = ("updates=60", "warmup_updates=2", "evaluate_every=60", "learning_rate=3e-3", "pairs=6")
+    config = settings(update_folder, *overrides(tmp_path / "run", *steps, "imitation.groups=60"))
+    with StopRequest() as stop:
+        model = train(config, World(), stop)
+    (file,) = (tmp_path / "run" / "texts").glob("*/texts.txt")
+    texts = file.read_text().splitlines()[:100]
+    folders = [teachers["bert"], teachers["mpnet"]]
+    found = [teacher_module.load(folder, torch.device("cpu"))(texts) for folder in folders]
+    wanted = torch.from_numpy(sum(embeddings @ embeddings.T for embeddings in found)) / 2
+
+    def agreement(model):
+        embeddings = F.normalize(torch.from_numpy(SimLLM(model).embed(texts)), dim=1)
+        pairs = torch.triu_indices(len(texts), len(texts), 1)
+        both = torch.stack([(embeddings @ embeddings.T)[*pairs], wanted[*pairs]])
+        return torch.corrcoef(both)[0, 1].item()
+
+    assert agreement(model) > agreement(config.model) + 0.2
+    assert len(list((tmp_path / "run" / "teachers").glob("*/*/embeddings.npy"))) == 2
+    assert json.loads((model / "simllm.json").read_text())["provenance"]["imitated"]
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("triplet_weight=0", "info_nce_weight and triplet_weight must not both be 0"),
+        ("triplet_weight=-1", "triplet_weight must be positive"),
+        ("imitation.teachers=[]", "texts and teachers must not be empty"),
+        ("imitation.groups=0", "groups must be positive"),
+    ],
+)
+def test_wrong_settings_are_refused(update_folder, overrides, tmp_path, override, message):
+    with pytest.raises(InputError, match=message):
+        settings(update_folder, *overrides(tmp_path, override))
