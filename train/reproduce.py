@@ -19,8 +19,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from simllm.errors import InputError
-from simllm.io import files, folder_replacement, folders
-from train.data.remote_repository import GITHUB, RemoteRepository
+from simllm.io import folders
+from train.data.pinned_repositories import fetch_repository, read_repositories
+from train.data.remote_repository import GITHUB
 from train.runtime import signals
 from train.runtime.command_line import run_tool
 from train.runtime.config_file import data_root
@@ -40,7 +41,8 @@ _NEIGHBOURS, _WORDNET = _RUNS / "neighbours.jsonl", _RUNS / "wordnet.jsonl"
 _CONTROL_WORDNET = _RUNS / "wordnet-held-out.jsonl"
 # Folder names of the stages after distillation. A mixture ("mixed") is the weighted mean of the models before
 # and after a stage.
-_MEANING, _MIXED, _ITEMS, _MIXED_2, _HEAD = "meaning", "mixed", "items", "mixed-2", "head"
+_MEANING, _MIXED, _ITEMS, _MIXED_2 = "meaning", "mixed", "items", "mixed-2"
+_TRIPLETS, _HEAD = "triplets", "head"
 # End of the folder names of the control model, which is trained without the words that decide the contrast
 # set (test triples).
 _CONTROL = "-control"
@@ -115,7 +117,11 @@ def reproduce(recipe: Recipe) -> None:
         if not folder.is_dir():
             raise InputError(f"{folder}: no such folder")
     suffixes = [*_seed_suffixes(recipe.seeds), _CONTROL]
-    stages = [_MEANING, _MIXED, *(stage + end for stage in (_ITEMS, _MIXED_2, _HEAD) for end in suffixes)]
+    stages = [
+        _MEANING,
+        _MIXED,
+        *(stage + end for stage in (_ITEMS, _MIXED_2, _TRIPLETS, _HEAD) for end in suffixes),
+    ]
     stages += [_MEANING + _CONTROL, _MIXED + _CONTROL]
     for folder in (_CORPUS, _DISTILLED, *(_RUNS / stage for stage in stages), recipe.out):
         folders.check(folder)
@@ -167,51 +173,6 @@ def _seed_suffixes(seeds: int) -> list[str]:
     return ["", *(f"-seed{seed}" for seed in range(2, seeds + 1))]
 
 
-def read_repositories(file: Path) -> list[tuple[str, str]]:
-    """Read the list of repositories.
-
-    Args:
-        file: A file with "owner/name", a tab and a revision on each line. Lines with # at the start are
-            ignored.
-
-    Returns:
-        For each repository, "owner/name" and the revision.
-
-    Raises:
-        InputError: The file cannot be read, or a line is wrong.
-    """
-    rows = [(number, line.split("\t")) for number, line in files.lines(file) if not line.startswith("#")]
-    for number, row in rows:
-        if len(row) != 2:
-            raise InputError(f"{file}, line {number}: expected owner/name and a revision, with a tab between")
-    return [(name, revision) for _, (name, revision) in rows]
-
-
-def fetch_repository(folder: Path, name: str, revision: str, host: str) -> Path:
-    """Fetch one revision of a repository into a local bare repository, unless its folder exists.
-
-    An existing folder is not changed, and its revision is not checked.
-
-    Args:
-        folder: The folder of all repositories.
-        name: Owner and name of the repository, as in "owner/name".
-        revision: The full hash of the commit that becomes HEAD.
-        host: The URL before "/owner/name", or a local folder of repositories.
-
-    Returns:
-        The path of the local repository, `folder`/owner+name/repo.
-
-    Raises:
-        InputError: The repository cannot be fetched.
-    """
-    # Keep the last two folders of the path: the corpus chooses held-out texts by a hash of them.
-    path = folder / name.replace("/", "+") / "repo"
-    if not path.is_dir():
-        with folder_replacement.replacing(path) as partial:
-            RemoteRepository(name, revision, host, partial).fetch_all()
-    return path
-
-
 def remaining_commands(recipe: Recipe, data: str, trees: list[Path]) -> list[list[str]]:
     """Return the commands that are still needed to make the default model, in order.
 
@@ -253,10 +214,10 @@ def remaining_commands(recipe: Recipe, data: str, trees: list[Path]) -> list[lis
     steps.append(["train.distill", "configs/distill.yaml", *named])
     steps += _second_stage("", _WORDNET, [])
     for seed, suffix in enumerate(_seed_suffixes(recipe.seeds), 1):
-        steps += _last_stages("", suffix, _WORDNET, [f"seed={seed}"])
+        steps += _last_stages("", suffix, _WORDNET, teachers[1], [f"seed={seed}"])
     without_words = ["hold_out_contrast=true"]
     steps += _second_stage(_CONTROL, _CONTROL_WORDNET, without_words)
-    steps += _last_stages(_CONTROL, _CONTROL, _CONTROL_WORDNET, without_words)
+    steps += _last_stages(_CONTROL, _CONTROL, _CONTROL_WORDNET, teachers[1], without_words)
     return [*steps, _release_command(recipe, rated[1])]
 
 
@@ -292,27 +253,35 @@ def _second_stage(suffix: str, wordnet: Path, overrides: list[str]) -> list[list
     ]
 
 
-def _last_stages(start: str, suffix: str, wordnet: Path, overrides: list[str]) -> list[list[str]]:
+def _last_stages(
+    start: str, suffix: str, wordnet: Path, teacher: str, overrides: list[str]
+) -> list[list[str]]:
     """Return the commands of the stages that train with meaning items.
 
     A meaning item is a text with rewordings and with texts that have another meaning. The first command
     trains the encoder and the meaning head, which predicts whether two texts have the same meaning. The
     second command mixes the weights of the trained encoder and of the encoder before these stages. The third
-    command trains only the meaning head.
+    command trains the encoder on triplets (a text, a rewording, a text with another meaning) while it learns
+    the embeddings of a larger encoder. The fourth command trains only the meaning head.
 
     Args:
         start: The suffix of the initial model's folder: "", or "-control" for the control model. The control
             model is trained without the word pairs that decide the contrast set (a test set).
         suffix: The suffix of the folders to write, such as "", "-seed2" or "-control".
         wordnet: The file of text pairs from WordNet, such as words and definitions.
+        teacher: The folder of the larger encoder.
         overrides: `key=value` items that change the configuration of the trainings.
     """
-    command = ["train.contrastive", "configs/items.yaml", f"positives.3.source={wordnet}", *overrides]
-    mixed = _RUNS / (_MIXED + start)
+    more = [f"positives.3.source={wordnet}", *overrides]
+    items = ["train.contrastive", "configs/items.yaml", *more]
+    triplets = ["train.contrastive", "configs/triplets.yaml", *more, f"imitation.teachers=[{teacher}]"]
+    mixed, mixed_2 = _RUNS / (_MIXED + start), _RUNS / (_MIXED_2 + suffix)
+    triplets_run = _RUNS / (_TRIPLETS + suffix)
     return [
-        [*command, f"model={mixed}", f"out={_RUNS / _ITEMS}{suffix}"],
+        [*items, f"model={mixed}", f"out={_RUNS / _ITEMS}{suffix}"],
         _mix(_ITEMS + suffix, _MIXED_2 + suffix, mixed, "0.75"),
-        [*command, f"model={_RUNS / _MIXED_2}{suffix}", f"out={_RUNS / _HEAD}{suffix}", *_HEAD_ONLY],
+        [*triplets, f"model={mixed_2}", f"out={triplets_run}"],
+        [*items, f"model={triplets_run / 'model'}", f"out={_RUNS / _HEAD}{suffix}", *_HEAD_ONLY],
     ]
 
 
@@ -329,7 +298,8 @@ def _release_command(recipe: Recipe, rated: str) -> list[str]:
     """
     test = str(_TEST)
     first, *others = (f"{_RUNS / _HEAD}{suffix}" for suffix in _seed_suffixes(recipe.seeds))
-    release = ["train.release", str(_DISTILLED), f"{_RUNS / _MEANING}", f"{_RUNS / _ITEMS}", first]
+    stages = [_DISTILLED, *(_RUNS / stage for stage in (_MEANING, _ITEMS, _TRIPLETS))]
+    release = ["train.release", *map(str, stages), first]
     release += ["--out", str(recipe.out), "--held-out", f"{_RUNS / _HEAD}{_CONTROL}"]
     release += ["--notes", "checkpoints/notes.md", "--centre", test, "--calibrate", test, rated]
     release += ["--calibrate-meaning", str(_HELD_OUT_PAIRS)]

@@ -20,9 +20,13 @@ from train.corpus import source_trees
 from train.corpus.skip_counts import Tally
 from train.data import catalog
 from train.data.catalog import Catalog
+from train.data.pinned_repositories import fetch_repository, read_repositories
 from train.distill.config import DistillConfig
-from train.reproduce import Recipe, read_repositories, remaining_commands
+from train.reproduce import Recipe, remaining_commands
 from train.runtime.config_file import load
+
+
+STAGES = ("distill", "meaning", "items", "triplets", "measure")
 
 
 def git(folder, *arguments):
@@ -43,15 +47,15 @@ def test_a_repository_is_fetched_once_at_its_revision(tmp_path):
         revisions.append(git(origin, "rev-parse", "HEAD"))
     host = (tmp_path / "host").as_uri()
     trees = tmp_path / "trees"
-    fetched = reproduce.fetch_repository(trees, "owner/name", revisions[0], host)
+    fetched = fetch_repository(trees, "owner/name", revisions[0], host)
     assert fetched == trees / "owner+name" / "repo"
     assert git(fetched, "show", "HEAD:file.py") == "first"
     assert [code.data for code in source_trees.read_folder(fetched, 0, Tally())] == [b"first"]
     # A fetched repository is used unchanged.
-    assert reproduce.fetch_repository(trees, "owner/name", revisions[1], "file:///nowhere") == fetched
+    assert fetch_repository(trees, "owner/name", revisions[1], "file:///nowhere") == fetched
     assert git(fetched, "show", "HEAD:file.py") == "first"
     with pytest.raises(InputError, match="owner/other: cannot be fetched at"):
-        reproduce.fetch_repository(trees, "owner/other", revisions[0], host)
+        fetch_repository(trees, "owner/other", revisions[0], host)
     assert not (trees / "owner+other" / "repo").exists()
 
 
@@ -62,7 +66,7 @@ def test_missing_revision_leaves_no_files(tmp_path):
     git(origin, "commit", "--quiet", "--allow-empty", "-m", "only")
     host = (tmp_path / "host").as_uri()
     with pytest.raises(InputError, match="owner/name: cannot be fetched at 0123"):
-        reproduce.fetch_repository(tmp_path / "trees", "owner/name", "0123" * 10, host)
+        fetch_repository(tmp_path / "trees", "owner/name", "0123" * 10, host)
     assert not list((tmp_path / "trees").rglob("HEAD"))
 
 
@@ -91,18 +95,22 @@ def test_every_step_of_the_recipe_can_be_started(tmp_path):
     assert distilled.start.teacher == distilled.teachers[1]
     trained = [step for step in steps if step[0] == "train.contrastive"]
     runs = [load(ContrastiveConfig, ROOT / step[1], step[2:]) for step in trained]
-    second, items, head, items_2, head_2, *controls = runs
-    assert [run.seed for run in runs] == [1, 1, 1, 2, 2, 1, 1, 1]
-    assert [run.hold_out_contrast for run in runs] == [False] * 5 + [True] * 3
-    assert [run.head_only for run in runs] == [False, False, True, False, True, False, False, True]
+    second, items, triplets, head, items_2, triplets_2, head_2, *controls = runs
+    assert [run.seed for run in runs] == [1, 1, 1, 1, 2, 2, 2, 1, 1, 1, 1]
+    assert [run.hold_out_contrast for run in runs] == [False] * 7 + [True] * 4
+    assert [run for run in runs if run.head_only] == [head, head_2, controls[3]]
+    assert [run for run in runs if run.imitation] == [triplets, triplets_2, controls[2]]
+    assert {run.imitation.teachers for run in (triplets, triplets_2)} == {distilled.teachers[1:]}
     assert {run.model for run in (second, controls[0])} == {f"{distilled.out}/model"}
     mixes = [step for step in steps if step[0] == "train.release.mix_weights"]
     mixed = {mix[2]: mix[1] for mix in mixes}  # the run that each mixture is made from
-    assert [mixed[run.model] for run in (items, head)] == [second.out, items.out]
-    assert [mixed[run.model] for run in (items_2, head_2)] == [second.out, items_2.out]
-    assert [mixed[run.model] for run in controls[1:]] == [controls[0].out, controls[1].out]
+    assert [mixed[run.model] for run in (items, triplets)] == [second.out, items.out]
+    assert [mixed[run.model] for run in (items_2, triplets_2)] == [second.out, items_2.out]
+    assert [mixed[run.model] for run in controls[1:3]] == [controls[0].out, controls[1].out]
+    heads = [(triplets, head), (triplets_2, head_2), (controls[2], controls[3])]
+    assert all(head.model == f"{before.out}/model" for before, head in heads)
     (release,) = (step for step in steps if step[0] == "train.release")
-    used = {distilled.out, second.out, items.out, head.out, head_2.out, controls[2].out}
+    used = {distilled.out, second.out, items.out, triplets.out, head.out, head_2.out, controls[3].out}
     assert used <= set(release)
 
 
@@ -110,7 +118,9 @@ def test_configurations_read_what_earlier_steps_write(tmp_path):
     places = {"trees": tmp_path, "teachers": tmp_path, "out": tmp_path / "out", "wordnet": tmp_path}
     steps = remaining_commands(Recipe(**places, data=None, host="", seeds=1), "data", [])
     written = {argument for step in steps for argument in step}
-    names = [ROOT / "configs" / f"{name}.yaml" for name in ("distill", "meaning", "items", "measure")]
+    names = [
+        ROOT / "configs" / f"{name}.yaml" for name in ("distill", "meaning", "items", "triplets", "measure")
+    ]
     read = {path for name in names for path in re.findall(r"\bruns/[^\s,\]]+", name.read_text())}
     made = {path for path in read if any(path == one or path.startswith(f"{one}/") for one in written)}
     assert made == read
@@ -146,7 +156,9 @@ def test_the_data_sets_are_fetched_first(tmp_path, teachers, monkeypatch):
 def test_every_data_file_that_the_configurations_name_is_fetched():
     table = load(Catalog, catalog.CATALOG_FILE, [])
     fetched = [file.path for one in table.choose(reproduce._SETS) for file in one.files]
-    names = [ROOT / "configs" / f"{name}.yaml" for name in ("distill", "meaning", "items", "measure")]
+    names = [
+        ROOT / "configs" / f"{name}.yaml" for name in ("distill", "meaning", "items", "triplets", "measure")
+    ]
     named = {path for name in names for path in re.findall(r"\$\{data\}/(\S+)", name.read_text())}
     assert len(named) > 10
     for path in named:
