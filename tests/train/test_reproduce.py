@@ -25,7 +25,6 @@ from train.distill.config import DistillConfig
 from train.reproduce import Recipe, remaining_commands
 from train.runtime.config_file import load
 
-
 STAGES = ("distill", "meaning", "items", "triplets", "measure")
 
 
