@@ -40,6 +40,7 @@ def overrides(update_folder, teachers, tmp_path_factory):
     return made
 
 
+@pytest.mark.slow
 def test_several_processes_compute_the_same_update(run, update_folder, overrides, tmp_path):
     whole = update(update_folder, World(), *overrides(tmp_path / "alone"))
     out = tmp_path / "ranks"

@@ -239,6 +239,34 @@ def test_run_learns_and_resumes(run, model_folder, short_comments, rated_file, t
     assert_same_weights(tmp_path / "a", tmp_path / "b")
 
 
+@pytest.mark.slow
+def test_a_stopped_run_with_imitation_resumes(
+    run, model_folder, short_comments, rated_file, tmp_path, teachers
+):
+    """The embeddings of the teachers are not computed again, and the weights are those of a whole run."""
+    imitation = (
+        f"imitation={{texts: [{{source: {short_comments}}}], max_texts: 200, teachers: [{teachers['bert']}], "
+        "groups: 12, cosine_weight: 4, similarity_weight: 2}"
+    )
+    losses = ("info_nce_weight=0", "triplet_weight=1")
+    whole, stopped_run = (
+        arguments(tmp_path / name, model_folder, short_comments, rated_file, imitation, *losses)
+        for name in ("a", "b")
+    )
+    status, errors = run("train.contrastive", *whole)
+    assert status == 0, errors
+    assert "bert: shard 1 of 1" in errors
+    started = run.start("train.contrastive", *stopped_run)
+    started.until("update 10 ")
+    started.signal(signal.SIGTERM)
+    assert started.finish() == 75
+    status, errors = run("train.contrastive", *stopped_run)
+    assert status == 0, errors
+    assert "resuming after update" in errors
+    assert "shard" not in errors
+    assert_same_weights(tmp_path / "a", tmp_path / "b")
+
+
 def test_a_run_whose_inputs_changed_is_not_resumed(run, model_folder, short_comments, rated_file, tmp_path):
     model = shutil.copytree(model_folder, tmp_path / "model")
     one_update = ("updates=1", "warmup_updates=1", "pairs=8")
