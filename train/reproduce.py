@@ -72,7 +72,7 @@ def main() -> int:
         "--data", type=Path, metavar="FOLDER", help="take the data sets from this folder and fetch none"
     )
     parser.add_argument("--host", default=GITHUB, help="where all repositories are; default: %(default)s")
-    parser.add_argument("--seeds", type=int, default=3, help="runs of the third stage (default: %(default)s)")
+    parser.add_argument("--seeds", type=int, default=3, help="runs of the last stages (default: %(default)s)")
     options = parser.parse_args()
     return run_tool(lambda: reproduce(Recipe(**vars(options))))
 
@@ -88,8 +88,8 @@ class Recipe:
         wordnet: Folder of WordNet's database files.
         data: Folder of the data sets; None: the data sets are fetched.
         host: The URL before "/owner/name" of all repositories, or a local folder of repositories.
-        seeds: Number of times that the third training stage is run, each time with another random seed. The
-            third stage trains on meaning items: texts with rewordings and with texts of another meaning.
+        seeds: Number of times that the stages with meaning items are run, each time with another random seed.
+            A meaning item is a text with rewordings and with texts of another meaning.
     """
 
     trees: Path

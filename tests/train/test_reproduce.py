@@ -117,9 +117,7 @@ def test_configurations_read_what_earlier_steps_write(tmp_path):
     places = {"trees": tmp_path, "teachers": tmp_path, "out": tmp_path / "out", "wordnet": tmp_path}
     steps = remaining_commands(Recipe(**places, data=None, host="", seeds=1), "data", [])
     written = {argument for step in steps for argument in step}
-    names = [
-        ROOT / "configs" / f"{name}.yaml" for name in ("distill", "meaning", "items", "triplets", "measure")
-    ]
+    names = [ROOT / "configs" / f"{name}.yaml" for name in STAGES]
     read = {path for name in names for path in re.findall(r"\bruns/[^\s,\]]+", name.read_text())}
     made = {path for path in read if any(path == one or path.startswith(f"{one}/") for one in written)}
     assert made == read
@@ -155,9 +153,7 @@ def test_the_data_sets_are_fetched_first(tmp_path, teachers, monkeypatch):
 def test_every_data_file_that_the_configurations_name_is_fetched():
     table = load(Catalog, catalog.CATALOG_FILE, [])
     fetched = [file.path for one in table.choose(reproduce._SETS) for file in one.files]
-    names = [
-        ROOT / "configs" / f"{name}.yaml" for name in ("distill", "meaning", "items", "triplets", "measure")
-    ]
+    names = [ROOT / "configs" / f"{name}.yaml" for name in STAGES]
     named = {path for name in names for path in re.findall(r"\$\{data\}/(\S+)", name.read_text())}
     assert len(named) > 10
     for path in named:

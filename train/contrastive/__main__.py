@@ -49,7 +49,8 @@ class ContrastiveTask:
     """The task of contrastive training: its model, its losses and its evaluation on dev data.
 
     The training loop calls the methods of this class. The main loss is InfoNCE: two texts with the same
-    meaning should be closer to each other than to other texts. The configuration can add auxiliary losses.
+    meaning should be closer to each other than to other texts. The configuration can replace InfoNCE by a
+    triplet loss, and add auxiliary losses.
 
     Args:
         config: The configuration of the run.
@@ -95,15 +96,15 @@ class ContrastiveTask:
         self.imitation: Imitation | None = None
         if config.imitation:
             assert targets
-            shape = self.encoder.config
             self.imitation = Imitation(
                 config.imitation,
                 targets,
                 start.tokenizer,
-                lambda tokens, mask: self._embed(tokens, mask)[:, : shape.hidden_size],
-                max_length=shape.max_length,
+                self._embed_by_encoder,
+                max_length=start.encoder.config.max_length,
                 chunk_tokens=config.chunk_tokens,
                 temperature=config.temperature,
+                cache_gradients=config.cache_gradients,
                 seed=config.seed,
                 world=world,
             )
@@ -165,8 +166,21 @@ class ContrastiveTask:
         """
         return self.dev_criterion(self.metric)
 
+    def _embed_by_encoder(self, tokens: Tensor, mask: Tensor) -> Tensor:
+        """Embed a batch of tokenized texts with the encoder in training.
+
+        Args:
+            tokens: (B, L) token ids.
+            mask: (B, L), true for tokens, false for padding.
+
+        Returns:
+            (B, D) float32 embeddings.
+        """
+        with self.world.autocast(self.config.precision):
+            return self.pool(self.encoder(tokens, mask), mask).float()
+
     def _embed(self, tokens: Tensor, mask: Tensor) -> Tensor:
-        """Embed a batch of tokenized texts.
+        """Embed a batch of tokenized texts; if there is an anchor, also with the anchor.
 
         Args:
             tokens: (B, L) token ids.
@@ -176,12 +190,11 @@ class ContrastiveTask:
             (B, D) float32 embeddings. If the configuration asks for an anchor (a frozen copy of the initial
             model), the shape is (B, 2 D): each row is the model's embedding, followed by the anchor's.
         """
-        with self.world.autocast(self.config.precision):
-            embeddings = self.pool(self.encoder(tokens, mask), mask).float()
-            if not self.anchor:
-                return embeddings
-            with torch.no_grad():
-                anchored = self.pool(self.anchor(tokens, mask), mask).float()
+        embeddings = self._embed_by_encoder(tokens, mask)
+        if not self.anchor:
+            return embeddings
+        with torch.no_grad(), self.world.autocast(self.config.precision):
+            anchored = self.pool(self.anchor(tokens, mask), mask).float()
         return torch.cat([embeddings, anchored], dim=1)
 
     def _loss(self, embeddings: Tensor, batch: ContrastiveBatch) -> Tensor:
@@ -216,8 +229,10 @@ class ContrastiveTask:
                 batch.false_hard_negatives.to(device),
             )
         if config.triplet_weight:
+            pairs = batch.negative_pairs
+            kept = ~batch.false_hard_negatives[pairs, torch.arange(len(pairs))]
             loss = loss + config.triplet_weight * triplet_loss(
-                first, second, negatives, batch.negative_pairs.to(device), config.triplet_temperature
+                first, second, negatives[kept.to(device)], pairs[kept].to(device), config.triplet_temperature
             )
         if batch.cosines is not None and config.overlap:
             compared = torch.cat([first, embeddings[batch.ends[3] :]])
@@ -235,6 +250,20 @@ class ContrastiveTask:
             values, sets = (torch.from_numpy(x).to(device) for x in (rated.ratings, rated.sets))
             loss = loss + source.weight * cosent(a, b, values, sets, config.temperature)
         return loss
+
+
+def describe_objective(config: ContrastiveConfig) -> str:
+    """Describe what a run trains, such as "contrastive (InfoNCE), meaning head", for the model card."""
+    if config.head_only:
+        return "meaning head"
+    losses = {"InfoNCE": config.info_nce_weight, "triplets": config.triplet_weight}
+    parts = {
+        f"contrastive ({', '.join(name for name, weight in losses.items() if weight)})": True,
+        "imitation of larger encoders": config.imitation,
+        "language modelling": config.language_model,
+        "meaning head": config.meaning,
+    }
+    return ", ".join(name for name, used in parts.items() if used)
 
 
 def load_or_compute_targets(config: ContrastiveConfig, world: World) -> Targets:
@@ -286,12 +315,12 @@ def train(config: ContrastiveConfig, world: World, stop: StopRequest) -> Path:
 
     def save_best(progress: Progress) -> None:
         facts = {
-            "objective": "contrastive (InfoNCE)" + (", language modelling" if task.auxiliary_lm else ""),
+            "objective": describe_objective(config),
             "pairs": {
                 f"{number}. {hide_data_root(source.config.source)}": len(source)
                 for number, source in enumerate(task.batches.positives, 1)
             },
-            **({"imitated": targets.teachers} if targets else {}),
+            **(targets.facts if targets else {}),
             **training_provenance(config, progress, world, revision),
             "dev_criterion": round(-progress.best, 4),
             "start": {"hash": start.hash, **start.info.provenance},
@@ -303,7 +332,7 @@ def train(config: ContrastiveConfig, world: World, stop: StopRequest) -> Path:
         saved_model.save(out / "model", task.encoder, start.tokenizer, info, card, head=head)
 
     inputs = [start.hash + start.head_hash, start.tokenizer.hash, start.info.pooling, hash_inputs(config)]
-    inputs += targets.teachers if targets else []
+    inputs += [str(targets.facts)] if targets else []
     training_loop.train(config, task, world, stop, run_folder.identity(config, *inputs), log, save_best)
     return out / "model"
 

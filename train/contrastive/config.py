@@ -59,7 +59,7 @@ class RatedPairsConfig:
     sources: tuple[str, ...]  # rated files or glob patterns; only ratings within one file are compared
     fields: tuple[str, ...]  # fields of the two texts and of the rating
     pairs: int  # number of pairs per update
-    weight: float  # weight of this loss; the loss of the positives has weight 1
+    weight: float  # weight of this loss, beside `info_nce_weight` and `triplet_weight`
 
     def __post_init__(self) -> None:
         if len(self.fields) != 3:
@@ -79,7 +79,7 @@ class LexicalTeacherConfig:
     fields: tuple[str, ...]  # fields of the two texts
     max_words: int = 256  # longer texts are left out
     pairs: int  # number of pairs per update; the first texts of the positives are compared, too
-    weight: float  # weight of this loss; the loss of the positives has weight 1
+    weight: float  # weight of this loss, beside `info_nce_weight` and `triplet_weight`
 
     def __post_init__(self) -> None:
         if len(self.fields) != 2:
@@ -95,7 +95,7 @@ class LanguageModelConfig:
     texts: str  # file or glob pattern of cleaned texts, one per line
     update_tokens: int  # approximate tokens of text per update; each process takes its part as one batch
     predict_probability: float  # share of a text's tokens that are predicted
-    weight: float  # weight of this loss; the loss of the positives has weight 1
+    weight: float  # weight of this loss, beside `info_nce_weight` and `triplet_weight`
 
     def __post_init__(self) -> None:
         if not (self.update_tokens > 0 and self.weight > 0):
@@ -144,7 +144,7 @@ class MeaningConfig:
     head: HeadConfig
     sources: tuple[MeaningSourceConfig, ...]
     pairs: int  # number of pairs per update
-    weight: float  # weight of this loss; the loss of the positives has weight 1
+    weight: float  # weight of this loss, beside `info_nce_weight` and `triplet_weight`
     freeze_encoder: bool = False  # whether this loss trains only the head
 
     def __post_init__(self) -> None:
@@ -171,8 +171,8 @@ class ContrastiveConfig(TrainingConfig):
     dev_comments: str  # cleaned comments, one per line, for the same criterion
     hold_out_contrast: bool  # whether to train without the words that decide the contrast set (a test)
     temperature: float  # of the softmax over cosine similarities
-    hard_negative_weight: float  # weight of a hard negative; other negatives have weight 1
-    pairs: int  # number of pairs per update; the texts of the other pairs are negatives
+    hard_negative_weight: float  # weight of a hard negative in InfoNCE; other negatives have weight 1
+    pairs: int  # number of pairs per update; for InfoNCE, the texts of the other pairs are negatives
     chunk_tokens: int  # tokens that are embedded at once, padding included
     cache_gradients: bool  # true: keep one chunk in memory at a time, and embed each chunk twice
     language_model: LanguageModelConfig | None = field(default=None, metadata=ADDED_LATER)
@@ -182,7 +182,7 @@ class ContrastiveConfig(TrainingConfig):
     # meaning items (file or glob pattern) for the criterion that chooses the best model; only those of the
     # split "dev" are used
     dev_items: str | None = field(default=None, metadata=ADDED_LATER)
-    # whether only the meaning head is trained; the encoder stays as it is, and other losses are not computed
+    # whether only the meaning head is trained; the encoder stays as it is, and no other loss is computed
     head_only: bool = field(default=False, metadata=ADDED_LATER)
     # weight of the InfoNCE loss, which compares the texts of each pair with the texts of all other pairs
     info_nce_weight: float = field(default=1.0, metadata=ADDED_LATER)
@@ -197,7 +197,11 @@ class ContrastiveConfig(TrainingConfig):
         super().__post_init__()
         if not self.positives or not self.dev:
             raise InputError("positives and dev must not be empty")
-        if self.head_only and (not self.meaning or self.language_model):
-            raise InputError("head_only needs meaning, and no language_model")
+        if self.head_only and (not self.meaning or self.language_model or self.imitation):
+            raise InputError("head_only needs meaning, and neither language_model nor imitation")
+        if self.triplet_weight and not any(
+            source.hard_negatives or len(source.fields) == 3 for source in self.positives
+        ):
+            raise InputError("triplet_weight needs positives with hard_negatives or with a third field")
         if not self.info_nce_weight + self.triplet_weight:
             raise InputError("info_nce_weight and triplet_weight must not both be 0")

@@ -103,13 +103,8 @@ def prepare(config: DistillConfig, world: World) -> tuple[DistillationTask, dict
     width = config.model.hidden_size
     targets = imitation.compute_targets(config, corpus, width, out, world, config.seed)
     metric = world.first_then_others(lambda: load_or_make_student(config, tokenizer, world))
-    facts: dict[str, object] = {
-        "texts_sha256": corpus.sha256,
-        "texts": len(corpus.flat),
-        "teachers": targets.teachers,
-    }
     task = world.first_then_others(lambda: DistillationTask(config, metric, targets, world))
-    return task, facts
+    return task, targets.facts
 
 
 def load_or_make_student(config: DistillConfig, tokenizer: Tokenizer, world: World) -> SimLLM:

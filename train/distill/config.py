@@ -31,8 +31,8 @@ class ImitationConfig:
             raise InputError(
                 "cosine_weight, squared_weight and similarity_weight must not be negative, nor all 0"
             )
-        if self.groups < 1:
-            raise InputError("groups must be positive")
+        if self.groups < 1 or (self.max_texts is not None and self.max_texts < 1):
+            raise InputError("groups and max_texts must be positive")
 
 
 @dataclass(frozen=True, kw_only=True)

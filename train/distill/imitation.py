@@ -55,8 +55,9 @@ class Corpus:
     Attributes:
         groups: The texts in groups. Texts in one group, such as a text and its rewording, are used in the
             same update (optimizer step).
-        folder: The folder with the files of the texts.
-        sha256: A SHA-256 of the texts, from which `groups` takes as many as the configuration allows.
+        folder: The folder that stores the texts. It may have more texts than `groups`, whose number is
+            limited by the configuration.
+        sha256: A SHA-256 of all texts in the folder.
     """
 
     groups: list[Group]
@@ -88,6 +89,9 @@ def collect_texts(
         hold_out_contrast: Whether the rules that make variants of a text do not exchange the words that
             decide the contrast set (a test set).
         seed: Seed for choosing texts and making variants.
+
+    Raises:
+        InputError: A file of texts cannot be read, or no text is left.
     """
     held_out = frozenset(contrast.deciding_word_pairs() if hold_out_contrast else ())
     choice = short_hash([asdict(source) for source in config.texts], list(exclude), sorted(held_out), seed)
@@ -124,7 +128,8 @@ def compute_targets(
         teachers.embed_all(teacher, flat, out / "teachers" / f"{corpus.sha256[:12]}-{name}", world)
         for name, teacher in folders.items()
     ]
-    return world.first_then_others(lambda: Targets(corpus.groups, shards, width, seed, list(folders)))
+    facts = {"texts_sha256": corpus.sha256, "texts": len(flat), "teachers": list(folders)}
+    return world.first_then_others(lambda: Targets(corpus.groups, shards, width, seed, facts))
 
 
 class Imitation:
@@ -139,6 +144,7 @@ class Imitation:
         max_length: The largest number of tokens of a text; longer texts are cut.
         chunk_tokens: The largest number of tokens that are embedded at once, padding included.
         temperature: The temperature of the softmax over cosines, in the loss of similarities.
+        cache_gradients: Whether to save memory by embedding each chunk of texts twice.
         seed: Seed for the order of the groups.
         world: The processes of the run.
     """
@@ -153,11 +159,13 @@ class Imitation:
         max_length: int,
         chunk_tokens: int,
         temperature: float,
+        cache_gradients: bool,
         seed: int,
         world: World,
     ) -> None:
         self.config, self.targets, self.embed, self.world = config, targets, embed, world
         self.chunk_tokens, self.temperature, self.seed = chunk_tokens, temperature, seed
+        self.cache_gradients = cache_gradients
         groups = targets.groups
         self.starts = np.cumsum([0, *map(len, groups)])
         whole = tokenizer.encode([text for group in groups for text in group])
@@ -191,7 +199,7 @@ class Imitation:
             width=batch.targets.shape[1],
             chunk_tokens=self.chunk_tokens,
             seed=(self.seed, update),
-            cache_gradients=False,
+            cache_gradients=self.cache_gradients,
             world=self.world,
         )
 

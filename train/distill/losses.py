@@ -23,9 +23,9 @@ def squared_loss(embeddings: Tensor, targets: Tensor) -> Tensor:
 def neighbour_distillation_loss(embeddings: Tensor, cosines: Tensor, temperature: float) -> Tensor:
     """Compute how much the similarities among N texts differ between a student and a teacher.
 
-    For each text, the cosines with the other texts are divided by the
-    temperature, and a softmax makes a distribution over the other texts. The loss is the KL divergence
-    KL(teacher || student) between the distributions of teacher and student, averaged over the N texts.
+    For each text, the cosines with the other texts are divided by the temperature, and a softmax makes a
+    distribution over the other texts. The loss is the KL divergence KL(teacher || student) between the
+    distributions of teacher and student, averaged over the N texts.
 
     Args:
         embeddings: (N, D) embeddings from the student. They are normalized here.

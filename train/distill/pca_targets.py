@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import torch
@@ -43,7 +43,7 @@ class Targets:
     Attributes:
         groups: The texts in groups. Texts in one group, such as a text and its rewording, are used in the
             same update (optimizer step).
-        teachers: A name for each teacher that identifies its files.
+        facts: Facts about the texts and the teachers by name, such as the number of texts.
         shards: For each teacher, its embeddings of all texts: the list of arrays from `teachers.embed_all`.
         axes: (sum of the teachers' widths, student's width) matrix of the projection, including the rotation.
     """
@@ -54,7 +54,7 @@ class Targets:
         shards: Sequence[Sequence[np.ndarray]],
         width: int,
         seed: int,
-        teachers: Sequence[str] = (),
+        facts: Mapping[str, object] | None = None,
     ) -> None:
         """Compute the projection of the teachers' embeddings to the student's width, from a sample of texts.
 
@@ -64,17 +64,17 @@ class Targets:
                 `teachers.embed_all`.
             width: Width of the student's embeddings.
             seed: Seed for choosing the sample.
-            teachers: A name for each teacher that identifies its files.
+            facts: Facts about the texts and the teachers by name; they are only stored.
 
         Raises:
             InputError: The teachers' embeddings together are narrower than the student's.
         """
-        self.groups, self.shards, self.teachers = groups, shards, list(teachers)
+        self.groups, self.shards, self.facts = groups, shards, dict(facts or {})
         sample = np.random.default_rng(seed).permutation(sum(map(len, groups)))[:_SAMPLE]
         embeddings = self.teacher_embeddings(np.sort(sample)).numpy()
         if embeddings.shape[1] < width:
             raise InputError(
-                f"model.hidden_size {width}: the teachers' embeddings have {embeddings.shape[1]}"
+                f"the teachers' embeddings have width {embeddings.shape[1]}, the encoder's have width {width}"
             )
         self.axes = torch.from_numpy(compute_principal_axes(embeddings, width))
 

@@ -43,6 +43,7 @@ class DistillationTask:
             max_length=config.model.max_length,
             chunk_tokens=config.chunk_tokens,
             temperature=config.temperature,
+            cache_gradients=False,
             seed=config.seed,
             world=world,
         )

@@ -24,7 +24,7 @@ from train.release.released_weights import postprocess
 from train.runtime import config_file
 
 _FACTS: tuple[str, ...] = ("updates", "tokens", "epochs", "seconds", "test_perplexity", "dev_criterion")
-_FACTS += ("hardware", "date", "git_revision")
+_FACTS += ("texts", "teachers", "hardware", "date", "git_revision")
 
 
 @dataclass(frozen=True, kw_only=True)

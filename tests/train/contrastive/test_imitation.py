@@ -60,6 +60,30 @@ def test_loss_is_added(update_folder, overrides, tmp_path):
     assert both["loss"].item() == pytest.approx(alone["loss"].item() + added, abs=1e-4)
 
 
+def test_anchor_and_imitation_read_their_own_embeddings(update_folder, overrides, tmp_path):
+    """The imitation compares the teachers with the encoder in training, not with the anchor."""
+    more = overrides(tmp_path, "anchor_weight=2")
+    config = settings(update_folder, *more)
+    targets = load_or_compute_targets(config, World())
+    task = ContrastiveTask(config, World(), targets)
+    with torch.no_grad():
+        for weight in task.anchor.parameters():
+            weight.zero_()
+    added = sum(part()[0].item() for part in task.imitation.losses(3))
+    plain = settings(update_folder, *overrides(tmp_path))
+    alone = ContrastiveTask(plain, World(), load_or_compute_targets(plain, World()))
+    assert added == pytest.approx(sum(part()[0].item() for part in alone.imitation.losses(3)), abs=1e-5)
+
+
+def test_false_hard_negatives_are_left_out(update_folder, overrides, tmp_path):
+    task = ContrastiveTask(settings(update_folder, *overrides(tmp_path, "imitation=null")), World())
+    batch = task.batches[3]
+    rows = torch.randn(len(batch.ids), 32, generator=torch.Generator().manual_seed(0))
+    marked = torch.ones_like(batch.false_hard_negatives)
+    assert task._loss(rows, batch).item() > 0
+    assert task._loss(rows, replace(batch, false_hard_negatives=marked)).item() == 0
+
+
 def test_without_info_nce_pairs_are_not_compared_with_each_other(update_folder, overrides, tmp_path):
     """The loss of all pairs is the mean over the hard negatives of each pair."""
     config = settings(update_folder, *overrides(tmp_path, "imitation=null"))
@@ -73,6 +97,8 @@ def test_without_info_nce_pairs_are_not_compared_with_each_other(update_folder, 
         for text in (first[pair], second[pair]):
             losses.append(F.softplus((text @ negative - positive) / config.triplet_temperature))
     assert len(losses) > 10
+    owners = [number for number, pair in enumerate(task.batches.pairs(3)) for _ in pair.negatives]
+    assert batch.negative_pairs.tolist() == owners
     assert task._loss(rows, batch).item() == pytest.approx(torch.stack(losses).mean().item(), abs=1e-5)
 
 
@@ -97,7 +123,9 @@ def test_encoder_comes_nearer_to_its_teachers(update_folder, overrides, tmp_path
 
     assert agreement(model) > agreement(config.model) + 0.2
     assert len(list((tmp_path / "run" / "teachers").glob("*/*/embeddings.npy"))) == 2
-    assert json.loads((model / "simllm.json").read_text())["provenance"]["imitated"]
+    provenance = json.loads((model / "simllm.json").read_text())["provenance"]
+    assert provenance["objective"] == "contrastive (triplets), imitation of larger encoders"
+    assert (provenance["texts"], len(provenance["teachers"])) == (150, 2)
 
 
 @pytest.mark.parametrize(
@@ -106,7 +134,10 @@ def test_encoder_comes_nearer_to_its_teachers(update_folder, overrides, tmp_path
         ("triplet_weight=0", "info_nce_weight and triplet_weight must not both be 0"),
         ("triplet_weight=-1", "triplet_weight must be positive"),
         ("imitation.teachers=[]", "texts and teachers must not be empty"),
-        ("imitation.groups=0", "groups must be positive"),
+        ("imitation.groups=0", "groups and max_texts must be positive"),
+        ("imitation.max_texts=0", "groups and max_texts must be positive"),
+        ("positives=[{source: a, share: 1}]", "triplet_weight needs positives with hard_negatives"),
+        ("head_only=true", "head_only needs meaning, and neither language_model nor imitation"),
     ],
 )
 def test_wrong_settings_are_refused(update_folder, overrides, tmp_path, override, message):

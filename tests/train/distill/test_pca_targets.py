@@ -74,5 +74,5 @@ def test_teachers_have_equal_weight():
 
 
 def test_teachers_that_are_too_narrow_are_refused():
-    with pytest.raises(InputError, match=r"model\.hidden_size 11: the teachers' embeddings have 10"):
+    with pytest.raises(InputError, match="embeddings have width 10, the encoder's have width 11"):
         Targets(single_texts(20), [embeddings(0, 20, 6), embeddings(1, 20, 4)], 11, 0)
