@@ -8,7 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
 class ChatServer:
-    """The address and the replies of the server, and the requests that it got.
+    """A server for tests that answers as a chat model: its address, its replies and the requests it got.
 
     Attributes:
         url: The address.

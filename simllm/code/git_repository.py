@@ -55,7 +55,7 @@ def open_repository(location: RepositoryPaths) -> Iterator[Repository]:
     """Open a git repository for reading, in a `with` statement.
 
     Args:
-        location: The folders of the repository.
+        location: The paths of the repository's git folder and of its files.
 
     Yields:
         The open repository, once.

@@ -112,8 +112,8 @@ def find_bubblewrap() -> str:
 def _processes_with(word: str) -> int:
     """Return the number of processes on this machine whose command line contains a word.
 
-    The self-test of the sandbox passes a random word to its attacks on their command line. After the run of
-    the attacks, each process with this word is a process that the sandbox failed to kill.
+    The self-test of the sandbox starts each attacking program with a random word as an argument. If a
+    process with this word is left after the attacks, the sandbox failed to kill it.
 
     Args:
         word: The word.

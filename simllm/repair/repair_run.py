@@ -301,7 +301,7 @@ def _with_items(
 
 
 def _measured(attempt: AttemptResult, item: RepairItem, patches: KeptValues) -> AttemptResult:
-    """Add the sizes of two patches to the result of an attempt to repair a program.
+    """Add the sizes of two patches to the result of an attempt, if it is an attempt to repair a program.
 
     The first patch turns the incorrect program into the model's final program. The second patch turns the
     incorrect program into the known fix.

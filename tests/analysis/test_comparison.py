@@ -46,7 +46,7 @@ def test_p_values_of_few_items_use_all_sign_assignments(n):
 
 @pytest.mark.parametrize("n", range(2, 9))
 def test_p_values_are_not_below_those_of_a_sign_test(n):
-    """System a scores higher on all n items, so the p-value of a sign test is 2^(1 - n)."""
+    """If one system scores higher on all n items, the p-value of a two-sided sign test is 2^(1 - n)."""
     (found,) = compare_scores({"a": np.linspace(0.5, 0.9, n), "b": np.linspace(0.1, 0.2, n)}).differences
     assert found.bootstrap_p == found.permutation_p == 2 ** (1 - n)
 

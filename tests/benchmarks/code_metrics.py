@@ -220,7 +220,7 @@ def nested(tree, make):
 
 
 def preorder(children):
-    """Return the numbers of a tree's nodes, parents before children.
+    """Return the indices of a tree's nodes, parents before children.
 
     `children` has the list of children of each node; the last node is the root.
     """

@@ -79,7 +79,7 @@ class Checks:
         return random_shards(settings.model, texts=200_000 if self.on_gpu else 2_000, longest=48)
 
     def attention(self):
-        """Compare the loss and gradients of two layers, in each precision, with those in float32 on a CPU."""
+        """Compare two encoder layers on the GPU with a CPU: the loss and its gradients in each precision."""
         settings, tokens = self.settings("base"), 4096 if self.on_gpu else 512
         config = replace(settings.model, num_hidden_layers=2, hidden_dropout_prob=0.0)
         batches = PretrainingBatches(self.data(settings), config.vocab_size, 0.15, tokens, seed=1)
@@ -204,7 +204,7 @@ class Checks:
         return result
 
     def base(self):
-        """Measure pretraining with `configs/base.yaml`."""
+        """Measure the speed and the memory of pretraining with `configs/base.yaml`."""
         return self._speed("base")
 
     def mini(self):

@@ -95,12 +95,12 @@ def of_size(config, folder):
 
 
 def measure(scorers, candidates, references, turns, clock):
-    """Measure all scorers and the machine, in turns.
+    """Measure the time of all scorers and the speed of the machine, in turns.
 
     Returns:
         Three dicts: the seconds of each scorer's fastest turn, the scores by each scorer, and for each mode
-        the highest speed of a matrix product in its precision, in operations per second. This speed is
-        measured in each turn, too, because the speed of a shared machine changes.
+        ("exact" or "fast") the highest speed of a matrix product in its number format, in operations per
+        second. This speed is measured in each turn, too, because the speed of a shared machine changes.
     """
     seconds, values = dict.fromkeys(scorers, float("inf")), {}
     for score in scorers.values():

@@ -100,7 +100,7 @@ class PositiveSource:
         return PositivePair(first, _drop_words(second, share, random), pair.group, tuple(negatives))
 
     def _fits(self, text: str) -> bool:
-        """Return whether a text has from one to `max_words` words (a setting of the source)."""
+        """Return whether a text has from one word to `max_words` words, a setting of this source of pairs."""
         return bool(text) and text.count(" ") < self.config.max_words
 
     def _draw_unchanged(self, random: np.random.Generator) -> PositivePair:

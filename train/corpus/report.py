@@ -83,7 +83,8 @@ class Report:
         Args:
             a: The first text.
             b: The second text.
-            kind: "description" for a summary and the description of the same comment, "version" for comments
+            kind: "description" for the summary (first sentence) and the description (the sentences after it)
+                of the same comment, "version" for comments
                 on two versions of a function, or "override" for comments on a method and its override.
         """
         self._pairs.add(kind, a, b)

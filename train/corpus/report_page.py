@@ -17,8 +17,7 @@ def render_page(facts: dict[str, Any], most_words: int) -> str:
 
     Args:
         facts: The content of `report.json`.
-        most_words: The length in words of the texts in the last bin of the histogram of text lengths. This
-            bin also counts all longer texts.
+        most_words: The last bin of the histogram of text lengths counts all texts of this many words or more.
 
     Returns:
         The HTML page.

@@ -79,15 +79,15 @@ def collect_texts(
     hold_out_contrast: bool,
     seed: int,
 ) -> Corpus:
-    """Collect the texts of an imitation, or load them if an earlier run in the same folder collected them.
+    """Collect the texts whose embeddings are learned, or load them if this run has collected them before.
 
     Args:
         config: The settings of the imitation.
         out: The folder of the run.
         world: The processes of the run.
         exclude: Rated files, whose texts are left out.
-        hold_out_contrast: Whether the rules that make variants of a text do not exchange the words that
-            decide the contrast set (a test set).
+        hold_out_contrast: Whether rules that change texts must not exchange words such as "open" and "close",
+            if the contrast set (a test set) asks for the difference between these words.
         seed: Seed for choosing texts and making variants.
 
     Raises:

@@ -169,8 +169,8 @@ class ScoredRun:
     def any_changed(self) -> NDArray[np.bool_]:
         """(n,) bool, true if a candidate is similar to its reference but probably differs from it in meaning.
 
-        A candidate is similar if its score is high. With several systems, one such candidate for the
-        reference is enough.
+        There is one value for each of the n references. A candidate is similar if its score is high. With
+        several systems, the value is true if the candidate of any system is similar but differs.
         """
         return _any([np.zeros(len(self), bool), *self.changed.values()])
 

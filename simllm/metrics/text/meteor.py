@@ -60,7 +60,7 @@ def wordnet() -> Any:
     from nltk.data import PathPointer, SeekableUnicodeStreamReader
 
     class SystemFile(PathPointer):  # type: ignore[misc]  # nltk is untyped
-        """Path to the operating system's WordNet folder, or to a file in it, in the form that nltk needs.
+        """Path to an installed WordNet folder, or to a file in it, in the form that nltk needs.
 
         This subclass of nltk's `PathPointer` is needed because the path classes of nltk refuse files outside
         the folders in `nltk.data.path`.

@@ -54,7 +54,7 @@ class Lexicon:
 
     Attributes:
         synonyms: Words with the same meaning, including abbreviations.
-        abbreviations: Long forms of abbreviations, and abbreviations of long forms.
+        abbreviations: For an abbreviation its long forms, and for a long form its abbreviations.
         opposites: Words with the opposite meaning.
         neighbours: Words of the same category with another meaning, such as "row" and "column".
         templates: Phrases that may replace each other.
@@ -157,7 +157,7 @@ def _entries(file: Path) -> Iterator[tuple[str, str]]:
 
 
 def _words(text: str) -> list[str]:
-    """Split a list of words at its commas, and clean each word."""
+    """Split a text at its commas into words, and clean each word as summaries are cleaned."""
     return [clean(word) for word in text.split(",") if word.strip()]
 
 

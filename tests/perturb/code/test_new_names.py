@@ -1,4 +1,4 @@
-"""New names: synonyms in the style of the old name, names without meaning, and files of names."""
+"""New names: synonyms in the style of the old name, names without meaning, and names from a user's file."""
 
 from itertools import islice
 

@@ -1,4 +1,4 @@
-"""WordNet pairs from a small handwritten WordNet in the format of wndb(5WN)."""
+"""Pairs of words and definitions from a small handwritten WordNet in the format of wndb(5WN)."""
 
 import json
 

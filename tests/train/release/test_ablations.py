@@ -20,7 +20,7 @@ from train.runtime.config_file import load
 
 @pytest.fixture
 def small(model_folder, sets, corpus_file, comments, tmp_path):
-    """Write the configuration of an ablation: a recipe with a few updates, and two variants of it.
+    """Write the configuration of an ablation: a recipe with few optimizer steps, and two variants.
 
     One variant changes nothing in the recipe; the other variant changes the pretraining.
     """

@@ -10,7 +10,7 @@ from train.tokens.shards import Shards
 
 
 def shards(*texts, parts=1):
-    """Return these texts as shards, split into `parts` arrays."""
+    """Return tokenized texts (arrays of token ids) in the form of training shards: in `parts` long arrays."""
     edges = np.linspace(0, len(texts), parts + 1).astype(int)
     ids = [np.concatenate(texts[a:b]).astype(np.uint16) for a, b in itertools.pairwise(edges)]
     return Shards(ids, np.array(list(map(len, texts)), np.int64))

@@ -56,7 +56,8 @@ def _prove(tasks: list[Task], descriptions: list[dict[str, Any]], sandbox: Sandb
     """Run a batch of tasks in the sandbox.
 
     Args:
-        tasks: The functions and their variants, with inputs and wrong twins.
+        tasks: The functions and their variants, with inputs and wrong twins (functions with a mistake, which
+            show whether the inputs find mistakes).
         descriptions: The description of each task for the harness, the program that calls the functions.
         sandbox: The sandbox.
 

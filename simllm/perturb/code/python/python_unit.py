@@ -202,7 +202,7 @@ def statement_end(unit: CodeUnit, statement: Node) -> int:
     """Return the index of the end of the last line of a statement; the line ending is not included.
 
     A semicolon, white space or a comment after the statement belongs to this line. If the line ends with a
-    backslash after the statement, the end of the line that follows the backslash is returned.
+    backslash after the statement, the end of the next line is returned.
     """
     rest = _REST.match(unit.text, statement.end_byte)
     return line_end(unit, rest.end() if rest else statement.end_byte)

@@ -23,7 +23,7 @@ def case(name, original, variant=None, names=None, around=""):
 
 @pytest.fixture(scope="module")
 def proofs(sandbox):
-    """Compare many functions with their variants in one batch; return the proofs (outcomes) by id."""
+    """Compare many functions with their variants in one batch; return the outcome of each by its id."""
     cases = [
         case("sum", SUM, SUM_VARIANT, {"f": "g"}),
         case("untyped", "def f(xs, x):\n    return xs.count(x)\n"),
