@@ -56,8 +56,8 @@ class Ratings:
             any pair.
         columns: Scores by other metrics that the file contains: a dict from the metric's name to (n,) scores;
             NaN if a pair has no score.
-        sources: n texts, which metrics of code edits need: for each pair, the code before it was edited. An
-            empty list if the file lacks this code for any pair.
+        sources: The original code of each pair (n texts), if candidate and reference are edited versions of
+            it. Only metrics of code edits need it. The list is empty if the file lacks any pair's code.
     """
 
     name: str

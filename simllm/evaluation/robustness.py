@@ -94,8 +94,8 @@ class Robustness:
         auc_of: The same probability for each kind of edit, by name. A kind that keeps the meaning is compared
             with all edits that change the meaning. A kind that changes the meaning is compared with all edits
             that keep the meaning.
-        failures: Errors of the metric, the worst first. An error is a summary for which an edit that changes
-            the meaning scores at least as high as an edit that keeps the meaning.
+        failures: The summaries that the metric gets wrong, the worst first: an edit that changes the meaning
+            scores at least as high as an edit that keeps the meaning.
     """
 
     drop: dict[str, float]

@@ -100,9 +100,9 @@ def prepare_module(module: Module, mode: str) -> Module:
 
     Returns:
         In mode `plain` the network itself, otherwise a copy. On a CPU, the weights of the copy's linear
-        layers are packed: stored in the memory layout that the library oneDNN prefers. In each transformer
-        layer's feed-forward network, the first linear layer also applies the activation, which saves time.
-        If oneDNN does not work on this machine, the copy keeps PyTorch's layers.
+        layers are packed: stored in the memory layout that the library oneDNN prefers. The first
+        linear layer of each feed-forward network also applies the activation, which saves time. If oneDNN
+        does not work on this machine, the copy keeps PyTorch's layers.
     """
     if mode == "plain":
         return module

@@ -85,9 +85,10 @@ def consistency(
     """Test whether predicted probabilities are calibrated, by their expected calibration error (ECE).
 
     The ECE is the mean gap between predicted probabilities and shares of positive labels, over bins of
-    predictions. Even calibrated probabilities have an ECE above 0, by chance. To find out how large this ECE
-    is, labels are drawn at random: each label is positive with exactly the predicted probability (Bröcker and
-    Smith, 2007). The test compares the ECE of these labels with the ECE of the true labels.
+    predictions. Even calibrated probabilities have an ECE above 0, by chance. To find out how large an ECE
+    chance alone gives, labels are drawn at random: each label is positive with exactly the predicted
+    probability (Bröcker and Smith, 2007). The test compares the ECE of these labels with the ECE of the true
+    labels.
 
     Args:
         probabilities: (n,) predicted probabilities.

@@ -11,7 +11,7 @@ import pytest
 
 from tests.conftest import ROOT
 from tests.train.training_processes import content
-from train.contrastive import near_duplicates, wordnet_pairs
+from train.contrastive import near_duplicate_pairs, wordnet_pairs
 from train.fairseq import __main__ as fairseq
 from train.pretrain import figure
 from train.release import __main__ as release
@@ -53,13 +53,13 @@ def inputs(tmp_path, sets):
     return tmp_path
 
 
-@pytest.fixture(params=["wordnet_pairs", "near_duplicates", "measure", "figure"])
+@pytest.fixture(params=["wordnet_pairs", "near_duplicate_pairs", "measure", "figure"])
 def writer(request, inputs, model_folder, sets):
     """Return the module of a command that writes a file, the command's arguments, and the output file."""
     out = inputs / "out.svg"
     return {
         "wordnet_pairs": (wordnet_pairs, [inputs, inputs / "texts.txt", out], out),
-        "near_duplicates": (near_duplicates, [inputs / "texts.txt", out], out),
+        "near_duplicate_pairs": (near_duplicate_pairs, [inputs / "texts.txt", out], out),
         "measure": (measure, [model_folder, "--config", sets, "-o", out], out),
         "figure": (figure, [inputs / "log.jsonl", "-o", out], out),
     }[request.param]

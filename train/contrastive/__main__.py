@@ -34,9 +34,9 @@ from train.distill.imitation import Imitation, collect_texts, compute_targets
 from train.distill.losses import neighbour_distillation_loss
 from train.distill.pca_targets import Targets
 from train.runtime import run_folder, training_loop
+from train.runtime.chunked_loss import embedding_loss_parts
 from train.runtime.config_file import hide_data_root
 from train.runtime.distributed import World
-from train.runtime.embedding_loss import embedding_loss_parts
 from train.runtime.gradient_exchange import LossPart
 from train.runtime.log import open_log, print_progress
 from train.runtime.provenance import git_revision, training_card, training_provenance

@@ -25,7 +25,7 @@ from simllm.model import saved_model
 from simllm.model.encoder import Encoder
 from simllm.model.network_shape import ModelConfig
 from simllm.model.tokenizer import UNK_ID, Tokenizer
-from train.fairseq import dictionary, weights
+from train.fairseq import dictionary, parameter_names
 from train.runtime.log import print_progress
 from train.runtime.provenance import training_card
 
@@ -71,11 +71,11 @@ def import_checkpoint(
     stored, settings = read_checkpoint(model)
     ids = dictionary.read_dictionary(dict_txt)
     rows = _rows(ids, tokenizer, mismatch_as_unk, str(dict_txt))
-    if (table := stored.get(weights.EMBEDDING)) is not None:
+    if (table := stored.get(parameter_names.EMBEDDING)) is not None:
         if table.shape[:1] != (len(ids),):
-            shape = f"{weights.EMBEDDING} of {model} has shape {tuple(table.shape)}"
+            shape = f"{parameter_names.EMBEDDING} of {model} has shape {tuple(table.shape)}"
             raise InputError(f"{dict_txt}: {len(ids)} symbols with <mask>, but {shape}")
-        stored[weights.EMBEDDING] = table[rows]
+        stored[parameter_names.EMBEDDING] = table[rows]
     try:
         encoder = _encoder(stored, _config(settings, tokenizer.vocab_size))
     except InputError as error:
@@ -117,7 +117,7 @@ def read_checkpoint(file: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     if not isinstance(model, Mapping) or not all(isinstance(weight, Tensor) for weight in model.values()):
         raise InputError(f'{file}: no weights under "model"; expected a checkpoint of fairseq')
     settings = _as_dict(stored.get("args")) or _as_dict(_as_dict(stored.get("cfg")).get("model"))
-    return weights.canonical_weights(model), settings
+    return parameter_names.canonical_weights(model), settings
 
 
 def _as_dict(settings: object) -> dict[str, Any]:
@@ -138,7 +138,7 @@ def _encoder(stored: Mapping[str, Tensor], config: ModelConfig) -> Encoder:
         config: The configuration of the encoder.
     """
     encoder, prefix = Encoder(config), "encoder."
-    state = weights.rename_weights(
+    state = parameter_names.rename_weights(
         stored, {prefix + name: tensor for name, tensor in encoder.state_dict().items()}
     )
     encoder.load_state_dict({name.removeprefix(prefix): tensor for name, tensor in state.items()})

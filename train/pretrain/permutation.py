@@ -38,16 +38,19 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class PermutedBatch:
-    """A batch of B permuted texts, as T rows: the input of MPNet's two-stream model.
+    """A batch of B permuted texts: the input of MPNet's two-stream model.
 
-    The model predicts the last tokens of each permuted text. The first C rows are the content stream, which
-    all rows attend to. The content stream has three kinds of rows:
+    The model predicts the last tokens of each permuted text. The texts are T = C + M rows, each with one
+    token or placeholder. The first C rows are the content stream, with three kinds of rows:
 
     - context tokens: the tokens that are not predicted;
     - originals: the predicted tokens;
-    - slots: placeholders at the positions of the originals. A row sees either an original or its slot.
+    - slots: placeholders at the positions of the originals.
 
     The last M rows are the query stream. It has one row for each predicted token.
+
+    A row attends to rows of the content stream of its own text: to all context tokens, and for each predicted
+    token either to the original or to its slot. The attribute `visible_originals` tells which.
 
     Attributes:
         tokens: (T,) token id of each row.

@@ -61,8 +61,8 @@ def distribute_like(tensor: Tensor, example: Any) -> Tensor:
         example: The other tensor, which shows how to shard.
 
     Returns:
-        The sharded tensor; this process stores only a part of it. If `example` is not sharded, or has another
-        shape than `tensor`, `tensor` is returned unchanged.
+        The sharded tensor; this process stores only a part of it. The tensor is returned unchanged if
+        `example` is not sharded, or if its shape is another one.
     """
     if not _is_part(example) or tensor.shape != example.shape:
         return tensor

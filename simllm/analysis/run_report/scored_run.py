@@ -167,10 +167,12 @@ class ScoredRun:
 
     @cached_property
     def any_changed(self) -> NDArray[np.bool_]:
-        """(n,) bool, true if a candidate is similar to its reference but probably differs from it in meaning.
+        """(n,) bool, true if a candidate has a high score although its meaning probably differs.
 
-        There is one value for each of the n references. A candidate is similar if its score is high. With
-        several systems, the value is true if the candidate of any system is similar but differs.
+        There is one value for each of the n references. Whether the meaning differs is decided by the meaning
+        head, the part of the model that predicts whether two texts have the same meaning. With several
+        systems, the value is true if the candidate of at least one system has a high score and probably
+        another meaning.
         """
         return _any([np.zeros(len(self), bool), *self.changed.values()])
 

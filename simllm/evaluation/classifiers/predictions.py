@@ -52,7 +52,7 @@ class Predictions:
     rows: DataFrame
 
     def to_json_lines(self) -> Iterator[str]:
-        """Yield each prediction as a line of JSON; leave out empty and missing values, except `predicted`."""
+        """Yield each prediction as a line of JSON. Empty values are left out, except that of `predicted`."""
         columns = [name for name in self.rows if name != PLACE]
         for values in self.rows[columns].itertuples(index=False):
             row = dict(zip(columns, values, strict=True))

@@ -82,8 +82,8 @@ def _crystal_bleu(items: Items, argument: str, lines: Lines) -> float:
 def _texts(example: Example, lines: Lines) -> tuple[str, str]:
     """Return the two texts that BLEU compares: the joined lines of the candidate, and those of the reference.
 
-    If the candidate has no code, its text is empty. Otherwise, all lines of the source would count as lines
-    that the candidate deletes, and some of them could match lines that the reference deletes.
+    A candidate without code gets an empty text. Without this rule, it would seem to delete all lines of the
+    source, and some of these lines could match lines that the reference deletes.
 
     Args:
         example: The candidate and the reference.

@@ -141,18 +141,18 @@ class _Walker:
         return table
 
     def _use(self, leaf: Node, table: _Table) -> _Table:
-        """Record the use of a name: the value comes from the places where the name was last set.
+        """Record a use of a name: data flows to it from the places where the name was last set.
 
         Args:
             leaf: The leaf of the syntax tree. If it is a keyword, an operator or a punctuation mark, nothing
                 is recorded.
-            table: The places where each name was last set in the code before the leaf: a dict from the name
-                to the positions of first bytes. It is not changed.
+            table: Where each name was last set in the code before the leaf: for each name, the index of the
+                first byte of each such place. It is not changed.
 
         Returns:
             The table for the code after the leaf. Usually, this is `table` itself. If the leaf is an
-            identifier that is not in `table`, a copy of the table with this identifier is returned. The value
-            of its later uses then comes from this leaf.
+            identifier that is not in `table`, its first use counts as the place where it was set: a copy of
+            `table` with this place is returned.
         """
         name = _name(leaf)
         if not name:

@@ -42,7 +42,7 @@ def load(model: str) -> ScoreFunction:
 
 
 def data(model: str) -> dict[str, Path]:
-    """Return the path of the model folder, on whose files SentenceBERT scores depend.
+    """Return the data that SentenceBERT scores depend on: the path of the model folder.
 
     Args:
         model: A model folder, or the name of a model that was downloaded before.

@@ -16,7 +16,7 @@ from simllm.model import saved_model
 from simllm.model.encoder import Encoder
 from simllm.model.tokenizer import SPECIAL_TOKENS, Tokenizer
 from train.fairseq import __main__ as fairseq
-from train.fairseq import dictionary, weights
+from train.fairseq import dictionary, parameter_names
 from train.fairseq.checkpoint import import_checkpoint
 from train.tokens import vocabulary
 
@@ -138,7 +138,7 @@ def test_the_folder_loads_in_three_libraries(import_, tiny_files):
 def test_relative_positions_and_half_precision(model_folder, tokenizer, tmp_path):
     loaded = saved_model.load(model_folder)
     state = {f"encoder.{name}": tensor.half() for name, tensor in loaded.encoder.state_dict().items()}
-    model = {f"decoder.{weights.fairseq_name(name)}": tensor for name, tensor in state.items()}
+    model = {f"decoder.{parameter_names.fairseq_name(name)}": tensor for name, tensor in state.items()}
     assert "decoder.sentence_encoder.relative_attention_bias.weight" in model
     config = loaded.encoder.config
     args = argparse.Namespace(
@@ -285,4 +285,4 @@ def test_tokens_missing_from_the_dictionary_become_unknown(tiny, tiny_files):
 
 def test_every_weight_maps_to_a_unique_fairseq_name(small_config):
     names = [f"encoder.{name}" for name in Encoder(small_config).state_dict()]
-    assert len({weights.fairseq_name(name) for name in names}) == len(names)
+    assert len({parameter_names.fairseq_name(name) for name in names}) == len(names)

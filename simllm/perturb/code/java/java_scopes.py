@@ -191,16 +191,16 @@ class JavaScopes:
         self._scopes.append(scope)
 
     def _identifier(self, node: Node, start: int, name: str, role: str) -> None:
-        """Record what an identifier does: it declares a variable, or it is a use of a variable.
+        """Record an identifier: it declares a variable, or it is a use of a variable.
 
         Args:
             node: The identifier.
             start: The index of the first byte of the identifier.
             name: The text of the identifier.
-            role: What the identifier does. With "parameter", "variable" or "pattern", it declares a variable
-                of this kind. With "field", it declares a field, which `_open` has already recorded. With
-                "label", it is a `case` label. With "other", it does not name a variable, and nothing is
-                recorded. With an empty role, it is an ordinary use of a variable.
+            role: What the identifier does. "parameter", "variable" or "pattern": it declares a variable of
+                this kind. "label": it is a use as a `case` label. Empty: it is any other use of a variable.
+                "field": it declares a field, and "other": it does not name a variable; with these two roles,
+                nothing new is recorded.
         """
         if role == "other":
             return

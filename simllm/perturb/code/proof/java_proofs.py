@@ -234,9 +234,9 @@ def _errors(log: str) -> dict[tuple[int, int], str]:
         log: The output of javac.
 
     Returns:
-        A short message for each version of a function that does not compile. The key is a pair: the number of
-        the function, and the index of the version (0 for the original, 1 for the rewritten function, and
-        higher numbers for deliberately incorrect rewrites).
+        A short message for each function version with an error. The key is a pair: the number of the
+        function, and the index of the version (0 for the original, 1 for the rewritten function, and higher
+        numbers for deliberately incorrect rewrites).
     """
     first: dict[tuple[int, int], str] = {}
     unknown: dict[tuple[int, int], dict[str, list[str]]] = {}

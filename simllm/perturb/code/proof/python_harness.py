@@ -373,11 +373,10 @@ def in_own_process(work: Callable[[], None]) -> bool:
 
 
 def read_outcomes(begun: int, kind: str) -> dict[int, str]:
-    """Read descriptions of a function's behaviour from the end of the results file.
+    """Read the descriptions of a function's behaviour in the last part of the results file.
 
     Args:
-        begun: The position in the file, in bytes, at which to begin. Lines before it belong to earlier cases,
-            or do not describe behaviour.
+        begun: The position in the file, in bytes, at which this part begins.
         kind: The first field of the lines to read, such as "outcome". Other lines are ignored.
 
     Returns:

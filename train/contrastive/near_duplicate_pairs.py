@@ -1,6 +1,6 @@
 """Find pairs of comments in a corpus that have the same meaning in almost the same words.
 
-    python -m train.contrastive.near_duplicates runs/mini/corpus/train.txt runs/near-duplicates.jsonl
+    python -m train.contrastive.near_duplicate_pairs runs/mini/corpus/train.txt runs/near-duplicates.jsonl
 
 The two texts of a pair have the same content words in the same order, after some normalization: articles
 and similar words are removed, `returns` becomes `return`, and `the name of the user` becomes `user name`.
@@ -38,7 +38,7 @@ _FEWEST = 3  # content words: texts with fewer, such as "see above", mean too li
 def main() -> int:
     """Parse the command line, write pairs of near-duplicate texts, and return the exit status."""
     parser = argparse.ArgumentParser(
-        prog="python -m train.contrastive.near_duplicates",
+        prog="python -m train.contrastive.near_duplicate_pairs",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

@@ -6,8 +6,8 @@ import pytest
 
 from simllm.perturb.summaries import lexicon
 from simllm.text_cleaning import clean
-from train.contrastive import near_duplicates
-from train.contrastive.near_duplicates import extract_content_words, find_pairs
+from train.contrastive import near_duplicate_pairs
+from train.contrastive.near_duplicate_pairs import extract_content_words, find_pairs
 from train.corpus.text_hash import words
 
 LEXICON = lexicon.load()
@@ -69,7 +69,7 @@ def test_the_command(call, comments, tmp_path):
     texts = sorted(set(filter(None, map(clean, comments))))
     source, out = tmp_path / "train.txt", tmp_path / "out.jsonl"
     source.write_text("".join(text + "\n" for text in texts))
-    done = call(near_duplicates, source, out)
+    done = call(near_duplicate_pairs, source, out)
     assert done.returncode == 0, done.stderr
     rows = [json.loads(line) for line in out.read_text().splitlines()]
     assert done.stderr == f"{len(rows):,} pairs in {out}\n"
@@ -79,6 +79,6 @@ def test_the_command(call, comments, tmp_path):
         assert {row["a"], row["b"]} <= set(texts)
         assert " ".join(extract_content_words(row["b"], LEXICON)) == row["group"]
     for overwrite in ([], ["--overwrite"]):
-        done = call(near_duplicates, source, source, *overwrite)
+        done = call(near_duplicate_pairs, source, source, *overwrite)
         assert done.returncode == 2
         assert "would overwrite what is read" in done.stderr
