@@ -1,4 +1,4 @@
-"""Items to repair: incorrect programs with tests, or code whose summary is to be written."""
+"""The input of `simllm repair`: incorrect programs with tests, or code for which summaries are written."""
 
 from __future__ import annotations
 

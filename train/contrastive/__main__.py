@@ -55,8 +55,8 @@ class ContrastiveTask:
     Args:
         config: The configuration of the run.
         world: The processes of the run, and the device of this process.
-        targets: The texts whose embeddings are learned from larger encoders, with these embeddings; None if
-            the configuration does not ask for them.
+        targets: Texts with their embeddings by larger encoders, which the model learns to imitate; None if
+            the configuration asks for no imitation.
 
     Raises:
         InputError: A file of training texts cannot be read, or gives no text pair to train on.

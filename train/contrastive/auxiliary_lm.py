@@ -101,8 +101,8 @@ class AuxiliaryLanguageModel:
     def _loss(self, update: int, batch: PermutedBatch, predicted: int) -> tuple[Tensor, int]:
         """Compute the language-model loss of one update (optimizer step) on this process's texts.
 
-        The result is the weight of this loss in the configuration, times the sum of the cross entropies of
-        the tokens that this process predicts, divided by `predicted`.
+        The loss is w · S / `predicted`: w is the weight of this loss in the configuration, and S is the sum
+        of the cross entropies of the tokens that this process predicts.
 
         Args:
             update: Number of the update, from 0; it seeds the dropout.

@@ -1,4 +1,4 @@
-"""The documentation comment of a function."""
+"""The class `Comment`: the documentation of a function, as the corpus stores it."""
 
 from __future__ import annotations
 

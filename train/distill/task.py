@@ -59,7 +59,11 @@ class DistillationTask:
         return f"loss {loss:.3f}"
 
     def describe_texts(self, update: int) -> str:
-        """Describe the texts of one update (optimizer step): the number of groups, and the first text."""
+        """Describe the texts of one update (optimizer step), for the error message of a diverged training.
+
+        The description has the number of groups (a text with its rewordings and variants is a group), and the
+        first text.
+        """
         groups = self.imitation.choose_groups(update)
         return f"{len(groups)} groups of texts ({self.imitation.first_texts[groups[0]]!r}, …)"
 

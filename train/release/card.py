@@ -121,9 +121,10 @@ def _items(figures: dict[str, Any] | None) -> list[str]:
 
 
 def _flags(figures: dict[str, Any] | None) -> list[str]:
-    """Return a text about the note "meaning may have changed"; an empty list if `figures` is None.
+    """Return the card's paragraph about the note "meaning may have changed"; empty if `figures` is None.
 
-    The text says how often the model gives this note for similar texts.
+    The model gives this note for pairs with a high score whose meaning probably differs. The paragraph says
+    how often it gives the note for rewordings (false alarms), and for changes of meaning.
     """
     if figures is None:
         return []

@@ -56,9 +56,10 @@ def contrast_accuracies(metric: Metric, triples: contrast.Triples) -> dict[str, 
 
 
 def measure_items(metrics: Sequence[Metric], items: list[MeaningItem]) -> dict[str, Any]:
-    """Measure the accuracy of metrics on the triples that `make_triples` makes from meaning items.
+    """Measure how often metrics score a rewording higher than a text with another meaning.
 
-    A metric is right if it scores the rewording of a triple higher than the change.
+    `make_triples` makes triples from the items: a text, a rewording, and a text with another meaning (a
+    change). A metric is right if it scores the rewording higher than the change, each against the first text.
 
     Args:
         metrics: The metrics.

@@ -86,8 +86,9 @@ class ScoredRun:
     def lower_is_better(self) -> bool:
         """True if lower scores by the main (first) metric are better.
 
-        An example is a metric that measures the size of an edit. With several systems, the value is always
-        false, because only simllm's learned metric scores several systems, and its higher scores are better.
+        An example is a metric that measures the size of an edit. The value is always false for a run that
+        compares several systems (sources of candidates). Such a run is scored by simllm's learned metric
+        only, for which higher is better.
         """
         return not self.has_systems and registry.lower_is_better(next(iter(self.scores)))
 

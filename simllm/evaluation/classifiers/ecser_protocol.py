@@ -263,9 +263,9 @@ def _measure_matrix(name: str, cells: Sequence[int], labels: Sequence[str]) -> P
 def _find_leaks(rows: DataFrame) -> list[str]:
     """Return the names of leaked items: items that are in two splits, such as train and test, of one fold.
 
-    An item is leaked if at least one classifier has predictions for it in both splits. Rewritten variants of
-    items do not count. An item's name is its id. If there are several data sets, the name of the data set
-    stands before the id, as in `A/17`.
+    An item is leaked if at least one classifier has predictions for it in both splits. Predictions for
+    rewritten variants of items are ignored. An item's name is its id. If there are several data sets, the
+    name of the data set stands before the id, as in `A/17`.
 
     Args:
         rows: The predictions of all classifiers: a table with a row for each prediction.

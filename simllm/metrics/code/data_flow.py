@@ -112,13 +112,13 @@ class _Walker:
         self._loops = 0  # around the current node
 
     def walk(self, node: Node, table: _Table, depth: int) -> _Table:
-        """Visit a node and all nodes below it, and record in `links` from where their names get their values.
+        """Visit a node and all nodes below it, and record in `links` where each used name got its value.
 
         Args:
             node: The node.
-            table: The places where each name was last set in the code before the node: a dict from the name
-                to the positions of first bytes. It is not changed. A name has several places if it was set in
-                several branches of an `if`.
+            table: Where each name was last set in the code before the node: for each name, the index of the
+                first byte of each such place. A name has several places if it was set in several branches of
+                an `if`. The table is not changed.
             depth: The depth of the node in the syntax tree. Very deep nodes are ignored.
 
         Returns:

@@ -217,7 +217,7 @@ def _calls(unit: JavaUnit, method: Node, body: Node) -> list[Span] | str:
 
 
 def _owner(unit: JavaUnit, node: Node, receiver: Node | None, body: Node, name: bytes) -> bool | None:
-    """Return whether a call refers to the method of a given class, and not to another method of that name.
+    """Return whether a call of a method calls the method of a given class, and not that of another class.
 
     For example, the result for `run()` is True if the call stands directly in this class. It is False for
     `super.run()`. It is None for `other.run()`, because the class of `other` is not known.
