@@ -23,10 +23,10 @@ def run() -> int:
 
 
 def _prepare_streams() -> None:
-    """Make standard input, output and error safe to use.
+    """Replace closed standard streams, and escape printed characters that the locale cannot encode.
 
-    Characters that the locale cannot encode are escaped on output. Streams that the caller closed are
-    replaced; writing to a replaced standard output fails, so that no result is lost silently.
+    A replaced standard input is empty, and a replaced standard error discards what is written to it. Writing
+    to a replaced standard output fails, so that no result is lost silently.
     """
     if sys.stdin is None:
         sys.stdin = open(os.devnull)  # noqa: PTH123, SIM115

@@ -63,7 +63,7 @@ class SimLLM:
                 of the texts. `precision`, `recall` and `f1` match each token with the most similar token of
                 the other text. By default the similarity that the model folder names.
             mode: `exact` scores with a float32 copy of the encoder, and `fast` with a bfloat16 copy. `plain`
-                makes no copy; if the encoder's weights change in training, the scores change, too.
+                scores with the encoder itself; the scores change if its weights change in training.
             on_long: The treatment of a text that is longer than the model's longest input: `truncate` cuts
                 the text, `window` splits it into pieces that the model reads one by one, and `error` raises
                 an error.
@@ -114,17 +114,17 @@ class SimLLM:
     def score(self, candidates: Sequence[Any], references: Sequence[str] | None = None) -> Scores:
         """Score each candidate against the reference at the same index.
 
-        The score of a pair does not depend on the other pairs, and stays the same if the candidate and the
-        reference are swapped. Differences of up to 1e-5 (in fast mode, 0.01) are possible. There are two
-        exceptions, for some values of the metric's option `similarity`:
+        The score of a pair does not depend on the other pairs. It stays the same if the candidate and the
+        reference are swapped. Rounding errors can change it by up to 1e-5 (in fast mode, 0.01). Some values
+        of the metric's option `similarity` are exceptions:
 
         - `precision` and `recall`: swapping candidate and reference turns the precision of a pair into its
           recall, and the recall into the precision.
         - `precision`, `recall` and `f1`, if the metric was made without `frequencies`: tokens are weighted by
           their frequency in all references of this call, so the scores depend on all references.
 
-        A pair with a text that is empty after cleaning scores 1 if the two original texts are equal up to
-        white space, otherwise 0.
+        If a text is empty after cleaning, the original texts of its pair are compared instead. The pair
+        scores 1 if they are equal up to white space, otherwise 0.
 
         Args:
             candidates: n texts. Or n `Example` objects, each with a candidate and its reference.

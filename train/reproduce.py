@@ -241,8 +241,9 @@ def _second_stage(suffix: str, wordnet: Path, overrides: list[str]) -> list[list
     command mixes the weights of the trained encoder and of the encoder before this stage.
 
     Args:
-        suffix: The suffix of the folders to write: "", or "-control" for the control model. The control model
-            is trained without the word pairs that decide the contrast set (a test set).
+        suffix: The suffix of the folders to write: "", or "-control" for the control model. In the contrast
+            set (a test set), word pairs such as "attaches" and "detaches" make the difference in meaning. The
+            control model is trained without these word pairs.
         wordnet: The file of text pairs from WordNet, such as words and definitions.
         overrides: `key=value` items that change the configuration of the training.
     """
@@ -261,12 +262,13 @@ def _last_stages(
     A meaning item is a text with rewordings and with texts that have another meaning. The first command
     trains the encoder and the meaning head, which predicts whether two texts have the same meaning. The
     second command mixes the weights of the trained encoder and of the encoder before these stages. The third
-    command trains the encoder on triplets (a text, a rewording, a text with another meaning) while it learns
+    command trains the encoder on triplets (a text, a rewording, a text with another meaning), and to imitate
     the embeddings of a larger encoder. The fourth command trains only the meaning head.
 
     Args:
-        start: The suffix of the initial model's folder: "", or "-control" for the control model. The control
-            model is trained without the word pairs that decide the contrast set (a test set).
+        start: The suffix of the initial model's folder: "", or "-control" for the control model. In the
+            contrast set (a test set), word pairs such as "attaches" and "detaches" make the difference in
+            meaning. The control model is trained without these word pairs.
         suffix: The suffix of the folders to write, such as "", "-seed2" or "-control".
         wordnet: The file of text pairs from WordNet, such as words and definitions.
         teacher: The folder of the larger encoder.

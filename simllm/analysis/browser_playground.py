@@ -92,15 +92,16 @@ def page_folder() -> Path:
 
 
 def _unicode_classes() -> dict[str, str]:
-    """List the characters that Unicode normalization by the package `tokenizers` changes or removes.
+    """List the characters that the package `tokenizers` decomposes, and the accents that it removes.
 
-    The playground's web page uses these lists to clean texts in the same way as the package. It does not use
-    the browser's own normalization, which may follow a newer version of Unicode.
+    The playground's web page uses these lists to clean texts exactly like `tokenizers`. The browser may know
+    a newer version of Unicode, and would then change characters that are not in these lists. The page treats
+    such characters as unknown.
 
     Returns:
-        A dict with two keys: "decomposed" for the characters that NFKD changes, and "marks" for the accents
-        that are removed. Each value lists the characters as ranges, to be put between the brackets `[...]`
-        of a JavaScript regular expression.
+        A dict with two keys: "decomposed" for the characters that NFKD (a Unicode normalization) changes, and
+        "marks" for the accents that are removed. Each value lists the characters as ranges, to be put between
+        the brackets `[...]` of a JavaScript regular expression.
     """
     from tokenizers import normalizers
 

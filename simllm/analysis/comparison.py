@@ -75,7 +75,7 @@ class Comparison:
 
     Attributes:
         systems: The mean score of each system.
-        differences: The difference between the mean scores of every two systems.
+        differences: The difference between the mean scores, for each pair of systems.
         wins: (s, s) matrix. An entry is the share of items for which the row's system scores higher than the
             column's system. An item with equal scores counts as half.
         n: Number of items.
@@ -104,8 +104,8 @@ def compare(
         over: The way to combine a candidate's scores against several references: "max" or "mean".
 
     Returns:
-        Each system's mean score with its interval. For every two systems, the difference between their mean
-        scores, with its interval and p-values.
+        Each system's mean score with its interval. For each pair of systems, the difference between their
+        mean scores, with its interval and p-values.
 
     Raises:
         InputError: `over` is unknown, there are fewer than two systems or no items, or the lists of
@@ -179,8 +179,8 @@ def compare_scores(scores: dict[str, Values], signature: str = "") -> Comparison
         signature: Text that names everything that can change a score; it is stored in the result.
 
     Returns:
-        Each system's mean score with its interval. For every two systems, the difference between their mean
-        scores, with its interval and p-values.
+        Each system's mean score with its interval. For each pair of systems, the difference between their
+        mean scores, with its interval and p-values.
     """
     names, values = list(scores), np.stack(list(scores.values()))
     n = values.shape[1]

@@ -1,10 +1,12 @@
-"""Explanation of a score: what each word contributes, and which word of the other text matches it.
+"""Explanation of a score: each word's contribution, and the word of the other text that matches it.
 
-With mean pooling and cosine, the score is exactly a sum over the tokens i of one text:
-cos(u, v) = sum_i (u_i / n) . v / (|u| |v|). Here u_i are the hidden states of the n tokens, u is their
-mean, and v is the mean state of the other text. The contribution of a word is the sum over its tokens.
-The state of a word is the mean of its tokens' states. Two words are compared by the cosine of their
-states. The match of a word is the word of the other text with the largest cosine.
+With mean pooling and cosine, the score is exactly a sum with one term for each token i of one text:
+cos(u, v) = sum_i (u_i / n) . v / (|u| |v|). Here u_i is the hidden state of token i, and n is the number of
+tokens. u is the mean of the n hidden states, and v is the mean state of the other text. The contribution of a
+word is the sum of its tokens' terms.
+
+The state of a word is the mean of its tokens' states. Two words are compared by the cosine of their states.
+The match of a word is the word of the other text with the largest cosine.
 """
 
 from __future__ import annotations
@@ -31,13 +33,13 @@ class Word:
     """A word of one of two texts (candidate and reference) whose score is explained.
 
     Attributes:
-        text: The word, as it is after the cleaning of the text.
+        text: The word as it stands in the cleaned text.
         contribution: What the word adds to the score of the two texts.
         match: The most similar word of the other text.
         similarity: Cosine between the word and its match, from -1 to 1.
-        same_without: Probability that the two texts have the same meaning if this word is left out. If the
-            probability is larger when the word's match is left out, too, the larger value is used. None if
-            the model cannot estimate probabilities.
+        same_without: Probability that the two texts have the same meaning without this word. It is computed
+            twice: with only the word left out, and with the word's match left out, too. The larger
+            probability is stored. None if the model cannot estimate probabilities.
     """
 
     text: str
@@ -53,10 +55,10 @@ class Explanation:
 
     Attributes:
         score: The score.
-        candidate: The words of the candidate. The sum of their contributions and of `rest[0]` is the score.
-        reference: The words of the reference. The sum of their contributions and of `rest[1]` is the score.
-        rest: Two numbers: what the candidate's start and end tokens (<s> and </s>) together contribute to the
-            score, and what those of the reference contribute.
+        candidate: The words of the candidate. Their contributions and `rest[0]` add up to the score.
+        reference: The words of the reference. Their contributions and `rest[1]` add up to the score.
+        rest: The contribution of the start and end tokens (<s> and </s>) to the score: first for the
+            candidate, then for the reference.
         signature: Text that names everything that can change a score.
         same: Probability that the texts have the same meaning; None if the model cannot estimate it.
         changed: Whether the texts have a high score but probably differ in meaning.
@@ -226,10 +228,11 @@ def _with_probabilities(metric: SimLLM, explanations: Sequence[Explanation]) -> 
 
 
 def _pairs_without_words(explanation: Explanation) -> list[tuple[str, str]]:
-    """Leave out each word of the two explained texts in turn, to measure how much the word matters.
+    """Make variants of the two explained texts in which each word is left out in turn.
 
-    Each word gives two pairs of texts. In the first pair, only the word is left out. In the second pair, the
-    word's match (the most similar word of the other text) is left out too.
+    The variants are scored to measure how much each word matters. Each word gives two pairs of texts. In the
+    first pair, only the word is left out. In the second pair, the word's match (the most similar word of the
+    other text) is left out, too.
 
     Returns:
         The pairs for the words of the candidate, then those for the words of the reference. In each pair, the

@@ -89,9 +89,10 @@ def _json(comparison: Comparison) -> str:
 def _text(comparison: Comparison) -> str:
     """Format the comparison of the systems as three tables for a terminal.
 
-    A system is a source of candidates. The first table has each system's mean score. The second table has the
-    difference between the mean scores of every two systems. The third table has, for every two systems, the
-    share of items for which the system of the row scores higher than the system of the column.
+    A system is a source of candidates. The first table has each system's mean score. The second table has a
+    row for each pair of systems, with the difference between their mean scores. The third table has a row and
+    a column for each system. It shows the share of items for which the row's system scores higher than the
+    column's system.
     """
     names = [system.name for system in comparison.systems]
     parts = [

@@ -53,7 +53,8 @@ def run(options: argparse.Namespace) -> None:
     """Run `simllm split` with the parsed options: write the rows with a new column, `split` or `fold`.
 
     The column `split` has the values "train", "validation" and "test". The column `fold` has the number of
-    the fold of cross-validation in which a row is tested.
+    the row's fold. In cross-validation, the rows of a fold are tested together, by a model that is trained on
+    the other folds.
     """
     files.check_output(options.output, [options.items], options.overwrite)
     if options.method != "holdout" and (options.test is not None or options.validation is not None):

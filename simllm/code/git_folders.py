@@ -1,7 +1,8 @@
-"""Search for the folders with the data of an untrusted git repository, and reading of small files in them.
+"""Search for the folders of an untrusted git repository, and safe reading of its files without git.
 
-One of the small files is `packed-refs`, a list of branches and tags. This module does not run git, because
-the configuration of a repository can make git run commands.
+Git is not run, because the configuration of a repository can make git run commands. This module finds the
+folders, reads small files such as `packed-refs` (a list of branches and tags), and checks that git can read
+the repository's objects safely.
 """
 
 from __future__ import annotations
@@ -81,9 +82,10 @@ def _git_folder(folder: Path) -> Path | None:
 
 
 def _path(folder: Path, name: bytes) -> Path:
-    """Return the path of a file in a folder, from the file's name as bytes.
+    """Join a folder and a file name that is given as bytes.
 
-    Paths cannot contain zero bytes. If the name contains a zero byte, only the part before this byte is used.
+    The name comes from an untrusted file, and may contain zero bytes, which paths must not contain. Only the
+    part of the name before the first zero byte is used.
     """
     return folder / os.fsdecode(name.partition(b"\0")[0])
 
@@ -105,15 +107,15 @@ def packed_refs(common: Path) -> dict[str, str]:
 def check_objects(folder: Path, objects: Path) -> None:
     """Check that git can read a repository's objects safely.
 
-    Reading is safe if all objects are regular files in the given folder. Otherwise, git could follow a link
-    to another folder, or wait forever for a pipe.
+    Reading is safe if all objects are regular files in the folder `objects`. In other cases, git could follow
+    a link to another folder, or wait forever for a pipe.
 
     Args:
         folder: The folder of the repository, for error messages.
         objects: The folder of the objects.
 
     Raises:
-        InputError: The folder has links, pipes or devices, or refers to objects in other folders.
+        InputError: The folder `objects` has links, pipes or devices, or refers to objects in other folders.
     """
     if read_start(objects / "info" / "alternates", 1):
         raise InputError(f"{folder}: has objects in other repositories (objects/info/alternates)")

@@ -188,10 +188,14 @@ class Repository:
                 yield data[:-1]
 
     def _sizes(self, objects: list[str]) -> dict[str, int]:
-        """Return the size in bytes of each commit or tag object, as a dict from hash to size.
+        """Return the sizes of commits and tags in bytes, so that the caller can skip large ones.
 
-        Objects of other types, and missing objects, get the size 2**62, so that the caller skips them as too
-        large.
+        Args:
+            objects: The hashes of git objects of any type.
+
+        Returns:
+            A dict from the hash of each object to its size. Missing objects, and objects that are neither
+            commits nor tags, get the size 2**62, so that the caller skips them, too.
         """
         with self.git("cat-file", "--batch-check") as git:
             headers = list(self._headers(git, objects))

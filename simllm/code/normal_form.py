@@ -1,9 +1,10 @@
 """The normal form of code: the code without comments, docstrings and imports, and in a uniform layout.
 
-Two texts that differ only in these respects have equal normal forms. There are two ways to compute normal
-forms. If all given texts are valid Python, Python's module `ast` prints each text. All other code is split
-into tokens: the leaves of its tree-sitter tree, and whole literals such as strings. The tokens of a line are
-joined by single spaces. A line end inside a token, such as a long string, becomes the character `␊`.
+Two texts that differ only in these respects have equal normal forms. Valid Python is printed by Python's
+module `ast`. All other code is split into tokens: the leaves of its tree-sitter tree, and whole literals such
+as strings. The tokens of a line are joined by single spaces. A line end inside a token, such as a long
+string, becomes the character `␊`. If several Python texts are compared and one of them is not valid, all of
+them are split into tokens.
 """
 
 from __future__ import annotations

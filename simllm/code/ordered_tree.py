@@ -1,4 +1,4 @@
-"""Ordered labelled trees, stored as lists, and the removal of equal parts from two trees."""
+"""Ordered labelled trees, stored as lists, and operations that prepare trees for the tree edit distance."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ def remove_common(a: OrderedTree, b: OrderedTree) -> tuple[Forest, Forest]:
         b: Another tree.
 
     Returns:
-        The remaining forests of `a` and of `b`: the numbers of the roots of their trees. Both forests are
-        empty if `a` and `b` are equal.
+        The remaining forest of `a`, and that of `b`. Each forest is the list of its roots, as node numbers.
+        Both forests are empty if `a` and `b` are equal.
     """
     numbers: dict[tuple[str, tuple[int, ...]], int] = {}
     shapes_a, shapes_b = (_number_subtrees(tree, numbers) for tree in (a, b))

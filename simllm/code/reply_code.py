@@ -66,7 +66,7 @@ def code_of_reply(reply: str, language: str, is_program: bool = False) -> str | 
     rules that fits is used:
 
     - If the whole reply parses without a syntax error, the whole reply is the code.
-    - If `is_program` is true, there is no code.
+    - If `is_program` is true, the result is None.
     - If the reply has definitions of functions or classes, the code is the part of the reply from the first
       to the last definition.
     - Otherwise, definitions are searched in the same way in a part of the reply: the longest run of
@@ -117,9 +117,9 @@ def _parses(text: str, rules: Language) -> bool:
 
 
 def _definitions(text: str, rules: Language) -> str | None:
-    """Return the part of a text from the beginning of its first to the end of its last function or class.
+    """Return the part of a text from its first to its last function or class; both are included.
 
-    None is returned if the text has no function and no class.
+    The result is None if the text has no function and no class.
     """
     code = text.encode(errors="replace")
     found = list(_outermost_definitions(rules.parse(code)))

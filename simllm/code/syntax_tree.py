@@ -16,8 +16,8 @@ def syntax_tree(code: str, language: str) -> OrderedTree:
     """Parse code, and return its syntax tree without comments and punctuation.
 
     The nodes are the operators and the named nodes of the tree-sitter tree. The label of an inner node is its
-    type. The label of a leaf is its type and its text. If the text consists of several tokens, as in `( )`,
-    the white space between the tokens is removed.
+    type. The label of a leaf is its type and its text. White space between tokens is removed from the text:
+    an empty argument list `( )` becomes `()`.
 
     Args:
         code: The code; syntax errors are allowed.

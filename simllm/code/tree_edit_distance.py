@@ -2,11 +2,11 @@
 
 An edit inserts, deletes or relabels a node. The algorithm of Zhang and Shasha (1989) computes the distance
 between each subtree of the first tree and each subtree of the second tree. The distance of two subtrees is
-computed from distances between *forests*. A forest is made from a subtree: its first k nodes in postorder,
-for any k, and the edges between these nodes. A *keyroot* is the root of a tree, or a node with a sibling to
-its left. For each pair of keyroots, one from each tree, the algorithm fills a table with the distances
-between the forests of both keyroots' subtrees. Pairs of small subtrees come before the pairs of larger
-subtrees that contain them.
+computed from distances between *forests*. A subtree has a forest for each number k: the first k nodes of the
+subtree in postorder, and the edges between these nodes. A *keyroot* is the root of a tree, or a node with a
+sibling to its left. For each pair of keyroots, one from each tree, the algorithm fills a table. The rows
+stand for the forests of the first keyroot's subtree, the columns for those of the second, and the entries are
+distances. Small subtrees come first, because the tables of larger subtrees need their distances.
 
 This implementation handles one keyroot of the first tree together with many keyroots of the second tree.
 The tables of these pairs stand side by side, so that numpy can work on long rows.
@@ -49,10 +49,10 @@ def _keyroots(tree: OrderedTree) -> list[int]:
 
 
 def _cost(a: OrderedTree, b: OrderedTree) -> int:
-    """Estimate the time to compute the edit distance of two trees.
+    """Estimate the time to compute the edit distance of two trees, to decide whether to mirror them first.
 
     The algorithm fills a table for each pair of keyroots, one from each tree. A keyroot is the root of a
-    tree, or a node with a sibling to its left.
+    tree, or a node with a sibling to its left. Mirrored trees have the same distance, but other keyroots.
 
     Returns:
         The total number of entries of these tables.
@@ -76,16 +76,15 @@ class _Columns:
 
     Attributes:
         nodes: The node of each column; 0 for the first column of a segment.
-        before: For each column, the index of the column with a smaller forest: this column's forest without
-            the subtree of this column's node. The first column of a segment has its own index.
+        before: For each column, the index of an earlier column. The earlier column's forest is this column's
+            forest without the subtree of this column's node. The first column of a segment has its own index.
         is_first: Whether each column is the first of its segment.
         on_path: Whether each column's node has the same leftmost leaf as the keyroot. If so, the forest of
             the column is a single tree.
         insertions: The number of nodes in each column's forest.
-        offset: A number for each column, which `running_minimum` adds to the distances. All columns of a
-            segment have the same number, and each later segment has a much lower number. Therefore the sums
-            in a segment are smaller than all sums in earlier segments, and one running minimum over all
-            segments never takes a value from an earlier segment.
+        offset: A number for each column, which `running_minimum` adds to the distances. It makes one running
+            minimum over all segments possible: no segment may take a value from an earlier segment. For this,
+            all columns of a segment have the same number, and each later segment has a much lower number.
         levels: Slices of columns; each slice has whole segments. The slices must be computed in this order,
             because a segment may need the results of earlier slices.
     """
@@ -202,7 +201,10 @@ def _make_columns(roots: list[int], leftmost: list[int], levels: dict[int, int],
 
 
 def _distance(a: OrderedTree, b: OrderedTree) -> int:
-    """Compute the edit distance of two trees by dynamic programming."""
+    """Compute the edit distance of two trees by the algorithm of Zhang and Shasha.
+
+    The caller, `tree_edit_distance`, has already removed equal parts from the trees.
+    """
     numbers = {label: number for number, label in enumerate({*a.labels, *b.labels})}
     labels_a, labels_b = (np.array([numbers[label] for label in tree.labels]) for tree in (a, b))
     largest = len(a) + len(b)
@@ -238,8 +240,8 @@ def _fill(
         root: The keyroot of the first tree.
         labels_a: (n,) labels of the first tree, as numbers.
         labels_b: (m,) labels of the second tree, as numbers.
-        largest: An upper limit of the distances. An impossible edit costs twice this number, so that it is
-            never chosen.
+        largest: An upper limit of the distances. An impossible edit, such as relabelling a node of an empty
+            forest, costs twice this number, so that it is never chosen.
     """
     leaf = leftmost[root]
     table = np.empty((root - leaf + 2, len(columns.nodes)), np.int64)

@@ -136,7 +136,8 @@ def _pool(pool: Callable[[Tensor, Tensor], Tensor], states: NDArray[np.float32])
     """Pool the encoder's output for one text into an embedding.
 
     Args:
-        pool: A pooling function, which takes a batch of outputs and a mask of the real tokens.
+        pool: A pooling function, which takes a batch of outputs and a mask of the tokens that are not
+            padding.
         states: (L, D) outputs of the encoder for L tokens.
 
     Returns:

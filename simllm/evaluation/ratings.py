@@ -4,7 +4,7 @@ A file of rated pairs has one JSON object per line with these keys. `rating`, `r
 required.
 
 reference, candidate   the two texts
-candidate_clean        if given, a text that is used in place of `candidate`
+candidate_clean        if given, it replaces `candidate`; for example, without placeholders such as <UNK>
 ratings                numbers, higher is more similar: a list with one per rater, or {"rater": number, …}
 raters                 names of the raters, if `ratings` is a list (default: their positions)
 rating                 a rating, or the mean of `ratings` if both are given (may be rounded to one decimal)
@@ -13,7 +13,7 @@ source                 the code before it was edited, for metrics of code edits
 language, system       the language of the code, and the system that wrote the candidate
 metrics                scores that other metrics gave to the pair: {"name of the metric": number, …}
 
-The table that Haque et al. published (`.csv`) can be read, too.
+The table of human ratings that Haque et al. published in 2022 (a `.csv` file) can be read, too.
 """
 
 from __future__ import annotations
@@ -51,13 +51,13 @@ class Ratings:
         candidates: n candidates.
         values: (n,) mean ratings; higher is more similar.
         raters: (n, raters) ratings by each person; NaN if a person did not rate a pair.
-        groups: Properties of the pairs. "language" has a list of the n programming languages, and "system" a
-            list of the n systems that wrote the candidates. A property is left out if the file lacks it for
-            any pair.
-        columns: Scores by other metrics that the file contains: a dict from the metric's name to (n,) scores;
+        groups: Properties of the pairs: under "language", the programming language of each pair; under
+            "system", the system that wrote each candidate. A property is left out if one or more pairs in the
+            file lack it.
+        columns: Scores by other metrics, if the file has any: a dict from the metric's name to (n,) scores;
             NaN if a pair has no score.
-        sources: The original code of each pair (n texts), if candidate and reference are edited versions of
-            it. Only metrics of code edits need it. The list is empty if the file lacks any pair's code.
+        sources: For each pair, the code before it was edited; candidate and reference are two edited
+            versions. Only metrics of code edits need it. The list is empty if one or more pairs lack it.
     """
 
     name: str
@@ -85,9 +85,9 @@ def load(file: Path, fields: Sequence[str] = ()) -> Ratings:
 
     Args:
         file: JSON lines, one for each pair; or the CSV table of Haque et al.
-        fields: Three keys of a JSON line: those of the reference, the candidate and the rating. By default,
-            they are `reference`, `candidate` (or `candidate_clean`) and `rating` (or `ratings` or `passed`).
-            For lines with `a` instead of `reference`, they are `a`, `b` and `score`.
+        fields: The keys of the reference, the candidate and the rating in a JSON line. The default keys are
+            `reference`, `candidate` (or `candidate_clean`) and `rating` (or `ratings` or `passed`). If a line
+            has `a` instead of `reference`, the default keys are `a`, `b` and `score`.
 
     Raises:
         InputError: The file cannot be read, a line is wrong, there are fewer than 3 pairs, or all ratings are
@@ -114,7 +114,7 @@ def load(file: Path, fields: Sequence[str] = ()) -> Ratings:
 
 
 def _fields(row: dict[str, Any]) -> tuple[str, str, str]:
-    """Find out under which keys a JSON row has the reference, the candidate and the rating.
+    """Find the keys of the reference, the candidate and the rating in a JSON row.
 
     Rows may use different keys; for example, the rating is under "rating", "ratings", "passed" or "score".
 
@@ -133,7 +133,7 @@ def _pair(row: dict[str, Any], fields: Sequence[str], where: str) -> tuple[str, 
     Args:
         row: The row.
         fields: The keys of the reference, the candidate and the rating.
-        where: The place of the row for errors, such as "FILE, line 3".
+        where: The place of the row for error messages, such as "FILE, line 3".
 
     Raises:
         InputError: A key is missing, a value has the wrong type, or `rating` is not the mean of `ratings`.
@@ -159,7 +159,7 @@ def _mean(row: dict[str, Any], where: str) -> float:
 
     Args:
         row: The JSON object; it has the key `ratings`.
-        where: The place of the row for errors, such as "FILE, line 3".
+        where: The place of the row for error messages, such as "FILE, line 3".
     """
     return float(mean_ratings(np.array([list(_ratings_of(row, where).values())]))[0])
 
@@ -170,7 +170,7 @@ def _by_rater(rows: Sequence[tuple[str, dict[str, Any]]]) -> Iterator[dict[str, 
     The dict is empty if the row has no key `ratings`.
 
     Args:
-        rows: For each row, its place for errors ("FILE, line 3") and its JSON object.
+        rows: For each row, its place for error messages ("FILE, line 3") and its JSON object.
     """
     for where, row in rows:
         yield _ratings_of(row, where) if "ratings" in row else {}
@@ -181,11 +181,11 @@ def _ratings_of(row: dict[str, Any], where: str) -> dict[str, float]:
 
     Args:
         row: The JSON object; it has the key `ratings`.
-        where: The place of the row for errors, such as "FILE, line 3".
+        where: The place of the row for error messages, such as "FILE, line 3".
 
     Raises:
-        InputError: A rating is not a number, there is no rating, or the row does not name a different rater
-            for each rating.
+        InputError: A rating is not a number, there is no rating, or the names under `raters` are not distinct
+            or not as many as the ratings.
     """
     ratings = row.get("ratings")
     if isinstance(ratings, list):
@@ -224,11 +224,14 @@ def _matrix(ratings: list[dict[str, float]]) -> Floats:
 
 
 def _common(rows: Sequence[tuple[str, dict[str, Any]]], names: Sequence[str]) -> list[str]:
-    """Return those of the keys `names` whose value is a string or an integer in every row.
+    """Select the keys under which every row has a string or an integer.
 
     Args:
-        rows: For each row, its place for errors ("FILE, line 3") and its JSON object.
+        rows: For each row, its place for error messages ("FILE, line 3") and its JSON object.
         names: The keys to check, such as "language" and "system".
+
+    Returns:
+        The selected keys.
     """
     return [name for name in names if all(isinstance(row.get(name), str | int) for _, row in rows)]
 
@@ -237,8 +240,8 @@ def _sources(rows: Sequence[tuple[str, dict[str, Any]]]) -> list[str]:
     """Return the source of each row, which is the code before it was edited.
 
     Args:
-        rows: For each row, its place for errors ("FILE, line 3") and its JSON object. The source is the text
-            under the key `source`.
+        rows: For each row, its place for error messages ("FILE, line 3") and its JSON object. The source is
+            the text under the key `source`.
 
     Returns:
         The sources; an empty list if any row lacks its source.
@@ -248,10 +251,10 @@ def _sources(rows: Sequence[tuple[str, dict[str, Any]]]) -> list[str]:
 
 
 def _columns(rows: Sequence[tuple[str, dict[str, Any]]]) -> dict[str, Floats]:
-    """Collect the scores by other metrics that n rows have under the key `metrics`.
+    """Collect the scores that other metrics gave to n pairs, from the key `metrics` of each row.
 
     Args:
-        rows: For each row, its place for errors ("FILE, line 3") and its JSON object.
+        rows: For each row, its place for error messages ("FILE, line 3") and its JSON object.
 
     Returns:
         For each metric, by name, (n,) scores; NaN if a row has no score.

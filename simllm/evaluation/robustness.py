@@ -94,7 +94,7 @@ class Robustness:
         auc_of: The same probability for each kind of edit, by name. A kind that keeps the meaning is compared
             with all edits that change the meaning. A kind that changes the meaning is compared with all edits
             that keep the meaning.
-        failures: The summaries that the metric gets wrong, the worst first: an edit that changes the meaning
+        failures: The metric's errors, the worst first. In each, an edit that changes the meaning of a summary
             scores at least as high as an edit that keeps the meaning.
     """
 
@@ -179,9 +179,9 @@ def measure_robustness(score: ScoreFunction, edits: Edits, examples: int) -> Rob
 def _failures(edits: Edits, scores: NDArray[np.float64], kept: NDArray[np.bool_]) -> list[Failure]:
     """Find the summaries that a metric gets wrong.
 
-    Two edits of each summary are compared: the edit with the lowest score among those that keep the meaning,
-    and the edit with the highest score among those that change the meaning. The metric is wrong if the second
-    score is not below the first. Summaries that lack one of the two edits are left out.
+    Two edits of each summary are compared. Let L be the lowest score of the edits that keep the meaning, and
+    H the highest score of the edits that change the meaning. The metric is wrong if H is not below L.
+    Summaries without an edit that keeps the meaning, or without one that changes it, are left out.
 
     Args:
         edits: n edited summaries.
@@ -190,7 +190,7 @@ def _failures(edits: Edits, scores: NDArray[np.float64], kept: NDArray[np.bool_]
 
     Returns:
         A failure, with both edits, for each summary that the metric gets wrong. The failures are sorted by
-        how much the second score exceeds the first, the largest excess first.
+        the difference H - L, the largest first.
     """
     failures = []
     for number, summary in enumerate(edits.summaries):

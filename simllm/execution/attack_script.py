@@ -2,8 +2,8 @@
 
 The module `simllm.execution.self_attack` runs the script in the sandbox. The script does not import simllm,
 because simllm is not available there. The command line has these arguments: a TCP port outside the sandbox,
-the name of an abstract socket outside the sandbox, the size limit of each writable folder in bytes, the
-largest number of processes, and the paths that programs may read.
+the name of an abstract socket (a Unix socket without a file) outside the sandbox, the size limit of each
+writable folder in bytes, the largest number of processes, and the paths that programs may read.
 
 Each attack is a function. It returns a text that says how the attack succeeded, or "" if the sandbox
 prevented the attack. The script prints a JSON object with the name and the returned text of each attack.
@@ -111,7 +111,7 @@ def read_environments() -> str:
     """Return the names of the environment variables that leaked into the sandbox, joined by commas.
 
     The environment of every process that is visible in the sandbox is read. A few variables, such as PATH and
-    HOME, are allowed there; all others count as leaked. If no variable leaked, the result is "".
+    HOME, are allowed; all others count as leaked. If no variable leaked, the result is "".
     """
     found = set()
     for file in Path("/proc").glob("[0-9]*/environ"):
@@ -148,7 +148,7 @@ def reach_the_network(port: int, name: str) -> str:
 
     Args:
         port: The TCP port of the first listener.
-        name: The name of the abstract socket of the second listener.
+        name: The name of the abstract socket (a Unix socket without a file) of the second listener.
 
     Returns:
         The reached addresses, joined by commas; "" if there is none.

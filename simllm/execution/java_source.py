@@ -30,7 +30,9 @@ def file_name(source: str) -> str:
 
 
 def _outermost(code: str) -> str:
-    """Return Java code without the parts in braces and parentheses; a single `{` replaces each part.
+    """Replace each part of Java code in braces or parentheses, including nested parts, by a single `{`.
+
+    The declarations of the outermost classes remain, without their bodies.
 
     For example, `@X(1) class A { int x; } class B {}` becomes `@X{ class A { class B {`.
     """

@@ -110,8 +110,8 @@ def judge(
         language: cpp, python or java.
         code: The source code; None if a language model's reply had no code. The verdict is then "NC".
         tests: The tests. All tests are run, even after the program failed one.
-        limits: The limits of the run on each test. The size of the compiled program and of its input file is
-            added to the limit `disk`.
+        limits: The limits of the run on each test. The limit `disk` is raised by the size of the compiled
+            program and of its input file, because both are in the working folder, too.
         files: The files that the program reads and writes; None for standard input and output.
         compare: The rule that compares outputs, as in `output_comparison.comparison`.
 

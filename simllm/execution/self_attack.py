@@ -129,7 +129,8 @@ def _processes_with(word: str) -> int:
 def _listeners() -> Iterator[tuple[int, str]]:
     """Listen on a TCP port and on an abstract socket of this machine during a `with` block.
 
-    From inside the sandbox, attacks try to connect to these listeners. The sandbox must prevent that.
+    An abstract socket is a Unix socket without a file. From inside the sandbox, attacks try to connect to
+    these listeners. The sandbox must prevent that.
 
     Yields:
         The TCP port, and the name of the abstract socket.

@@ -323,7 +323,7 @@ class SupervisedRun:
         return self._keep_open(os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
 
     def _keep_open(self, descriptor: int) -> int:
-        """Keep a file descriptor open until the end of the run, and close it then.
+        """Register a file descriptor to be closed at the end of the run.
 
         Returns:
             The same file descriptor.

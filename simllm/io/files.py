@@ -85,7 +85,7 @@ def parsed(line: str, where: str) -> dict[str, Any]:
 
     Args:
         line: The line.
-        where: The place of the line for errors, such as "FILE, line 3".
+        where: The place of the line for error messages, such as "FILE, line 3".
 
     Returns:
         The object. U+FFFD replaces characters that UTF-8 cannot encode (lone surrogates).
@@ -125,9 +125,9 @@ def value_under(row: dict[str, Any], field: str, where: str, kind: str = "a valu
     Args:
         row: The JSON object.
         field: The key.
-        where: The place of the object for errors, such as "FILE, line 3".
-        kind: Words for the error message that say which kind of value was expected, such as "a text". The
-            kind of the value is not checked.
+        where: The place of the object for error messages, such as "FILE, line 3".
+        kind: The expected kind of value, such as "a text". It is only used in the error message; the value
+            is not checked.
 
     Raises:
         InputError: The object lacks the key.
@@ -144,7 +144,7 @@ def text_under(row: dict[str, Any], field: str, where: str) -> str:
     Args:
         row: The JSON object.
         field: The key.
-        where: The place of the object for errors, such as "FILE, line 3".
+        where: The place of the object for error messages, such as "FILE, line 3".
 
     Raises:
         InputError: The object lacks the key, or its value is not a text.

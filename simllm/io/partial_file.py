@@ -108,7 +108,7 @@ def path_of(output: Path) -> Path:
 
 
 def _line(value: Mapping[str, Any]) -> bytes:
-    """Format a JSON object as a line of an unfinished file of results: checksum, space and JSON."""
+    """Format a JSON object as a line of the partial file: checksum, space and JSON."""
     content = json.dumps(value).encode() + b"\n"
     return _checksum(content) + b" " + content
 

@@ -126,7 +126,7 @@ def _warnings(ray: Any) -> Iterator[None]:
     warning goes to standard error.
 
     Args:
-        ray: The module `ray`, after the connection to the cluster.
+        ray: The module `ray`, connected to the cluster.
     """
     ended = threading.Event()
 

@@ -117,15 +117,15 @@ def _depth(value: Any) -> int:
 
 
 def shown_id(row: PairWithId, format_: str | None) -> list[Any]:
-    """Return the id of a pair as a list of cells, which can be put before the other cells of a table row.
+    """Return the cells that show the id of a pair at the beginning of a table row: one cell, or none.
 
     Args:
         row: The pair.
         format_: The table's format ("text", "tsv" or "json"); None if the table has no column of ids.
 
     Returns:
-        A list with the id as its only cell; an empty list if `format_` is None. For the formats "text" and
-        "tsv", an id that is not a string is converted to JSON text.
+        A list with the id; an empty list if `format_` is None. For the formats "text" and "tsv", an id that
+        is not a string is converted to JSON text.
     """
     if format_ is None:
         return []

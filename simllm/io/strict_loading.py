@@ -43,7 +43,7 @@ def build(cls: type[T], values: Mapping[str, Any], where: str) -> T:
     Args:
         cls: The dataclass. A field may be a dataclass, too; in the file, its value is a nested object.
         values: The content of the file.
-        where: The name of the file, for errors.
+        where: The name of the file, for error messages.
 
     Returns:
         The instance of `cls`.

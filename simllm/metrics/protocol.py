@@ -71,7 +71,8 @@ class PlainScores:
     """The scores of n examples, one number for each example.
 
     Attributes:
-        values: (n,) scores; a higher score means that candidate and reference are more similar.
+        values: (n,) scores. For most metrics, a higher score means that candidate and reference are more
+            similar.
         signature: Text that names everything that can change a score, such as options and versions.
     """
 

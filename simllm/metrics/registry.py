@@ -35,7 +35,7 @@ _COLUMN = "column"
 class ColumnMetric:
     """Placeholder for a metric whose scores are already stored in a file with human ratings.
 
-    The scores are a column of this file. The placeholder cannot compute scores.
+    The evaluation reads the scores from a column of this file. The placeholder cannot compute scores.
 
     Attributes:
         name: The name of the metric: `column=` and the name of the column.
@@ -49,8 +49,8 @@ class ColumnMetric:
     def signature(self) -> str:
         """The name of the metric, `column=NAME`.
 
-        The signature of other metrics names everything that can change a score. About the scores in a file,
-        nothing but the name of the column is known.
+        The signature of other metrics names everything that can change a score. For stored scores, only the
+        name of the column is known.
         """
         return self.name
 
@@ -94,9 +94,9 @@ def load(name: str, model: str | os.PathLike[str] | None = None) -> Metric:
 
     Args:
         name: `name` or `name=argument`, such as `bleu`. Three names are special. `simllm=FOLDER` is the
-            learned metric with the model in FOLDER. `simllm-same` is the probability that two texts have the
-            same meaning, which the learned metric predicts. `column=NAME` is a placeholder for scores that
-            are already stored in a column of a file with human ratings.
+            learned metric with the model in FOLDER. `simllm-same` is the learned metric's probability that
+            two texts have the same meaning. `column=NAME` is a placeholder for scores that are already stored
+            in a column of a file with human ratings.
         model: The model folder for `simllm` and `simllm-same`; by default the model that comes with
             the package.
 
@@ -161,7 +161,7 @@ def load_all(
 
 
 def model_metric(name: str, learned: Metric) -> Metric:
-    """Wrap a loaded metric, so that it has another name and its scores are cached on disk.
+    """Make a metric from a loaded one, with another name and with a cache of its scores on disk.
 
     Args:
         name: The new name.

@@ -26,7 +26,7 @@ class CachedMetric:
 
     The cache key is a hash of the examples, the metric's signature and the code of simllm. If the cache
     cannot be read or written, the scores are computed without the cache. Scores are rounded to twelve
-    significant digits. Further digits are rounding errors, by which scores that should be equal may differ.
+    significant digits, because rounding errors in further digits could make equal scores differ.
 
     Attributes:
         metric: The metric that computes the scores.
@@ -65,7 +65,8 @@ def _code_version() -> str:
     """Identify the code of simllm: return a hash of its files, and the versions of three libraries.
 
     The libraries are numpy, tokenizers and torch, which every metric may use. The hash is needed because
-    the version of simllm, which is in each metric's signature, does not change with every change of the code.
+    the signature of a metric has only the version of simllm. The code may change while the version stays the
+    same.
     """
     package = Path(simllm.__file__).parent
     digest = hashlib.sha256()

@@ -98,9 +98,10 @@ def write_browser_model(model: SavedModel, folder: Path, int8: bool = False) -> 
     Args:
         model: The loaded model folder.
         folder: An existing folder.
-        int8: Whether to store large weights as int8 even if this rounds them. If False, such weights are
-            stored as float16: they take twice the space, but the scores are more exact. Large weights that
-            int8 does not round (as in the default model) are stored as int8 in both cases.
+        int8: True: large weights are stored as int8 even if they lose precision. False: large weights that
+            would lose precision are stored as float16. They then take twice the space, but the scores are
+            more exact. Large weights that lose no precision (as in the default model) are always stored as
+            int8.
 
     Returns:
         Whether this function rounded a weight to 8 bits. If so, scores differ a little from those of the
@@ -187,8 +188,8 @@ def _as_int8(name: str, values: Floats, columns: int) -> tuple[dict[str, Stored]
     Args:
         name: The name of the matrix.
         values: The matrix, in float32.
-        columns: 1 if the blocks lie in the rows of the matrix; the number of columns of the matrix if the
-            blocks lie in its columns.
+        columns: How far apart neighbouring weights of a block are in the flat array (row by row): 1 if each
+            block lies in one row of the matrix, the matrix's number of columns if it lies in one column.
 
     Returns:
         A dict from names to the three arrays that store the matrix (int8 numbers, scales and shape); and the

@@ -10,8 +10,8 @@ H  attention heads
 D  hidden size
 
 When the encoder scores texts, R = C = L. In pretraining, there are two streams of positions: the content
-stream and the query stream. Then R is the number of positions in both streams together, and C is the number
-of positions in the content stream.
+stream holds the text, and the query stream predicts tokens. All positions attend only to the content stream.
+So C is the number of positions in the content stream, and R is the number of positions in both streams.
 """
 
 from __future__ import annotations
@@ -126,8 +126,8 @@ AttentionFunction = Callable[[Tensor, Tensor, Tensor], Tensor]
 class Attention(nn.Module):
     """Multi-head attention, in which all R positions of the input attend only to the first C positions.
 
-    In ordinary self-attention, C = R. In pretraining, the input also has query positions, which come last. No
-    position attends to them. C is the argument `columns` of `forward`.
+    C is the argument `columns` of `forward`. In ordinary self-attention, C = R. In pretraining, the other
+    R - C positions are the query stream, which predicts tokens. No position attends to them.
     """
 
     def __init__(self, config: ModelConfig) -> None:
@@ -194,13 +194,13 @@ def of_last_layer(states: Tensor, hidden_size: int) -> Tensor:
     """Select the hidden states of the last layer from hidden states of several layers.
 
     Args:
-        states: (…, N D) hidden states of N layers side by side, as `Encoder.forward` returns them: those of
-            the last layer come last. Another tensor with this last dimension is also allowed, such as the
-            weights of a layer that reads these states.
+        states: (…, N D) hidden states of N layers side by side, as `Encoder.forward` returns them. The last
+            D columns belong to the last layer. The weights of a linear layer that reads such states have the
+            same columns, and are also accepted.
         hidden_size: The hidden size D.
 
     Returns:
-        (…, D) hidden states of the last layer.
+        (…, D) columns of the last layer.
     """
     return states[..., -hidden_size:]
 
@@ -275,9 +275,9 @@ class Encoder(nn.Module):
     ) -> Tensor:
         """Encode B inputs of R tokens, with the caller's token positions and attention function.
 
-        The R tokens are the rows of the attention matrix. The method `forward` encodes plain texts: their
-        tokens are numbered from left to right and attend to each other. Pretraining calls this method
-        instead, because its input has two streams of tokens, content and query.
+        The R tokens are the rows of the attention matrix. Pretraining calls this method, because its input
+        has two streams: the content stream (the text) and the query stream (which predicts tokens). For plain
+        texts, use `forward`, which numbers the tokens from left to right and lets them attend to each other.
 
         Args:
             tokens: (B, R) token ids.

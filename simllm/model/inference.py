@@ -78,9 +78,9 @@ def make_engine(encoder: Encoder, mode: str) -> Engine:
             itself: if training changes its weights, later scores use the new weights.
 
     Returns:
-        An `Engine` with the encoder or its copy, and with an attention function. In mode `fast` on a CPU,
-        this function is `fast_attention`, which is faster for short texts in bfloat16. Otherwise, it is
-        `simllm.model.encoder.attention`.
+        An `Engine` with the encoder or its copy, and with an attention function. In mode `fast` on a CPU, the
+        attention function is `fast_attention`, which is faster for short texts in bfloat16. In all other
+        cases, it is `simllm.model.encoder.attention`.
 
     Raises:
         InputError: The mode is unknown.

@@ -33,7 +33,7 @@ from simllm.model.network_shape import HeadConfig, ModelConfig
 class MeaningHead(nn.Module):
     """Network that predicts whether two texts have the same meaning.
 
-    Its output is the logit of the probability. The order of the two texts does not matter.
+    Its output is the logit of the probability of the same meaning. The order of the texts does not matter.
     """
 
     def __init__(self, config: HeadConfig, encoder: ModelConfig) -> None:

@@ -26,9 +26,8 @@ class ScoreScale:
     the last one.
 
     Attributes:
-        random: The scores at the knots of the map to percentiles. The percentiles are evenly spaced from 0 to
-            100. For example, (0.1, 0.3, 0.9) are the scores at the percentiles 0, 50 and 100 of random text
-            pairs.
+        random: The knots of the map to percentiles: scores of random text pairs at evenly spaced percentiles
+            from 0 to 100. For example, (0.1, 0.3, 0.9) are the scores at the percentiles 0, 50 and 100.
         scores: The scores at the knots of the map to ratings; never decreasing.
         ratings: For each score in `scores`, the expected human rating; never decreasing.
         low: For each score in `scores`, the lower bound of the interval that holds about 90% of the human

@@ -27,8 +27,8 @@ def to_blocks(values: Floats, columns: int) -> tuple[NDArray[np.int8], NDArray[n
     Args:
         values: The weights, of any shape. They are read as a flat array, row by row. Their number must be a
             multiple of 32 * `columns`.
-        columns: 1 if the blocks lie in the rows of a matrix; the number of columns of the matrix if the
-            blocks lie in its columns.
+        columns: How far apart neighbouring weights of a block are in the flat array: 1 if each block lies in
+            one row of a matrix, the matrix's number of columns if it lies in one column.
 
     Returns:
         (n, 32, columns) integers from -127 to 127, and (n, 1, columns) scales. n is the number of weights
@@ -49,8 +49,8 @@ def are_blocks(values: Floats, columns: int) -> bool:
 
     Args:
         values: The weights, of any shape.
-        columns: 1 if the blocks of 32 weights lie in the rows of a matrix; the number of columns of the
-            matrix if the blocks lie in its columns.
+        columns: How far apart neighbouring weights of a block are in the flat array (row by row): 1 if each
+            block lies in one row of a matrix, the matrix's number of columns if it lies in one column.
     """
     if values.size % (BLOCK * columns):
         return False

@@ -1,4 +1,4 @@
-"""Rule-based edits of code and of code summaries. Edits of code do not change what the code does.
+"""Rule-based edits of code and of code summaries.
 
-Some edits of summaries keep the meaning, and others change it.
+Edits of code keep its behaviour. Some edits of summaries keep the meaning, and others change it.
 """

@@ -20,10 +20,10 @@ Ask = Callable[[Sequence[Message], str, int, int], ChatReply]
 
 @dataclass(frozen=True)
 class Conversation:
-    """The settings for a model's attempts at items: the rounds, the prompts, the model and the judge.
+    """The procedure by which a model makes attempts at items: its rounds, prompts, model and judge.
 
-    An item is an incorrect program with tests, which the model repairs, or code whose summary the model
-    writes. Each call of `hold` lets the model make one attempt at one item.
+    An item is an incorrect program with tests, or code. The model repairs the program, or summarizes the
+    code. Each call of `hold` lets the model make one attempt at one item.
 
     Attributes:
         rounds: The rounds of an attempt. In each round, the model gets messages and sends one reply. The
@@ -101,9 +101,9 @@ class Conversation:
         """Return the feedback that the model gets in a round, such as the failed tests of a program.
 
         - If the round continues the conversation, the feedback is about the model's last reply.
-        - If the round begins a new conversation and gives the model failed tests, the feedback has the tests
-          that the original incorrect program fails.
-        - Otherwise the feedback is empty.
+        - If the round begins a new conversation, and its messages include failed tests, the feedback is about
+          the original incorrect program.
+        - In all other rounds, the feedback is empty.
 
         Args:
             item: The incorrect program, or the code to summarize.

@@ -18,10 +18,11 @@ class JsonLinesLog:
     If a killed process left an unfinished last line, this line is removed when the file is opened again.
 
     Args:
-        folder: The folder of the file; it must have been made by simllm.
+        folder: The folder of the file. simllm must have made it, because simllm adds files only to its own
+            folders.
         name: The name of the file.
-        is_synced: Whether `append` waits until the line is on the disk. Otherwise the operating system writes
-            it later: a killed process loses nothing, but a power failure may lose the last lines.
+        is_synced: Whether `append` waits until the line is on the disk. If false, the operating system writes
+            the line later. Then a power failure may lose the last lines, but a killed process loses nothing.
 
     Attributes:
         rows: A pair for each object that was in the file when it was opened: the object's location for error

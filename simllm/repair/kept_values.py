@@ -15,7 +15,8 @@ class KeptValues:
     """Cache of JSON values by key, in a file of JSON lines. Several threads may use it at the same time.
 
     Args:
-        folder: The folder of the cache file; simllm must have made this folder.
+        folder: The folder of the cache file. simllm must have made it, because simllm adds files only to its
+            own folders.
         name: The name of the cache file.
         source: A folder with another cache file of the same name, such as the folder of an earlier run. The
             values in that file are used, too, but that file is not changed. None if there is no other cache.

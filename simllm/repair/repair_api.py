@@ -48,8 +48,8 @@ def run(
 
     The model makes several attempts at each item (an incorrect program with tests). An attempt has one or
     more rounds. In each round, the model sends a corrected program, and simllm tests it. If a test fails, the
-    next round tells the model what is wrong. In the same way, the model can write summaries of code, which a
-    metric scores.
+    next round tells the model what is wrong. An item can also be code to summarize. Then the model sends a
+    summary in each round, and a metric scores it.
 
     The API key comes from the environment variable OPENAI_API_KEY. All replies are recorded. The same call
     resumes a stopped run and reuses the recorded replies.
@@ -124,20 +124,20 @@ def run(
 
 
 def _settings(given: dict[str, Any], recorded: RunSettings | None) -> RunSettings:
-    """Make the settings of a run.
+    """Make the settings of a run from the caller's settings and, for a replay, those of the earlier run.
 
-    A run is an experiment in which a language model repairs programs or summarizes code. The replies of the
-    model come from an endpoint, or from the records of an earlier run. In the second case, the settings of
-    the earlier run also apply, except those in `given`.
+    A run is an experiment in which a language model repairs programs or summarizes code. A replay is a run
+    that reads the model's replies from the records of an earlier run, not from an endpoint. It takes all
+    settings that are not in `given` from the earlier run.
 
     Args:
         given: The settings that the caller gave, by name. One of them is "unsafe": whether programs run
             without the sandbox.
-        recorded: The settings of the earlier run; None if the replies come from an endpoint.
+        recorded: The settings of the earlier run; None if the run is not a replay.
 
     Raises:
-        InputError: `recorded` is None, and `given` has no "model". Or the earlier run was made without the
-            sandbox, and "unsafe" is false in `given`. Or a setting is wrong.
+        InputError: The run is not a replay, and `given` has no "model". Or the earlier run was made without
+            the sandbox, but "unsafe" is false in `given`. Or a setting is wrong.
     """
     if recorded is None:
         if "model" not in given:

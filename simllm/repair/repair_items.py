@@ -23,8 +23,8 @@ class RepairItem:
         language: The programming language of the code; for programs, one of cpp, python and java.
         description: The task that the program should solve.
         tests: The tests of the program; empty for code to summarize.
-        fix: A known correct program; None if there is none. Reports compare the size of two changes to
-            `code`: the change that the model makes, and the change that leads to this program.
+        fix: A known correct program; None if there is none. Reports divide the size of the model's change to
+            `code` by the size of the change from `code` to `fix`.
         guidance: A hint from a tutor; None if there is none.
         solution: A description of a correct solution; None if there is none.
         time: The time limit of a test in seconds; None for the default limit.

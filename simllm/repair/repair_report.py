@@ -63,10 +63,10 @@ def write(runs: Sequence[Path], folder: Path, rpsr: str = "mean") -> None:
     Args:
         runs: The folders of the runs, all with the same items.
         folder: The folder of the report.
-        rpsr: The definition of RPSR (relative patch size ratio), which compares the model's changes to
-            programs with the known correct changes. "mean" is the mean ratio of their sizes, over the
-            programs that pass all tests. "published" is the definition that the authors of the repair method
-            CREF use in their code; it also counts programs that fail a test.
+        rpsr: The definition of RPSR (relative patch size ratio). This ratio is the size of the model's change
+            to a program, divided by the size of the known correct change. "mean" is the mean of the ratios
+            of all final programs that pass all tests. "published" is the definition in the code of the
+            repair method CREF; it also counts programs that fail a test.
 
     Raises:
         InputError: A run cannot be read, the runs have different items, or the report cannot be written.

@@ -61,7 +61,7 @@ class ReplyJudge(Protocol):
         """
 
     def judge_code(self, item: RepairItem) -> Judged:
-        """Judge the item's own code, such as the incorrect program, as if the model had sent it."""
+        """Judge the original code of an item, so that a prompt can show the tests that the code fails."""
 
     def feedback(self, item: RepairItem, judged: Judged) -> Feedback:
         """Return feedback for the model: what is wrong with its program or summary.
@@ -75,9 +75,8 @@ class ReplyJudge(Protocol):
 class ProgramJudge:
     """Judge that accepts a model's corrected program if the program passes all tests.
 
-    Each item has an incorrect program, which the model corrects, and the tests. The number of programs that
-    run at the same time is limited to the number of processors. Otherwise, the programs would slow each other
-    down.
+    Each item has an incorrect program, which the model corrects, and the tests. At most one program per
+    processor runs at the same time, because more programs would slow each other down.
 
     Args:
         sandbox: The sandbox in which programs are compiled and run.
@@ -203,7 +202,7 @@ class SummaryJudge:
         return self._judge(item, reply.strip())
 
     def judge_code(self, item: RepairItem) -> Judged:
-        """Reject the item's own code, without a score, because only a summary can be scored."""
+        """Return a rejection without a score: the original code of an item is not a summary."""
         return Judged(None, False)
 
     def feedback(self, item: RepairItem, judged: Judged) -> Feedback:

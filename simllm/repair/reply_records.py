@@ -17,7 +17,7 @@ NAME = "replies.jsonl"
 
 @dataclass(frozen=True)
 class ReplyPlace:
-    """The place of a model's reply in a run, by which a recorded reply is found again.
+    """The key of a recorded reply: the request, item, attempt and round to which the reply belongs.
 
     Attributes:
         request: The hash of the request: the SHA-256 of its JSON with sorted keys.

@@ -19,7 +19,7 @@ _SHOWN = ("description", "language", "code", "files", "time", "memory")
 class Feedback:
     """Feedback for a model on its program or its summary of code.
 
-    Attributes that do not apply are None, or empty in the case of `failed`.
+    An attribute that does not apply is None, except that `failed` is empty.
 
     Attributes:
         verdict: The verdict on a program, such as "WA" (wrong answer).

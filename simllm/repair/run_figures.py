@@ -40,7 +40,7 @@ def figures(
 ) -> dict[str, Any]:
     """Compute statistics of a model's attempts to repair programs: pass rates, sizes of patches, and costs.
 
-    Unfinished attempts are left out, but their requests, tokens and costs are counted.
+    Unfinished attempts count only in "open attempts" and in the requests, tokens and costs.
 
     Args:
         attempts: The attempts, sorted by item (program to repair, or code to summarize).
@@ -138,10 +138,9 @@ def patch_figures(items: Items) -> dict[str, Any]:
     """Compute how large a model's patches are, relative to the programs and to the known fixes.
 
     A patch turns an incorrect program into the model's final program. A fix turns the incorrect program into
-    a known correct program. The size of a patch or a fix is the number of its edits: the nodes of the syntax
-    tree that it edits.
+    a known correct program. The edits of a patch or a fix are the nodes of the syntax tree that it changes.
 
-    All values use only the attempts whose final program passes all tests. "RPSR published" is the exception.
+    All values except "RPSR published" use only the attempts whose final program passes all tests.
 
     Args:
         items: The finished attempts at each incorrect program (item), by the id of the item.
@@ -157,8 +156,10 @@ def patch_figures(items: Items) -> dict[str, Any]:
           because the fix has 0 edits (its tree equals the tree of the incorrect program).
         - "RPSR, left out, no fix": The number of attempts that are left out because no fix is known, or
           because a program is too large to be measured.
-        - "RPSR published": RPSR as the authors of the repair method CREF define it: the sum of the sizes of
-          patches, divided by the sum of the sizes of fixes. It uses all finished attempts.
+        - "RPSR published": RPSR as in the code of the repair method CREF. The relative size of a patch or a
+          fix is (edits) / (nodes of the larger of the two trees). For each item, the relative sizes of the
+          patches of all finished attempts are averaged. The sum of these means over the items is divided by
+          the sum of the relative sizes of the fixes. Items with an unknown size are left out.
     """
     accepted = [attempt for each in items.values() for attempt in each if attempt.accepted]
     sizes = [attempt.patch.edits / attempt.patch.nodes for attempt in accepted if attempt.patch]
@@ -234,10 +235,10 @@ def _intervals(
 
 
 def _interval(numerators: NDArray[np.float64], denominators: NDArray[np.float64]) -> list[float] | None:
-    """Return the 95% bootstrap interval of a quotient, from its values in n resamples.
+    """Return the 95% bootstrap interval of a statistic that is a quotient, such as a mean (sum / number).
 
     Args:
-        numerators: (n,) numerator of the quotient in each resample.
+        numerators: (n,) numerator of the statistic in each of n resamples.
         denominators: (n,) denominator in each resample. Resamples with denominator 0 are left out.
 
     Returns:

@@ -34,13 +34,14 @@ def stream(
     appended to this file. The scores are bit-identical to those of a run without an interruption.
 
     Args:
-        score: A function that yields chunks of pairs with their scores, as `SimLLM.stream` does. It takes the
-            pairs that are not yet scored, and the number that the first of them has among all pairs (from 1).
+        score: A function that yields chunks of pairs with their scores, as `SimLLM.stream` does. It takes two
+            arguments: the pairs that are not yet scored, and the position of the first one in the input
+            (from 1).
         pairs: All pairs of the input, including those that are already scored. A pair is a tuple of JSON
             values: candidate, reference, and optionally more.
         partial: The file that stores finished chunks between runs.
-        no_scores: A `Scores` object for zero pairs. It serves as a template: what the file does not store,
-            such as the calibration (the map from scores to percentiles), is copied from it.
+        no_scores: An empty `Scores` object (for zero pairs). Attributes that the file does not store, such as
+            the calibration (the map from scores to percentiles), are copied from it.
 
     Yields:
         Chunks of pairs with their scores, in input order.
@@ -67,8 +68,8 @@ def read_chunks(partial: PartialFile, no_scores: Scores) -> Iterator[Chunk]:
 
     Args:
         partial: The file that stores finished chunks between runs.
-        no_scores: A `Scores` object for zero pairs. It serves as a template: what the file does not store,
-            such as the calibration (the map from scores to percentiles), is copied from it.
+        no_scores: An empty `Scores` object (for zero pairs). Attributes that the file does not store, such as
+            the calibration (the map from scores to percentiles), are copied from it.
 
     Yields:
         For each chunk: its pairs (tuples of candidate, reference and optionally more) and their scores.

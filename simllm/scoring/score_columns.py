@@ -17,16 +17,18 @@ CHANGED = "meaning may have changed"
 class ScoreTable:
     """The table that `simllm score` writes: its columns, its rows (one for each text pair) and its summary.
 
+    If the metric can estimate the probability of the same meaning, and `scale` is not "same", the table has a
+    column "same" with this probability. In the format "text", it then also has a column "note": the note
+    "meaning may have changed" marks similar texts that probably differ in meaning.
+
     Args:
         scale: The scale on which scores are shown: "raw" (the scores themselves), "percentile" (the
             percentage of random pairs that score lower), "rating" (expected human rating) or "same"
             (probability that both texts have the same meaning).
-        format_: The table's format: "text", "json" or "tsv". Only "text" can have the column "note". Its
-            note "meaning may have changed" marks similar texts that probably differ in meaning.
+        format_: The table's format: "text", "json" or "tsv".
         with_ids: Whether the table has a column with the pairs' ids.
-        no_scores: A `Scores` object of the metric, for zero pairs. If its attribute `same` is None, the
-            metric cannot estimate the probability of the same meaning. Otherwise, the table has a column
-            "same" with this probability, unless `scale` is "same".
+        no_scores: An empty `Scores` object (for zero pairs) of the metric. Its attribute `same` is None if
+            the metric cannot estimate the probability of the same meaning.
     """
 
     def __init__(self, scale: str, format_: str, with_ids: bool, no_scores: Scores) -> None:

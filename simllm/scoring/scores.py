@@ -142,8 +142,8 @@ def concatenate(parts: Iterable[Scores], no_scores: Scores) -> Scores:
 
     Args:
         parts: The scores of each chunk, in input order.
-        no_scores: A `Scores` object for zero pairs. It serves as a template: what is the same for all pairs,
-            such as the calibration (the map from scores to percentiles), is copied from it.
+        no_scores: An empty `Scores` object (for zero pairs). Attributes that do not depend on the pairs, such
+            as the calibration (the map from scores to percentiles), are copied from it.
 
     Returns:
         The scores of all pairs. Counts, such as the number of truncated texts, are added up.

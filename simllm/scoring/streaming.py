@@ -39,8 +39,8 @@ def score_in_chunks(
         tokenize: A function that cleans and tokenizes a list of texts.
         scorer: A function that scores tokenized pairs.
         size: Number of pairs in a chunk.
-        no_scores: A `Scores` object for zero pairs. It serves as a template: what is the same for all pairs,
-            such as the calibration (the map from scores to percentiles), is copied into every chunk's scores.
+        no_scores: An empty `Scores` object (for zero pairs). Attributes that do not depend on the pairs, such
+            as the calibration (the map from scores to percentiles), are copied from it.
         first: The number of the first pair. Error messages name a pair by its number.
 
     Yields:

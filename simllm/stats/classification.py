@@ -52,10 +52,11 @@ def without_unparsed(counts: Counts) -> Counts:
 
 
 def binary_ratios(counts: Counts) -> Ratios:
-    """Return the numerators and the denominators of metrics for two classes.
+    """Return the metrics of two classes as fractions: numerators and denominators.
 
-    The metrics are precision, recall, specificity, accuracy, F1, F2 and MCC (Matthews' correlation
-    coefficient). F-beta is (1 + beta²) P R / (beta² P + R), for precision P and recall R.
+    A denominator of 0 shows that a metric is undefined. The metrics are precision, recall, specificity,
+    accuracy, F1, F2 and MCC (Matthews' correlation coefficient). F-beta is (1 + beta²) P R / (beta² P + R),
+    for precision P and recall R.
 
     An unparsed output is an output of a classifier from which no class could be read. It counts as a wrong
     prediction: it is in the denominators of recall, specificity and accuracy, but not in that of precision.
@@ -225,9 +226,9 @@ def bootstrap(
             counts outputs from which no class could be read.
         metrics: The function that computes metrics of an array of matrices, such as `binary_metrics`.
         seed: The random seed.
-        items: The number of items in a resample; by default the sum of the counts. If `counts` has several
-            predictions for each item, pass the number of distinct items, because predictions for the same
-            item are not independent.
+        items: The number of items in a resample; by default the sum of the counts. If each item is counted
+            several times, with several predictions, pass the number of distinct items. The predictions for
+            one item are not independent, so the default would give too narrow intervals.
 
     Returns:
         The result of `metrics` for the 10,000 resampled matrices: a dict from the name of each metric to an

@@ -43,8 +43,8 @@ def choose_for_classifiers(classifiers: int, data_sets: int = 1, runs: int = 1, 
     Args:
         classifiers: The number of classifiers, at least 2.
         data_sets: The number of data sets.
-        runs: How often each classifier was run, which is the number of its predictions for each item. If the
-            classifiers differ, pass the largest number.
+        runs: The number of runs of each classifier; each run gives one prediction for each item. If the
+            classifiers have different numbers of runs, pass the largest number.
         discordant: The number of items that exactly one of the two classifiers gets right. It matters only
             for two classifiers with one run each.
 
@@ -309,10 +309,11 @@ def compare_samples(a: Floats, b: Floats) -> Samples:
         b: (m,) values of the second sample.
 
     Returns:
-        The outcome of the test. The p-value is NaN in two cases:
+        The outcome of the test, and the p-values of Shapiro and Wilk's test. The p-value of the outcome is
+        NaN in two cases:
 
-        - There is no test, because a sample has fewer than 3 values.
-        - Each sample repeats a single value, and these two values differ.
+        - A sample has fewer than 3 values. Then no test is made.
+        - Both samples are constant, with different values. Then there is no spread to compare with.
     """
     from scipy.stats import mannwhitneyu, shapiro, ttest_ind
 

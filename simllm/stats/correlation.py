@@ -43,8 +43,8 @@ class Correlation:
 def spearman(scores: Floats, ratings: Floats) -> Correlation:
     """Compute Spearman's rank correlation with a p-value and a 95% interval.
 
-    The p-value comes from a permutation test. The interval comes from 2,000 bootstrap resamples; its bounds
-    are NaN if they would be equal. All results are NaN if the scores or the ratings are constant.
+    The p-value comes from a permutation test. The interval comes from 2,000 bootstrap resamples. Both bounds
+    are NaN if the resamples show no spread. All results are NaN if the scores or the ratings are constant.
 
     Args:
         scores: (n,) scores of n items.
@@ -101,8 +101,8 @@ def interval_by_rater(scores: Floats, raters: Floats) -> tuple[float, float]:
       quantiles of Student's t instead of the normal distribution, with Satterthwaite's degrees of freedom
       ("An approximate distribution of estimates of variance components", 1946).
 
-    Raters are not bootstrapped, because a resample contains some raters twice. The mean rating of such a
-    resample is noisier. It therefore correlates less with the scores, which would lower the interval.
+    There is no bootstrap of the raters, because it would lower the interval: a resample contains some raters
+    twice, so that its mean ratings are noisier and correlate less with the scores.
 
     Args:
         scores: (n,) scores of a metric for n items.

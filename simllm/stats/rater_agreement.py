@@ -172,8 +172,8 @@ def mean_ratings(raters: Floats, weights: Floats | None = None) -> Floats:
 def round_means(means: Floats, values: Floats) -> Floats:
     """Round means, so that floating-point errors do not make means differ that should be equal.
 
-    All means are rounded to the same number of decimals. For the largest averaged value, this number gives
-    about twelve significant digits.
+    All means are rounded to the same number of decimals. This number keeps about twelve significant
+    digits of the largest averaged value.
 
     Args:
         means: The means.

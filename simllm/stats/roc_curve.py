@@ -64,7 +64,7 @@ def mean_auc_with_covariance(
     """Compute, for each of m scoring functions, the mean AUC over folds; and the covariance of these means.
 
     Each fold has its own AUC, because scores of different folds come from different trained models and cannot
-    be compared. The weight of a fold is its number of pairs of a positive and a negative item.
+    be compared. In the mean, a fold with p positive and q negative items has the weight p * q.
 
     Args:
         positive: (n,) whether an item is positive.
@@ -103,10 +103,11 @@ def compare_aucs(
     Args:
         positive: (n,) whether an item is positive.
         scores: (2, n) scores, a row for each function; higher for items that should be positive.
-        folds: (n,) the fold of each item. The means of the AUCs over the folds are compared (see
-            `mean_auc_with_covariance`). By default, all items are in one fold.
-        repeats: The mean number of folds that contain an item. The variance of the difference is multiplied
-            by this number.
+        folds: (n,) the fold of each item. If there are several folds, each function gets one AUC per fold,
+            and the mean AUCs are compared. By default, all items are in one fold.
+        repeats: How often an item occurs in the arrays, on average; above 1 if items occur in several folds.
+            The variance of the difference is multiplied by this number, because the scores of one item are
+            not independent.
 
     Returns:
         The first AUC minus the second, the standard error of this difference, the test statistic z, and the

@@ -202,8 +202,9 @@ class ContrastiveTask:
 
         The sum has InfoNCE, the triplet loss, or both, for positive pairs. The configuration can add three
         losses: ranking by human ratings, distillation from the lexical teacher (which measures similarity by
-        shared tokens), and distillation from the anchor (a frozen copy of the initial model). The losses of
-        the auxiliary language model, of the meaning head and of the imitation are computed elsewhere.
+        shared tokens), and distillation from the anchor (a frozen copy of the initial model). Other methods
+        compute the losses of the auxiliary language model, the meaning head and the imitation of larger
+        encoders.
 
         Args:
             embeddings: (N, D) embeddings of all texts in the batch. With an anchor, the shape is (N, 2 D):
@@ -267,7 +268,9 @@ def describe_objective(config: ContrastiveConfig) -> str:
 
 
 def load_or_compute_targets(config: ContrastiveConfig, world: World) -> Targets:
-    """Compute the embeddings that the model learns from larger encoders, or load them from the run folder.
+    """Embed texts with larger encoders, or load these embeddings from the run folder.
+
+    The model learns to imitate the embeddings.
 
     Args:
         config: The configuration of the run, which has settings for the imitation of larger encoders.

@@ -47,8 +47,8 @@ class ContrastiveBatch:
             j are known to have the same meaning.
         negative_pairs: (H,) index of the positive pair to which each hard negative belongs.
         rated: For each source of pairs with human ratings, the texts and the ratings of its pairs.
-        cosines: (C, C) similarities of every two of C texts, computed by the lexical teacher. The C texts are
-            those of section 0 and of all sections from 3 on. None without a lexical teacher.
+        cosines: (C, C) similarities between C texts, computed by the lexical teacher. The C texts are the
+            texts of all sections except 1 and 2. None without a lexical teacher.
     """
 
     ids: list[list[int]]

@@ -18,9 +18,9 @@ class PositivesConfig:
 
     - JSON lines, each with a pair of texts. A line may also have a hard negative: a text with words like
       those of the pair, but another meaning.
-    - Plain lines, each with one text. The text is paired with a rewording made by rule, or with itself. A
-      text paired with itself gets two different embeddings, because word dropout (random removal of words)
-      and the model's dropout differ (Gao et al., "SimCSE", 2021).
+    - Plain lines, each with one text. The text is paired with a rewording made by rule, or with itself. The
+      two copies of a text get different embeddings, because word dropout (random removal of words) and the
+      model's dropout change each copy differently (Gao et al., "SimCSE", 2021).
     - Meaning items: a text, texts with the same meaning, and texts with other meanings.
     """
 

@@ -64,8 +64,8 @@ class DevCriterion:
         - for each file of rated pairs, the Spearman correlation between scores and ratings;
         - the accuracy on triples that are made from comments by rule;
         - the accuracy on triples from meaning items (a text, rewordings, and texts with other meanings);
-        - the same two accuracies with other scores, if the model has a meaning head. The head predicts the
-          probability that two texts have the same meaning, and this probability is the score.
+        - if the model has a meaning head, the same two accuracies with the head's output as the score: the
+          predicted probability that two texts have the same meaning.
 
         The accuracy on the contrast set (triples for tests) is also computed, but is not part of the
         criterion.
@@ -128,7 +128,8 @@ def make_edited_triples(comments: Path, seed: int, count: int = 500) -> contrast
         count: The largest number of triples.
 
     Returns:
-        The triples, with the comments as references. The entries of their attribute `forms` are all "edited".
+        The triples, with the comments as references. Their attribute `forms`, which tells how each triple was
+        made, is "edited" for all triples.
 
     Raises:
         InputError: There is no comment that the rules can both reword and change in meaning.

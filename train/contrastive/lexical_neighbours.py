@@ -5,8 +5,9 @@
 A text is paired with one of the ten texts whose words are most similar. The output is JSON lines with the
 texts `a` and `b`.
 
-Two summaries of the same code usually share some words. Therefore, configs/meaning.yaml trains the encoder to
-give texts with shared words similar embeddings. It does not use the pairs as texts with the same meaning.
+With these pairs, configs/meaning.yaml trains the encoder to give texts with shared words similar embeddings.
+This is useful because two summaries of the same code usually share some words. The pairs are not used as
+pairs with the same meaning.
 """
 
 from __future__ import annotations

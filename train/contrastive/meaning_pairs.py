@@ -58,7 +58,7 @@ def open_source(config: MeaningSourceConfig, excluded: ExcludedTexts, lexicon: L
     pairs, such as `open` and `close`, are held out for tests, and must not be trained on:
 
     - Two texts are not used as a pair if one has `open` where the other has `close`.
-    - If the source has word pairs, a pair with the word `open` or the word `close` is not used.
+    - A source of labelled word pairs, such as synonyms, loses the pairs that contain `open` or `close`.
 
     Args:
         config: The settings of the source: its files, their fields, and which pairs to use.
@@ -118,8 +118,9 @@ class ItemPairs:
     Most pairs are two texts of one item, with the same meaning or different meanings. The other pairs are
     texts of two different items, with different meanings.
 
-    In one item, two texts that share few words always have the same meaning. The pairs from two different
-    items keep the model from learning that this is true of all texts.
+    In an item, the texts with other meanings resemble the main text or a rewording. From single items alone,
+    a model could learn that texts with few shared words always have the same meaning. Pairs from two items
+    prevent this.
     """
 
     def __init__(self, items: Sequence[MeaningItem]) -> None:

@@ -77,18 +77,18 @@ class MeaningTask:
         self._updates = Prefetcher(self._make)
 
     def losses(self, update: int) -> Sequence[LossPart]:
-        """Return functions that compute the loss of one update (optimizer step) on this process's text pairs.
+        """Prepare the computation of the loss of one update (optimizer step).
 
-        The loss of an update is the mean over its text pairs, times the weight of this loss in the
-        configuration. The pairs are divided among the processes, and the results of all functions add up to
-        the loss.
+        The loss is the mean over the text pairs of the update, times the weight of this loss in the
+        configuration. The pairs are divided into chunks, and the chunks are divided among the processes.
 
         Args:
             update: Number of the update, from 0.
 
         Returns:
-            Functions without arguments. Each returns the loss on some pairs (a scalar), and the number of
-            tokens in these pairs.
+            For each chunk of this process, a function without arguments. The function returns the chunk's
+            term of the loss (a scalar), and the number of tokens in the chunk. The terms of all processes
+            add up to the loss.
         """
         pairs = self._updates[update]
         sizes = [max(map(len, both)) for both in zip(pairs.first, pairs.second, strict=True)]

@@ -51,10 +51,10 @@ class PositiveSource:
         Args:
             config: The settings of the source.
             excluded: Evaluation texts, which are left out.
-            lexicon: The word lists for editing texts by rule: rewording a text or changing its meaning.
+            lexicon: The word lists for the rules that reword a text or change its meaning.
 
         Raises:
-            InputError: A file cannot be read, or no usable pair, text or item is left.
+            InputError: A file cannot be read, or no usable pair is left.
         """
         self.config, self.excluded, self.lexicon = config, excluded, lexicon
         self.texts: list[str] = []
@@ -78,14 +78,16 @@ class PositiveSource:
         return len(self.texts or self.items or self.pairs)
 
     def draw(self, random: np.random.Generator) -> PositivePair:
-        """Choose a pair at random, and edit its texts at random.
+        """Choose a positive pair (two texts with the same meaning) at random, and edit it at random.
 
-        The settings of the source decide which edits are made. The second text may be reworded by rule. Word
-        dropout may remove words: only from the second text if it is reworded, otherwise from both texts.
+        The settings of the source decide which edits are made:
 
-        Hard negatives are texts with similar words and another meaning. The settings say how many of them a
-        pair should have. If the pair has fewer, more are made by rules that change the meaning of the first
-        text. There can still be too few, because the rules cannot change every text.
+        - `rewording`: Rules reword the second text.
+        - `hard_negatives`: The pair should have this many hard negatives: texts with similar words and
+          another meaning. If it has fewer, rules make more by changing the meaning of the first text. The
+          rules cannot change every text, so there can still be too few.
+        - `word_dropout`: Each word is removed with this probability. With `rewording`, only the second text
+          loses words.
         """
         config, pair = self.config, self._draw_unchanged(random)
         first, second, negatives = pair.first, pair.second, dict.fromkeys(pair.negatives)
@@ -100,17 +102,18 @@ class PositiveSource:
         return PositivePair(first, _drop_words(second, share, random), pair.group, tuple(negatives))
 
     def _fits(self, text: str) -> bool:
-        """Return whether a text has from one word to `max_words` words, a setting of this source of pairs."""
+        """Return whether a text has at least one word and at most `max_words`, a setting of the source."""
         return bool(text) and text.count(" ") < self.config.max_words
 
     def _draw_unchanged(self, random: np.random.Generator) -> PositivePair:
         """Choose a positive pair (two texts with the same meaning) at random, without edits.
 
         - A source of plain texts gives a text, paired with itself.
-        - A source of pairs gives a pair. In half of the cases, its two texts are swapped. A pair with hard
+        - A source of pairs gives a pair. Its two texts are swapped with probability 1/2. A pair with hard
           negatives is never swapped, because the hard negatives belong to its first text.
-        - A source of meaning items gives two texts of one item with the same meaning. The hard negatives are
-          random texts of the item with another meaning, at most as many as the setting `hard_negatives` says.
+        - A source of meaning items gives two texts of one item. A meaning item has texts with the same
+          meaning, and texts with other meanings. The texts of the pair have the same meaning. Random texts
+          with other meanings become hard negatives, at most `hard_negatives` (a setting).
         """
         if self.items:
             item = self.items[random.integers(len(self.items))]

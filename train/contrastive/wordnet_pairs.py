@@ -75,9 +75,9 @@ def _write(wordnet: Path, corpus: Path, out: Path, hold_out_contrast: bool, over
         wordnet: The folder with WordNet's database files.
         corpus: A file of cleaned texts, one per line. Pairs are made only for frequent words of the corpus.
         out: The file to write.
-        hold_out_contrast: Whether to leave out pairs of words, such as "minimum" and "maximum", that make the
-            difference in meaning between texts of the contrast set, a test set for metrics. The contrast set
-            is then a fair test of models that are trained on the written pairs.
+        hold_out_contrast: Whether to leave out the word pairs that the contrast set (a test set for metrics)
+            tests, such as "minimum" and "maximum". Then the contrast set is a fair test of models that are
+            trained on the written text pairs.
         overwrite: Whether `out` may be replaced.
     """
     data = [_data(wordnet, part) for part in _PARTS_OF_SPEECH]

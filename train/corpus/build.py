@@ -126,21 +126,22 @@ def _write(
 
 
 def _is_current(built: dict[str, Any], config_values: dict[str, Any], excluded: ExcludedTexts) -> bool:
-    """Return whether a finished corpus has the given configuration, and excludes the given texts.
+    """Return whether a finished corpus is up to date, so that it need not be built again.
+
+    A corpus is up to date if it has the given configuration and excludes the given evaluation texts.
 
     Args:
         built: The content of `corpus.json` in the folder of the finished corpus.
-        config_values: The configuration as JSON values. Its entry `exclude` has only the paths of files with
-            evaluation texts, not the texts.
-        excluded: The evaluation texts that the files contain now. The files may have changed since the corpus
-            was built.
+        config_values: The configuration as JSON values. Its entry `exclude` has the paths of the files with
+            evaluation texts. These files may have changed since the corpus was built.
+        excluded: The evaluation texts that these files contain now.
     """
     is_same = not config_values["exclude"] or built["excluded_sha256"] == excluded.digest
     return bool(built["config"] == config_values and is_same)
 
 
 def _copyable_corpus(config: CorpusConfig, excluded: ExcludedTexts) -> dict[str, Any] | None:
-    """Return the content of the only source's `corpus.json`, if the source is a corpus that can be copied.
+    """Return the content of `corpus.json` if the only source is a corpus that can be copied, else None.
 
     A finished corpus can be copied if it meets two conditions:
 
@@ -153,8 +154,8 @@ def _copyable_corpus(config: CorpusConfig, excluded: ExcludedTexts) -> dict[str,
         excluded: The evaluation texts that `config` excludes.
 
     Returns:
-        The content of `corpus.json`. None if there are several sources, or the only source is not a corpus
-        that can be copied.
+        The content of `corpus.json` in the folder of the only source. None if there are several sources, or
+        if the only source is not a corpus or cannot be copied.
     """
     built = corpus_folder.read_facts(Path(config.sources[0])) if len(config.sources) == 1 else None
     if not built or built["config"].get("test_share") != config.test_share:

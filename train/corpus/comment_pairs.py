@@ -12,10 +12,9 @@ class PairFinder:
     """Finder of pairs of comments that mean the same.
 
     The two comments of a pair are on two versions of a function, or on a method and the method that it
-    overrides. The constructor gets only hashes of the comments and of their functions, and compares the
-    hashes to find out which comments form a pair. Then the caller passes the summaries of the comments one by
-    one to `complete_pairs`, which yields the pairs. A summary stays in memory only until its last pair is
-    complete.
+    overrides. The constructor compares hashes of the comments and of their functions, to find out which
+    comments form a pair. Then the caller passes the summaries of the comments one by one to `complete_pairs`,
+    which yields the pairs. A summary stays in memory only until its last pair is complete.
 
     Args:
         keys: (R,) structured array of type `part_file.KEYS`, with three hashes for each of R comments:
@@ -26,9 +25,9 @@ class PairFinder:
             - `name`: hash of the method's repository, class and name; 0 if the function is in no class.
 
             `function` and `name` are also 0 if the repository is unknown.
-        overrides: Structured array of type `part_file.OVERRIDES`, with an entry for each pair of methods of
-            which the first may override the second. `row` is the index in `keys` of the comment on the first
-            method. `name` is the hash of the second method's repository, class and name.
+        overrides: Structured array of type `part_file.OVERRIDES`. Each entry says that method A may override
+            method B. `row` is the index in `keys` of the comment on A. `name` is the hash of B's repository,
+            class and name.
     """
 
     def __init__(self, keys: NDArray[np.void], overrides: NDArray[np.void]) -> None:
@@ -97,9 +96,8 @@ def _overrides(keys: NDArray[np.void], overrides: NDArray[np.void]) -> NDArray[n
         keys: (R,) structured array with hashes for each of R comments. `name` is a hash of the method's
             repository, class and name. `summary` is a hash of the summary. A hash is 0 if it is unknown or
             missing. A comment with a hash of 0 is not paired.
-        overrides: Structured array with an entry for each pair of methods of which the first may override the
-            second. `row` is the index in `keys` of the comment on the first method. `name` is the hash of the
-            second method's repository, class and name.
+        overrides: Structured array. Each entry says that method A may override method B. `row` is the index
+            in `keys` of the comment on A. `name` is the hash of B's repository, class and name.
 
     Returns:
         (P, 2) for each of P pairs, the index in `keys` of the comment on the overriding method, then the

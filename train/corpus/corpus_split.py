@@ -14,8 +14,8 @@ def choose_held_out(
     There are two rules:
 
     - If the repository of a text is known, all texts of this repository are held out, or none of them. The
-      repositories to hold out are chosen in the order of their hashes. A repository is skipped if the chosen
-      repositories would otherwise have more than `share` of all texts from known repositories.
+      repositories are visited in the order of their hashes. Each one is held out, unless the held-out share
+      of the texts from known repositories would become larger than `share`.
     - A text from an unknown repository is held out if the hash of its comment, divided by 2^64, is below
       `share`.
 

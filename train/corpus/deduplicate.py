@@ -27,12 +27,12 @@ _COMPARED = 100  # largest number of texts of a set that a text is compared with
 def signature(text: str) -> NDArray[np.uint8]:
     """Compute the MinHash signature of a cleaned text.
 
-    The signature represents the text's set of pairs of adjacent words. If s and t are the signatures of two
-    texts, `mean(s == t)` estimates the Jaccard similarity of the two sets. A text of fewer than `SHORT` (20)
-    words is hashed as a whole. Therefore, two short texts are similar only if they are equal.
+    A text counts as the set of its pairs of adjacent words. If s and t are the signatures of two texts,
+    `mean(s == t)` estimates the Jaccard similarity of the two sets. A text of fewer than `SHORT` (20) words
+    is hashed as a whole. Therefore, two short texts are similar only if they are equal.
 
     Returns:
-        (SIGNATURE,) bytes: the lowest byte of each MinHash value, to save memory.
+        (SIGNATURE,) bytes. To save memory, only the lowest byte of each MinHash value is kept.
     """
     split, sketch = words(text), RMinHash(num_perm=SIGNATURE, seed=1)
     sketch.update([f"{a} {b}" for a, b in pairwise(split)] if len(split) >= SHORT else [" ".join(split)])
@@ -110,10 +110,10 @@ class NearDuplicates:
     def __call__(self, signatures: NDArray[np.uint8]) -> NDArray[np.bool_]:
         """Find the given texts that equal or nearly repeat a text of the fixed set.
 
-        The fixed set was given to the constructor. A given text is compared with a text of the set only if
-        their signatures are equal in a band (a group of neighbouring bytes). If the signature of a given text
-        equals those of more than `_COMPARED` (100) texts of the set in one band, the given text counts as a
-        near duplicate without a comparison, to save time.
+        The fixed set was given to the constructor. A given text is compared only with its candidates: the
+        texts of the set whose signatures have the same bytes in a band (a group of neighbouring bytes). If
+        one band gives more than `_COMPARED` (100) candidates, the given text is not compared, to save time:
+        it counts as a near duplicate.
 
         Args:
             signatures: (N, SIGNATURE) MinHash signatures of the given texts.

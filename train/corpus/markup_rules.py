@@ -16,8 +16,8 @@ class Dialect:
     A rule is a pattern and its replacement.
 
     Attributes:
-        ends: Pattern of what can follow the prose, such as a tag (`@param`). The prose ends before the first
-            match of the pattern.
+        ends: Pattern that marks the end of the prose, such as a tag (`@param`). The prose ends before the
+            first match.
         blocks: Rules that are applied to the whole prose.
         inline: Rules that are applied to each paragraph.
         code_indent: The smallest number of spaces at the beginning of a line of code.

@@ -229,8 +229,8 @@ class SignaturesOnCluster:
             arguments: For each group, a tuple of additional arguments for `keys`.
 
         Returns:
-            Structured array. For each key that several texts share, it has an entry for each of these texts.
-            `text` is the index of the text. `first` is the index of the first text with the key; for the
+            Structured array with one entry for each text and each key that it shares with another text.
+            `text` is the index of the text. `first` is the index of the first text with the same key; for the
             first text itself, `first` equals `text`.
         """
         buckets = max(2, len(self.groups))
@@ -305,9 +305,9 @@ def _repeats(*pieces: NDArray[np.void]) -> NDArray[np.void]:
             indices must be in ascending order.
 
     Returns:
-        Structured array. For each key that several texts share, it has an entry for each of these texts.
-        `text` is the index of the text. `first` is the index of the first text with the key; for the first
-        text itself, `first` equals `text`.
+        Structured array with one entry for each text and each key that it shares with another text. `text` is
+        the index of the text. `first` is the index of the first text with the same key; for the first text
+        itself, `first` equals `text`.
     """
     places = np.concatenate(pieces)
     _, first, inverse, count = np.unique(

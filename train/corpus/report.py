@@ -23,7 +23,7 @@ class Report:
 
     Args:
         near: The indices of the texts that nearly repeat an earlier text. All T texts of the corpus are
-            numbered from 0.
+            numbered from 0. The report shows some of these texts as examples of near duplicates.
         original: (T,) for each text, the index of the earlier text that it repeats or nearly repeats. A text
             that repeats no earlier text has its own index.
     """
@@ -83,9 +83,9 @@ class Report:
         Args:
             a: The first text.
             b: The second text.
-            kind: "description" for the summary (first sentence) and the description (the sentences after it)
-                of the same comment, "version" for comments
-                on two versions of a function, or "override" for comments on a method and its override.
+            kind: The kind of pair. "description": the summary (first sentence) and the description (the
+                sentences after it) of one comment. "version": the comments on two versions of a function.
+                "override": the comments on a method and its override.
         """
         self._pairs.add(kind, a, b)
 

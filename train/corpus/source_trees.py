@@ -130,10 +130,10 @@ def _walk(
     Args:
         top: The folder.
         tally: Counter of files and folders that are left out; it is updated.
-        repositories: List to which the git repositories in the folder are added. The files in these
-            repositories are not yielded. None: the files in git repositories are yielded, too.
-        root: The folder that the user named. Git repositories with data outside of `root` are not added. None
-            if `repositories` is None.
+        repositories: A list. Each git repository below `top` is added to it, and the files of the repository
+            are not yielded. None: git repositories are treated like other folders.
+        root: The folder that the user named. A git repository with data outside of `root` is treated like
+            other folders. None if `repositories` is None.
     """
     folders = [top]
     while folders:

@@ -27,8 +27,8 @@ class EvaluationTexts:
     `text in evaluation_texts` is true in two cases:
 
     - The text equals an evaluation text of at least three words.
-    - The text begins with a whole evaluation text, or a whole evaluation text begins with the text, and both
-      have at least six words.
+    - The text and an evaluation text have at least six words each, and one of them begins with the whole
+      other text.
 
     Case and punctuation are ignored.
 
@@ -57,10 +57,10 @@ class EvaluationTexts:
 def _start(key: str) -> str:
     """Return the first six words of a text; "" if the text has fewer words.
 
-    The result is a key, by which texts with the same beginning can be found quickly.
+    Texts with the same beginning are found by these words.
 
     Args:
-        key: The result of the function `key` for the text: its words in lower case, without punctuation.
+        key: The text's words in lower case, without punctuation (the result of the function `key`).
     """
     words = key.split(" ", _PREFIX)
     return " ".join(words[:_PREFIX]) if len(words) >= _PREFIX else ""
@@ -87,7 +87,8 @@ def clean_corpus(rows: Iterable[Row], evaluation: EvaluationTexts) -> Iterator[R
 def third_of_pairs(rows: Iterable[Row], evaluation: EvaluationTexts) -> Iterator[Row]:
     """Yield about a third of the distinct text pairs; pairs with an evaluation text are left out.
 
-    A hash of each pair decides whether it is chosen. The chosen pairs are yielded in the order of the hashes.
+    A hash of each pair decides whether it is chosen, so that the choice is always the same. The chosen pairs
+    are yielded in the order of their hashes.
 
     Args:
         rows: Rows with the texts of a pair, under `reference` and `candidate`.

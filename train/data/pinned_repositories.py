@@ -1,4 +1,7 @@
-"""The repositories with the training texts of the default model, each at one revision."""
+"""The git repositories with the training texts of the default model: their list, and their fetching.
+
+Each repository is pinned to one revision.
+"""
 
 from __future__ import annotations
 

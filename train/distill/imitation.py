@@ -50,13 +50,13 @@ class ImitationBatch:
 
 @dataclass(frozen=True)
 class Corpus:
-    """The texts of an imitation, and the folder that stores them.
+    """The texts whose embeddings an encoder learns from its teachers, and the folder that stores the texts.
 
     Attributes:
         groups: The texts in groups. Texts in one group, such as a text and its rewording, are used in the
             same update (optimizer step).
-        folder: The folder that stores the texts. It may have more texts than `groups`, whose number is
-            limited by the configuration.
+        folder: The folder that stores the texts. It may have more texts than `groups`, because the setting
+            `max_texts` limits `groups`.
         sha256: A SHA-256 of all texts in the folder.
     """
 
@@ -85,9 +85,9 @@ def collect_texts(
         config: The settings of the imitation.
         out: The folder of the run.
         world: The processes of the run.
-        exclude: Rated files, whose texts are left out.
-        hold_out_contrast: Whether rules that change texts must not exchange words such as "open" and "close",
-            if the contrast set (a test set) asks for the difference between these words.
+        exclude: Files with text pairs that people have rated. Their texts are left out.
+        hold_out_contrast: Whether rules that make variants of texts must not exchange words that the contrast
+            set (a test set) asks to distinguish, such as "open" and "close".
         seed: Seed for choosing texts and making variants.
 
     Raises:
@@ -107,7 +107,10 @@ def collect_texts(
 def compute_targets(
     config: ImitationConfig, corpus: Corpus, width: int, out: Path, world: World, seed: int
 ) -> Targets:
-    """Compute the embeddings that an encoder should learn, or load them from the folder of the run.
+    """Compute the targets (the embeddings that an encoder should learn) from the teachers' embeddings.
+
+    The teachers' embeddings are loaded from the folder of the run. Missing embeddings are computed, and
+    stored there. The targets are the teachers' embeddings, projected to the encoder's width.
 
     Args:
         config: The settings of the imitation.
@@ -115,7 +118,7 @@ def compute_targets(
         width: Width of the encoder's embeddings.
         out: The folder of the run.
         world: The processes of the run.
-        seed: Seed for choosing the texts that determine the projection to the encoder's width.
+        seed: Seed for choosing a sample of the texts, from which the projection is computed.
 
     Raises:
         InputError: A teacher cannot be loaded, or all teachers together are narrower than the encoder.
@@ -133,7 +136,7 @@ def compute_targets(
 
 
 class Imitation:
-    """The batches and the loss of an imitation.
+    """Batches and loss for training an encoder on the embeddings of its teachers.
 
     Args:
         config: The settings of the imitation.
@@ -143,7 +146,8 @@ class Imitation:
         embed: Function that embeds texts with the encoder in training.
         max_length: The largest number of tokens of a text; longer texts are cut.
         chunk_tokens: The largest number of tokens that are embedded at once, padding included.
-        temperature: The temperature of the softmax over cosines, in the loss of similarities.
+        temperature: The temperature of the softmax in `neighbour_distillation_loss`, which compares cosines
+            between texts.
         cache_gradients: Whether to save memory by embedding each chunk of texts twice.
         seed: Seed for the order of the groups.
         world: The processes of the run.

@@ -1,4 +1,4 @@
-"""Losses of distillation: they compare the student's embeddings, or the similarities between texts."""
+"""Losses of distillation: they compare embeddings, or the cosines between them, with those of teachers."""
 
 from __future__ import annotations
 

@@ -16,10 +16,10 @@ _SAMPLE = 50_000  # texts for computing the principal axes
 
 
 def compute_principal_axes(vectors: np.ndarray, count: int) -> np.ndarray:
-    """Compute the first `count` principal axes of n vectors.
+    """Compute the first `count` principal axes of n vectors, without subtracting their mean.
 
-    The mean of the vectors is not subtracted first. Therefore, the projection on the axes nearly keeps the
-    lengths of the vectors and the cosines between them.
+    Subtracting the mean, as in PCA, would change the cosines between the vectors. The projection on these
+    axes nearly keeps the cosines, and the lengths of the vectors.
 
     Args:
         vectors: (n, D) vectors.
@@ -81,8 +81,8 @@ class Targets:
     def teacher_embeddings(self, numbers: np.ndarray) -> Tensor:
         """Return the concatenated embeddings of all teachers for n texts.
 
-        The concatenated embeddings are scaled to length 1. The inner product of the results for two texts is
-        the cosine between a teacher's embeddings of these texts, averaged over all teachers.
+        The concatenated embeddings are scaled to length 1. Each teacher's embeddings of two texts have a
+        cosine. The inner product of the two texts' concatenated embeddings is the mean of these cosines.
 
         Args:
             numbers: (n,) indices of the texts among all training texts.

@@ -71,15 +71,16 @@ def make_student(config: ModelConfig, tokenizer: Tokenizer, source: StartConfig 
 
 
 def _copy_layers(teacher: Encoder, student: Encoder, source: StartConfig) -> None:
-    """Copy a teacher's layers, position vectors and relative position bias into a student.
+    """Copy a teacher's layers, position vectors, embedding norm and relative position bias into a student.
 
     Args:
         teacher: The encoder to copy from.
         student: The encoder to change.
-        source: The settings. For each layer of the student, they have the index of a layer of the teacher.
+        source: The settings, with the index of the teacher's layer for each layer of the student.
 
     Raises:
-        InputError: The two encoders differ in shape, or the layer numbers are wrong.
+        InputError: The two encoders differ in shape, or `source.layers` does not have one valid index for
+            each layer of the student.
     """
     count = len(teacher.layers)
     for name in ("hidden_size", "num_attention_heads", "intermediate_size"):

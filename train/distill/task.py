@@ -68,10 +68,15 @@ class DistillationTask:
         return f"{len(groups)} groups of texts ({self.imitation.first_texts[groups[0]]!r}, …)"
 
     def losses(self, update: int) -> Sequence[LossPart]:
-        """Prepare the computation of the loss of one update, as `Imitation.losses` describes.
+        """Return functions that compute the loss of one update (optimizer step), term by term.
 
         Args:
-            update: Number of the update (optimizer step), from 0.
+            update: Number of the update, from 0.
+
+        Returns:
+            A function without arguments for each of this process's chunks of texts. The function returns one
+            term of the loss (a scalar), and the number of tokens in the chunk. The terms of all processes add
+            up to the loss.
         """
         return self.imitation.losses(update)
 
@@ -79,8 +84,8 @@ class DistillationTask:
         """Evaluate the student on the dev data.
 
         Returns:
-            A number by which the best model is chosen (lower is better), and further results for the log, by
-            name.
+            The dev criterion, which chooses the best model (lower is better), and figures by name for the
+            log.
         """
         return self.dev_criterion(self.metric)
 

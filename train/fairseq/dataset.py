@@ -62,7 +62,7 @@ def write_texts(stem: Path, parts: Iterable[np.ndarray], lengths: np.ndarray, vo
 
     Args:
         stem: The path of both files without the suffix.
-        parts: Arrays of token ids. Joined, the arrays have all texts one after another. Each text begins
+        parts: Arrays of token ids. Their concatenation has all texts, one after the other. Each text begins
             with `<s>` and ends with `</s>`.
         lengths: (N,) number of tokens of each text.
         vocab_size: Number V of tokens in the vocabulary.

@@ -53,8 +53,8 @@ def grouped_attention(batch: PermutedBatch, relative_bias: RelativeBias, dropout
             dim: The dimension to split.
 
         Returns:
-            A tensor for each group. It has two dimensions instead of `dim`: the texts of the group, and the
-            rows of each text (first its content stream, then its query stream).
+            A tensor for each group, in which two dimensions replace `dim`. The first of the two has the
+            texts of the group. The second has the rows of a text: its content stream, then its query stream.
         """
         content, queries = x.tensor_split([len(batch.prediction_turns)], dim)
         streams = [(content, [t * (n + m) for t, n, m in groups])]

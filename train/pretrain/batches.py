@@ -30,13 +30,13 @@ class PretrainingBatches:
     """The texts of each update (optimizer step), divided into batches.
 
     The texts of all epochs form one endless sequence of tokens. Each epoch has all texts in a new random
-    order. Each update has the texts that begin in the next `update_tokens` tokens of the sequence. To divide
-    an update into n batches, its range of tokens is cut into n equal ranges.
+    order. Each update has the texts that begin in the next `update_tokens` tokens of the sequence. An update
+    is divided into n batches by cutting its range of tokens into n equal ranges.
 
     For example, `update_tokens` is 1000. Update 0 has the texts that begin at the tokens 0 to 999, and update
     1 has those that begin at the tokens 1000 to 1999. If update 0 is divided into two batches, the first
-    batch has the texts that begin at the tokens 0 to 499. Each text occurs once in an epoch, for any number
-    of batches. Any update can be computed without the earlier updates.
+    batch has the texts that begin at the tokens 0 to 499. Each text occurs once in an epoch, whatever the
+    number of batches. Any update can be computed without the earlier updates.
 
     A text's permutation depends on the text, the epoch and the seed. Texts that are too short to predict a
     token are left out.
@@ -151,9 +151,9 @@ class PretrainingBatches:
         return np.split(chosen, np.flatnonzero(np.diff(ends // batch_tokens)) + 1)
 
     def _texts_between(self, begin: int, end: int) -> Iterator[tuple[Ints, Ints]]:
-        """Find the texts whose first token has a number from `begin` to `end` - 1.
+        """Find the texts that begin at the tokens `begin` to `end` - 1 of the training.
 
-        The tokens are numbered from 0 at the start of training, through all epochs.
+        The tokens are counted from 0 at the start of training, through all epochs.
 
         Yields:
             For each epoch in this range, two (B,) arrays for the B texts found: the epoch of each text (the

@@ -1,4 +1,4 @@
-"""An estimate of a pretraining run before its start: parameters, memory, arithmetic and time."""
+"""An estimate of the cost of a pretraining run: parameters, memory, floating-point operations and time."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def estimate(config: PretrainConfig, world: World) -> str:
 
 @contextmanager
 def _saved_bytes(device: torch.device) -> Iterator[dict[int, int]]:
-    """Open a context that records the memory of the tensors that autograd stores for the backward pass.
+    """Open a context that records the sizes of the tensors stored for the backward pass.
 
     On a GPU, nothing is recorded, because PyTorch itself measures the memory there.
 

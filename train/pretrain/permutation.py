@@ -40,7 +40,7 @@ Ints = NDArray[np.int64]
 class PermutedBatch:
     """A batch of B permuted texts: the input of MPNet's two-stream model.
 
-    The model predicts the last tokens of each permuted text. The texts are T = C + M rows, each with one
+    The model predicts the last tokens of each permuted text. The batch has T = C + M rows, each with one
     token or placeholder. The first C rows are the content stream, with three kinds of rows:
 
     - context tokens: the tokens that are not predicted;
@@ -156,7 +156,7 @@ def keyed_uniform(seed: int, keys: Ints) -> NDArray[np.float64]:
 
 
 def permute_positions(tokens: Ints, lengths: Ints, noise: NDArray[np.float64]) -> Ints:
-    """Put the positions of each text in random order, but those of special tokens first.
+    """Put the positions of each text in random order, with the positions of special tokens first.
 
     The model will predict the tokens whose positions come last in this order. Special tokens such as <s> and
     </s> come first, so that they are never predicted. Predicting them teaches nothing, and in short texts

@@ -104,8 +104,8 @@ def calibrate_meaning(folder: Path, held_out: Sequence[MeaningPair], source: str
     Args:
         folder: The model folder, with a meaning head.
         held_out: The held-out pairs from `meaning_test_pairs`.
-        source: The name of the file of labelled pairs from which some of the held-out pairs come. The name is
-            stored in the model folder.
+        source: The name of the file `labelled` that `meaning_test_pairs` has read. The name is stored in the
+            model folder.
 
     Raises:
         InputError: simllm did not write the folder, or it has no meaning head.
@@ -135,9 +135,9 @@ def meaning_test_pairs(comments: Path, labelled: Path, items: str | None) -> lis
     The pairs come from three sources:
 
     - The file `labelled`. Pairs with the label "same" have the same meaning. Pairs with the label
-      "entailment" also count as such if they come from the data set `breaking_nli`, where their texts differ
-      only by a synonym. "Entailment" pairs from other data sets are left out, because the second text may say
-      less than the first. Pairs with any other label have different meanings.
+      "entailment" have the same meaning, too, if they come from the data set `breaking_nli`, because their
+      texts differ only by a synonym. "Entailment" pairs from other data sets are left out, because the second
+      text may say less than the first. Pairs with any other label have different meanings.
     - The comments. Rules make as many pairs from the comments as `labelled` contributes.
     - The meaning items (texts with rewordings and changes of meaning), with four pairs per item.
 
@@ -208,7 +208,7 @@ def fit(random: Values, scores: Values, rated: Values, fitted_on: str) -> ScoreS
         random: (k,) scores of random text pairs.
         scores: (n,) scores of rated text pairs.
         rated: (n,) ratings of these text pairs.
-        fitted_on: Description of the pairs, which is stored with the scale.
+        fitted_on: Description of the random and the rated pairs, which is stored with the scale.
 
     Returns:
         The score scale.

@@ -71,11 +71,11 @@ def _agreement(sets: dict[str, Any]) -> str:
 
 
 def _contrast(figures: dict[str, Any]) -> list[str]:
-    """Return the paragraphs about the contrast set: a table of accuracies, and an introduction if needed.
+    """Return the paragraphs about the contrast set: a table and, with a control model, an introduction.
 
     A triple of the contrast set is a reference, a rewording and a text with another meaning. A metric is
-    right if the rewording scores higher than the text with another meaning. The table has one row for each
-    kind of meaning change, such as "negation".
+    right if the rewording scores higher than the text with another meaning. The table has the accuracies of
+    the metrics, with one row for each kind of meaning change, such as "negation".
 
     In many triples, two words make the difference in meaning, such as "attaches" and "detaches". `figures`
     may have the key "held_out": the figures of a control model, which was trained without these words. Then
@@ -173,7 +173,7 @@ def _reliability(figures: dict[str, Any] | None) -> list[str]:
 def _languages(figures: dict[str, Any]) -> str:
     """Return a table of the model's results in retrieval, for each programming language.
 
-    The first sentence of a comment is the query. The rest of the same comment must be found.
+    The query is the first sentence of a comment. The model must find the rest of the same comment.
     """
     rows = [[name, f"{x['pairs']}", f"{x['first']:.0%}", f"{x['mrr']:.3f}"] for name, x in figures.items()]
     return markdown_table(["language", "pairs", "nearest", "MRR"], rows)

@@ -1,8 +1,8 @@
 """Figures for a model card that show how well metrics tell rewordings from changes of meaning.
 
 A triple is a reference, a rewording and a change (a text with another meaning). A meaning item is a text with
-rewordings and changes. The probability that two texts have the same meaning, which the meaning head of a
-model predicts, is called `same`.
+rewordings and changes. `same` is the probability that two texts have the same meaning; a model's meaning head
+predicts it.
 """
 
 from __future__ import annotations
@@ -58,8 +58,9 @@ def contrast_accuracies(metric: Metric, triples: contrast.Triples) -> dict[str, 
 def measure_items(metrics: Sequence[Metric], items: list[MeaningItem]) -> dict[str, Any]:
     """Measure how often metrics score a rewording higher than a text with another meaning.
 
-    `make_triples` makes triples from the items: a text, a rewording, and a text with another meaning (a
-    change). A metric is right if it scores the rewording higher than the change, each against the first text.
+    `make_triples` makes triples from the items: a text, a rewording, and a change (a text with another
+    meaning). A metric scores the rewording and the change against the text. It is right if the rewording
+    scores higher.
 
     Args:
         metrics: The metrics.
@@ -76,19 +77,18 @@ def measure_items(metrics: Sequence[Metric], items: list[MeaningItem]) -> dict[s
 
 
 def measure_flags(learned: SimLLM, items: list[MeaningItem]) -> dict[str, Any]:
-    """Measure how often a model says of similar texts that the meaning may have changed.
+    """Measure how often a model flags similar pairs of texts: it says that the meaning may have changed.
 
-    Texts are similar if they score .5 or more. Each rewording and each change of an item is compared with the
-    item's text.
+    The text of each item is paired with the item's rewordings, and with its changes (texts with another
+    meaning). A pair is similar if it scores .5 or more.
 
     Args:
         learned: A model with a meaning head.
         items: The meaning items.
 
     Returns:
-        A dictionary with "rewordings" and "changes". Each of the two has the number of similar pairs
-        ("similar"), and the share of them for which the model says that the meaning may have changed
-        ("flagged").
+        A dictionary with "rewordings" and "changes". Each has the number of similar pairs of this kind
+        ("similar"), and the share of these pairs that the model flags ("flagged").
     """
     return _flags(*_score_with_main_text(learned, items))
 
@@ -96,16 +96,18 @@ def measure_flags(learned: SimLLM, items: list[MeaningItem]) -> dict[str, Any]:
 def measure_unseen_items(learned: SimLLM, items: list[MeaningItem]) -> dict[str, Any]:
     """Measure how well a model tells rewordings from changes, over all meaning items together.
 
-    Each rewording and each change of an item is compared with the item's text.
+    The text of each item is paired with the item's rewordings, and with its changes (texts with another
+    meaning). Each pair gets two values: the score, and the predicted probability of the same meaning.
 
     Args:
         learned: A model with a meaning head.
         items: Meaning items that the model was not trained on.
 
     Returns:
-        A dictionary: the number of items ("items"), the area under the ROC curve of the score and of `same`
-        ("auc"), and the result of `measure_flags` ("flags"). The area is the probability that a random
-        rewording gets a higher value than a random change, which may be of another item.
+        A dictionary: the number of items ("items"), the area under the ROC curve ("auc") for the score
+        ("simllm") and for the probability ("simllm-same"), and the result of `measure_flags` ("flags"). The
+        area is the probability that a random rewording gets a higher value than a random change. The two may
+        come from different items.
     """
     rewordings, changes = _score_with_main_text(learned, items)
     is_rewording = np.arange(len(rewordings.values) + len(changes.values)) < len(rewordings.values)
@@ -128,7 +130,7 @@ def _score_with_main_text(learned: SimLLM, items: list[MeaningItem]) -> tuple[Sc
 
 
 def _flags(rewordings: Scores, changes: Scores) -> dict[str, Any]:
-    """Count the similar pairs of rewordings and of changes, and the share of them that is flagged."""
+    """Compute the result of `measure_flags` from the scores of the rewordings and of the changes."""
     flags = {}
     for name, scores in (("rewordings", rewordings), ("changes", changes)):
         similar = int((scores.values >= SIMILAR).sum())

@@ -171,13 +171,14 @@ def _measure_meaning(metrics: Sequence[Metric], learned: SimLLM, config: Measure
     """Measure metrics, and the meaning head of a model, on the meaning items that the configuration names.
 
     Args:
-        metrics: The metrics, including those of the model.
+        metrics: The metrics: the model's score, its probability of the same meaning (if it has a meaning
+            head), and the baselines.
         learned: The model.
         config: The data sets.
 
     Returns:
-        Under "items", "flags" and "unseen_items", the results of the functions in
-        `train.release.meaning_figures`. A key is left out if the configuration names no items for it. If the
+        Under "items", "flags" and "unseen_items", the results of `measure_items`, `measure_flags` and
+        `measure_unseen_items`. A key is left out if the configuration names no items for it. If the
         model has no meaning head, "flags" and "unseen_items" are left out.
     """
     nothing_excluded, held_out = ExcludedTexts([]), lexicon.load().held_out_words

@@ -122,12 +122,12 @@ def write_release(release: Release) -> None:
 def measure_run(
     run: Path, write_model: Callable[[Path, Path], None], config: MeasureConfig
 ) -> dict[str, Any]:
-    """Measure the model of a run that is not released, to compare it with the released model.
+    """Measure a model that is not released, to compare it with the released model.
 
     The model is first postprocessed like the released model, in a temporary folder.
 
     Args:
-        run: The folder of the training run.
+        run: The folder of the training run that made the model.
         write_model: Function that postprocesses a run's model. Its arguments are the run folder and the model
             folder to write.
         config: The data sets to measure on.
@@ -147,7 +147,9 @@ def _provenance(run: Path) -> dict[str, Any]:
 
 
 def _dev_criterion(run: Path) -> float:
-    """Return the dev criterion of a run's model: the mean of its figures on dev data (higher is better).
+    """Return the dev criterion of a run's model: the mean of correlations and accuracies.
+
+    The correlations and accuracies are measured on dev data. A higher dev criterion is better.
 
     Args:
         run: The folder of the training run. The run has stored the dev criterion with its model.

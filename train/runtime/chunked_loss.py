@@ -44,10 +44,10 @@ def embedding_loss_parts(
         width: Width of the embeddings, D.
         chunk_tokens: The largest number of tokens in a chunk, padding included.
         seed: Numbers that seed the dropout, such as the run's seed and the number of the batch.
-        cache_gradients: Whether to save memory by embedding each chunk twice, the second time when its term
-            is computed (Gao et al., "Scaling deep contrastive learning batch size under memory limited
-            setup", 2021). Then only one chunk has activations at a time. False: the activations of all chunks
-            of this process stay in memory.
+        cache_gradients: Whether to save memory by embedding each chunk twice: first without storing
+            activations, and again when its term is computed (Gao et al., "Scaling deep contrastive learning
+            batch size under memory limited setup", 2021). Only one chunk then has activations at a time.
+            False: the activations of all chunks of this process stay in memory.
         world: The processes that share the texts.
 
     Returns:

@@ -126,8 +126,8 @@ def identity(config: TrainingConfig, *inputs: str) -> str:
 def _config_values(config: TrainingConfig) -> dict[str, Any]:
     """Convert a configuration to a dictionary that can be compared with the `config.json` of an older run.
 
-    The `config.json` of a run with version 0.1 lacks the keys that were added later. Therefore, keys that
-    were added later are left out if they have their default values.
+    The `config.json` of a run of simllm 0.1 lacks the keys that were added later. To match it, these keys are
+    left out of the dictionary if they have their default values.
     """
     values = config_file.decode_paths(asdict(config))
     late = {key.name: key.default for key in fields(config) if "added" in key.metadata}
@@ -137,7 +137,7 @@ def _config_values(config: TrainingConfig) -> dict[str, Any]:
 def short_hash(*parts: object) -> str:
     """Return the first 12 hex digits of a SHA-256 over JSON values.
 
-    The hash is the name of the folder in which a result is stored. The given values are everything that the
-    result depends on. Therefore, results from different values get different folders.
+    Callers use the hash as the name of a folder for a stored result, and pass all values that the result
+    depends on. Results from different values then get different folders.
     """
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:12]

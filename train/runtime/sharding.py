@@ -19,8 +19,8 @@ from train.runtime.distributed import World
 def shard(model: nn.Module, layers: Iterable[nn.Module], world: World) -> None:
     """Shard a model over all processes, in place.
 
-    All processes must then call the model's forward method equally often. Each backward pass sums the
-    gradients over all processes.
+    All processes must then call the model's forward method equally often, because each call collects weights
+    from all processes. Each backward pass sums the gradients over all processes.
 
     Args:
         model: The model.
@@ -62,7 +62,7 @@ def distribute_like(tensor: Tensor, example: Any) -> Tensor:
 
     Returns:
         The sharded tensor; this process stores only a part of it. The tensor is returned unchanged if
-        `example` is not sharded, or if its shape is another one.
+        `example` is not sharded or has another shape.
     """
     if not _is_part(example) or tensor.shape != example.shape:
         return tensor

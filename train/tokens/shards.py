@@ -64,10 +64,10 @@ class Shards:
         return Shards(parts, np.full(sum(counts), length, np.int64), self.truncated)
 
     def read_tokens(self, places: np.ndarray) -> np.ndarray:
-        """Return the token ids at some positions in the array that results from joining all `parts`.
+        """Return the token ids at K positions in the concatenation of all `parts`.
 
         Args:
-            places: (K,) positions of tokens in the joined array, from 0.
+            places: (K,) positions of tokens in the concatenation, from 0.
 
         Returns:
             (K,) int64 token ids.

@@ -20,11 +20,13 @@ _LONGEST_TOKENS = 64  # guards against words of very many tokens
 def find_changing_words(metrics: Mapping[str, SimLLM], run: ScoredRun) -> dict[str, dict[int, list[str]]]:
     """Find the words that make a candidate differ in meaning from its reference, for a few pairs of a report.
 
-    The words are found in the same way as by `simllm explain`. Because this is slow, only some pairs are
-    searched. They are marked in `run.changed`: their texts are similar, but probably differ in meaning. At
-    most `number_of_explained(n)` of the marked pairs (10 to 25) are chosen, those with the highest scores.
-    Pairs with a text of more than 30 words or 64 tokens are skipped. `run.changed` has a column for each
-    metric or system. A pair that is marked in two columns is searched twice, and counts as two pairs.
+    The words are found in the same way as by `simllm explain`, which is slow. Therefore only pairs that
+    `run.changed` marks are searched: their texts are similar, but probably differ in meaning. At most
+    `number_of_explained(n)` marked pairs (10 to 25) are searched, those with the highest scores. Pairs with a
+    text of more than 30 words or 64 tokens are skipped.
+
+    `run.changed` has a column for each metric or system. A pair that is marked in two columns is searched
+    twice, and counts as two pairs.
 
     Args:
         metrics: A dict from the name of a column to the metric that computed its scores. A column is left out

@@ -112,10 +112,15 @@ def number_ranges(numbers: Sequence[int]) -> list[str]:
 
 
 def first_numbers(values: Sequence[str]) -> list[int] | None:
-    """Return the first number of each of n texts; both "4 to 6" (a range) and "4" give 4.
+    """Convert texts such as "4" or "4 to 6" (a range) to whole numbers; both examples give 4.
+
+    The report correlates the scores with these numbers.
+
+    Args:
+        values: n texts: the value of a field for each of n text pairs.
 
     Returns:
-        The n numbers; None if a text is neither a whole number nor a range.
+        The first number of each text; None if one of the texts is neither a whole number nor a range.
     """
     found = [re.fullmatch(rf"({_NUMBER})( to {_NUMBER})?", value) for value in values]
     return None if None in found else [int(match[1]) for match in found if match]

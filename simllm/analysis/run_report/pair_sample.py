@@ -52,7 +52,7 @@ def choose_pairs(run: ScoredRun) -> NDArray[np.int64]:
 
 
 def describe_choice(run: ScoredRun) -> str:
-    """Write a sentence or two for the report that tell which text pairs its table shows."""
+    """Write the report's note about its table: which text pairs the table shows."""
     if len(run) <= MOST:
         return "The only pair is here." if len(run) == 1 else f"All {len(run):,} pairs are here."
     systems = ", the largest differences between systems" if run.has_systems else ""

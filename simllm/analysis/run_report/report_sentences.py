@@ -62,10 +62,11 @@ def describe_scores(run: ScoredRun) -> str:
 
 
 def describe_high_scores(run: ScoredRun) -> str:
-    """Write sentences that explain two of the orders in which the report can list its pairs.
+    """Write the report's note about which scores count as high in two sort orders of its table.
 
-    The orders are "common words, but a low score" and "other words, but a high score". The sentences say
-    which scores count as high, and that pairs in which a text has no words are left out.
+    The orders are "common words, but a low score" and "other words, but a high score". The note names the
+    threshold between low and high scores. It also says that these orders leave out pairs in which a text has
+    no words.
     """
     good = "low up to" if run.lower_is_better else "high from"
     bar = run.worst_good_score

@@ -12,17 +12,18 @@ from simllm.metrics.protocol import Floats
 
 
 def describe_trend(which: str, numbers: Sequence[int] | None, scores: Floats) -> str:
-    """Write a sentence that tells whether scores rise or fall with a number, such as the reference's length.
+    """Describe in a sentence how scores depend on a property of the pairs, such as the reference's length.
 
     For example: "Longer references score lower", followed by Spearman's correlation and its p-value.
 
     Args:
-        which: The words for pairs with larger numbers, such as "longer references".
-        numbers: The number of each of n text pairs; None if the pairs have no numbers.
+        which: The subject of the sentence, which names the pairs with larger numbers, such as "longer
+            references".
+        numbers: The property of each of the n text pairs, such as the length; None if it is not a number.
         scores: (n,) scores by the main metric. With several systems, each is the mean of the systems' scores.
 
     Returns:
-        The sentence; empty if there are no numbers, or if the correlation is undefined.
+        The sentence; empty if `numbers` is None, or if the correlation is undefined.
     """
     if numbers is None:
         return ""

@@ -73,11 +73,11 @@ class ScoredRun:
 
     @cached_property
     def main(self) -> Floats:
-        """(n,) main scores: one for each reference.
+        """(n,) main scores, one for each reference: by the first metric, or the mean over all systems.
 
-        With a single system (source of candidates), these are the candidates' scores by the first metric.
-        With several systems, a reference has a candidate from each system. Its main score is the mean of
-        the candidates' scores.
+        With a single system (source of candidates), they are the candidates' scores by the first metric.
+        With several systems, each reference has a candidate from each system. The main score is the mean of
+        these candidates' scores.
         """
         columns = list(self.scores.values())
         return np.mean(columns, axis=0) if self.has_systems else columns[0]
@@ -115,8 +115,8 @@ class ScoredRun:
 
         A value near 1 means that the candidate and the reference share many words, but the score is bad. A
         value near -1 means that they share few words, but the score is good. The value is the pair's rank by
-        word overlap minus its rank by score, divided by n. The highest rank is that of the largest word
-        overlap, and that of the best score.
+        word overlap minus its rank by score, divided by n. Pairs with more common words have a higher rank by
+        word overlap, and pairs with a better score have a higher rank by score.
         """
         return _rank(self.overlap) - _rank(-self.ranking if self.lower_is_better else self.ranking)
 
@@ -136,11 +136,11 @@ class ScoredRun:
 
     @cached_property
     def worst_good_score(self) -> float:
-        """The threshold between good and bad scores.
+        """The threshold between good and bad scores; a score equal to the threshold is good.
 
-        The report can list the pairs that share many words but have a bad score, or those that share few
-        words but have a good score. For these two lists, a score equal to the threshold is good. For simllm's
-        learned metric, the threshold is a constant. For other metrics, it is the median score.
+        The report uses it for two lists: pairs that share many words but have a bad score, and pairs that
+        share few words but have a good score. For simllm's learned metric, the threshold is a constant. For
+        other metrics, it is the median score.
         """
         is_learned = self.calibration is not None or next(iter(self.scores)) in self.same
         return SIMILAR if is_learned else float(np.median(self.ranking))
@@ -160,20 +160,20 @@ class ScoredRun:
     def any_unrelated(self) -> NDArray[np.bool_]:
         """(n,) bool, true for a pair if a candidate may be unrelated to its reference.
 
-        Such a candidate scores below the limit `unrelated_below`, as 95% of random pairs of texts do. With
-        several systems, one such candidate is enough. All values are false if the limit is None.
+        Such a candidate scores below `unrelated_below`. This is the score below which 95% of random text
+        pairs lie. With several systems, one such candidate is enough. All values are false if
+        `unrelated_below` is None.
         """
         bar = -np.inf if self.unrelated_below is None else self.unrelated_below
         return _any([values < bar for values in (self.scores.values() if self.has_systems else [self.main])])
 
     @cached_property
     def any_changed(self) -> NDArray[np.bool_]:
-        """(n,) bool, true if a candidate has a high score although its meaning probably differs.
+        """(n,) bool, true if a candidate is similar to its reference but probably differs in meaning.
 
-        There is one value for each of the n references. Whether the meaning differs is decided by the meaning
-        head, the part of the model that predicts whether two texts have the same meaning. With several
-        systems, the value is true if the candidate of at least one system has a high score and probably
-        another meaning.
+        There is one value for each of the n references. With several systems, one such candidate is enough.
+        The meaning head decides whether the meaning differs: it is the part of the model that predicts
+        whether two texts have the same meaning.
         """
         return _any([np.zeros(len(self), bool), *self.changed.values()])
 

@@ -72,7 +72,8 @@ def _changed_by(run: ScoredRun, i: int) -> dict[str, Any]:
     Returns:
         A dict to be merged into the pair's JSON object; empty if the pair was not searched for such words.
         Otherwise, the only key is "changedBy". Its value is a list with one element for each column of
-        `run.changed` (a metric or a system): the words found, or None if this column was not searched.
+        `run.changed` (a metric or a system): the words found, or None if the pair was not searched for this
+        metric or system.
     """
     words = [run.changed_by.get(name, {}).get(i) for name in run.changed]
     return {} if all(own is None for own in words) else {"changedBy": words}

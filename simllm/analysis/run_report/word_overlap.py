@@ -1,4 +1,4 @@
-"""Word overlap of two texts: number of words in both texts, divided by number of words in either text.
+"""Word overlap of two texts: the share of their different words that are in both texts (Jaccard index).
 
 The script of a report's HTML page marks words that are in both texts. This module splits and compares words
 in the same way as the script.
@@ -22,8 +22,9 @@ _SPACE = re.compile(r"[\t\n\v\f\r \xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205
 def word_overlap(candidates: Sequence[str], references: Sequence[str]) -> Floats:
     """Compute the Jaccard index of the words of each candidate and its reference.
 
-    The index is the number of words in both texts, divided by the number of words in either text. Capital
-    letters and punctuation do not count. Two texts without words have the index 1.
+    The index is the number of different words that are in both texts, divided by the number of different
+    words that are in at least one of them. Upper case and punctuation are ignored. Two texts without words
+    have the index 1.
 
     Args:
         candidates: n texts.

@@ -155,8 +155,9 @@ def _check(options: argparse.Namespace) -> None:
 def _read_items(options: argparse.Namespace) -> dict[str, dict[str, Any]]:
     """Read the items (pieces of original code) from the file that the option `--items` names.
 
-    With the option `--nll-model`, a language model computes the mean negative log-likelihood of the tokens
-    of each piece of code. This number is stored in the item under the key `nll`.
+    With the option `--nll-model`, a language model measures how likely each piece of code is. The mean
+    negative log-likelihood per token is stored in the item under the key `nll`. The report correlates it with
+    the effect of rewriting the code.
 
     Returns:
         A dict from the id of each item to the item; empty without `--items`.

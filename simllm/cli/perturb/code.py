@@ -117,12 +117,12 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _check_proof(options: argparse.Namespace) -> None:
-    """Check the options for testing whether rewritten code behaves like the original code.
+    """Check the options `--prove`, `--unsafe` and `--parallel`, which control tests of the rewritten code.
 
-    The option `--prove` requests the test, in one of two forms:
+    The option `--prove` tests whether the rewritten code behaves like the original code. It has two forms:
 
-    - `--prove inputs` runs functions on random inputs. It needs JSON lines.
-    - `--prove COMMAND` runs a command, such as a test suite. It needs a single folder.
+    - `--prove inputs` runs functions on random inputs. The functions must be given as JSON lines.
+    - `--prove COMMAND` runs a command, such as a test suite. The code must be given as a single folder.
 
     Raises:
         InputError: `--prove` does not fit the input. Or `--unsafe` (run functions without a sandbox) is given

@@ -67,10 +67,10 @@ class Language:
             returns the grammar). If code has syntax errors in one grammar, the next grammar is tried.
         places: A function that takes the bytes of a source file and yields the places of comments that may be
             documentation. To save time, a file without such comments is not parsed.
-        function: A Python function that finds which function of the source file a comment documents. It takes
-            the syntax nodes from the root to the beginning of the declaration (in Python code, to the
-            docstring). It returns the syntax nodes from the root to the documented function, or None if there
-            is no function.
+        function: A Python function that finds the function that a comment documents. It takes the syntax
+            nodes from the root to the beginning of the declaration (in Python code, to the docstring). It
+            returns the syntax nodes from the root to the documented function, or None if there is no
+            function.
         strip_marks: A function that takes a comment and returns its text without comment marks such as `//`.
         name: A function that takes the syntax node of a function and returns the function's name.
         classes: Types of syntax nodes that count as classes, such as "class_definition". The name of a class
@@ -197,10 +197,10 @@ def text(node: Node) -> str:
 
 
 def path_to_type(path: NodePath, types: frozenset[str]) -> NodePath | None:
-    """Find the innermost node of one of the given types on a path from the root of a syntax tree.
+    """Find the innermost node of one of the given types among the last nodes of a path in a syntax tree.
 
-    Only nodes that begin at the same byte of the source as the last node of the path are considered. For
-    example, if the path ends at the first word of a method, the node of the whole method is found.
+    Only nodes that begin at the same byte of the source as the path's last node are considered. For example,
+    if the path ends at the first word of a method, the node of the whole method is found.
 
     Args:
         path: The nodes from the root of a syntax tree down to some node.

@@ -220,10 +220,10 @@ def _body(function: Node) -> Node | None:
 
 
 def _first_decorator(path: NodePath) -> Node:
-    """Return the syntax node at which a function begins, including the decorators before the function.
+    """Return the syntax node of a function's first decorator, or of the function if it has no decorators.
 
-    For a function without decorators, this is the node of the function. Otherwise, it is the first decorator,
-    or in Python the node that contains the decorators and the function.
+    For a decorated Python function, the node that contains the decorators and the function is returned
+    instead.
 
     Args:
         path: The syntax nodes from the root to the function.

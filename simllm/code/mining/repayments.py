@@ -198,9 +198,8 @@ def _same_function(function: FileFunction, before: ParsedFile, after: ParsedFile
 def _start_of_reference(function: FileFunction, before: ParsedFile, after: ParsedFile) -> int:
     """Find where a function begins in the file after a commit, including a new comment above the function.
 
-    A comment is new if no comment in the file before the commit has the same words. The caller needs the
-    position if the commit deleted a comment above the function: the text from this position to the end of the
-    function is then `Repayment.reference`.
+    A comment is new if no comment in the file before the commit has the same words. If the commit deleted a
+    comment above the function, `Repayment.reference` begins at the position that this function returns.
 
     Args:
         function: The function after the commit.

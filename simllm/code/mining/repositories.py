@@ -26,8 +26,8 @@ class NamedRepository:
     Attributes:
         name: The path of the repository relative to the folder that the user named, without the ending
             ".git". If the user named the repository's own folder, this is the name of that folder.
-        paths: The repository's folders: the checked-out files, and git's own data such as HEAD and the
-            objects.
+        paths: The repository's folders: the one with the checked-out files, and those with git's own data,
+            such as HEAD and the objects.
     """
 
     name: str

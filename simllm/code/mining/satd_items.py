@@ -42,7 +42,7 @@ _TOKEN = re.compile(r"\w+|[^\w\s]")
 
 @dataclass
 class Funnel:
-    """Counts of what a search for commits that may repay technical debt has found.
+    """Counts from a search for commits that may repay technical debt: repositories, comments and items.
 
     The search finds comments such as "TODO: handle errors" that a commit deletes. The comments are checked by
     several rules, one after the other. A comment that fulfils all rules is written to the output file as one
@@ -181,11 +181,11 @@ class SatdMining:
         return funnel
 
     def _remaining(self, funnel: Funnel) -> Iterator[tuple[str, Repayment]]:
-        """Yield the repayments that `mine` stored in the partial file, except those that break a later rule.
+        """Yield the repayments from the partial file that fulfil the three rules in `LATER_RULES`.
 
         A repayment is the code of a function before and after a commit that may have repaid technical debt.
-        There are three later rules (`LATER_RULES`). The repayment must not be a duplicate. Both versions of
-        the code must be ASCII. Each version must have at most 1,024 tokens.
+        The method `mine` has stored the repayments in the partial file. The three rules are: a repayment is
+        not a duplicate; both versions of its code are ASCII; each version has at most 1,024 tokens.
 
         Args:
             funnel: An object with counters. This method increases two of its attributes: `unreadable`, and

@@ -100,11 +100,11 @@ def draw_curves(study: ClassifierStudy) -> str | None:
 
 
 def _scores(study: ClassifierStudy, name: str) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
-    """Return the true classes and the scores of n predictions of a classifier, to draw its ROC curve.
+    """Return the true classes and the scores of n predictions of a classifier, to draw its curves.
 
-    The predictions are for the test data (or, without test data, for validation or training data). Left out
-    are predictions for rewritten variants of items, predictions without a score, and outputs that could not
-    be parsed.
+    The predictions are for the test data (or, without test data, for validation or training data).
+    Predictions for rewritten variants of items, predictions without a score, and outputs that could not be
+    parsed are left out.
 
     Args:
         study: The study of classifiers with two classes.

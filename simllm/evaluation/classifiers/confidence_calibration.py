@@ -19,9 +19,9 @@ from simllm.stats.probability_calibration import Bin, calibration_errors, consis
 
 @dataclass(frozen=True)
 class Calibration:
-    """How well the probabilities of a classifier agree with the observed frequencies.
+    """The agreement of a classifier's probabilities with the observed frequencies.
 
-    They are either probabilities of the positive class, or confidences in the predicted labels.
+    The probabilities are either those of the positive class, or the confidences in the predicted labels.
 
     Attributes:
         ece: The expected calibration error: the mean gap between probability and frequency over bins of

@@ -91,16 +91,17 @@ def _gap(values: Iterable[float | None]) -> float | None:
 class VariantRobustness:
     """Comparison of a classifier's predictions for rewritten items with its predictions for the originals.
 
-    Items can be rewritten in several ways, called variants; this object is about one of them. An output that
-    could not be parsed counts as wrong. If an item has several predictions (runs or folds), the numbers of
-    items count the item once, but the rates `pdr`, `asr` and `flipped` count all its predictions.
+    Items can be rewritten in several ways, called variants; this object is about one variant. An output that
+    could not be parsed counts as wrong. An item may have several predictions (from several runs or folds).
+    Such an item counts once in `n`, `lost` and `recovered`. The rates `pdr`, `asr` and `flipped` count each
+    prediction.
 
     Attributes:
         n: The number of items with a prediction for the original and for the variant.
         pdr: Performance drop rate: 1 - accuracy on the variant / accuracy on the originals. None if the
             accuracy on the originals is 0.
-        asr: Attack success rate: of the right predictions for originals, the share for which the prediction
-            for the variant is wrong. None if no original is predicted right.
+        asr: Attack success rate: the share of the right predictions for originals that become wrong for the
+            variant. None if no original is predicted right.
         lost: The number of items whose original is predicted right and whose variant is predicted wrong. With
             several runs: the number of items whose original is predicted right in more runs than the
             variant.
@@ -136,8 +137,8 @@ class Robustness:
         variants: A dict from each kind of rewriting (variant) to the comparison with the original items.
         robust_items: The number of items that were rewritten in all ways.
         robust_accuracy: The share of these items for which the original and all variants are predicted right.
-            An item with several runs counts by its share of runs in which this is so. None if there are no
-            such items.
+            An item with several runs counts by the share of runs in which the original and all variants are
+            predicted right. None if `robust_items` is 0.
     """
 
     variants: dict[str, VariantRobustness] = field(default_factory=dict)

@@ -111,9 +111,9 @@ def _predict(
 
     Args:
         metric: The metric.
-        variants: The first tuple has an empty name, the indices 0 to n - 1, and the n original pairs. Each
-            further tuple has the name of a kind of edit, the indices of the originals that were edited in
-            this way, and the edited pairs.
+        variants: The original pairs and the edited pairs, as tuples. The first tuple has an empty name, the
+            indices 0 to n - 1, and the n original pairs. Each further tuple has the name of a kind of edit,
+            the indices of the originals that were edited in this way, and the edited pairs.
         gold: (n,) true classes of the original pairs: True if the pair is acceptable. An edited pair has the
             class of its original.
         parts: For each fold of the cross-validation, the indices of its original pairs.

@@ -36,7 +36,8 @@ class Performance:
         strict: The values of metrics if unparsed outputs count as wrong. Only metrics that are computed from
             labels alone are included; for two classes, kappa and balanced accuracy are left out.
         undefined: The names of metrics whose formula gives 0 / 0; their value in `metrics` is 0.
-        per_class: With three or more classes, the metrics of each class against the rest, by class and name.
+        per_class: A dict from each class to the metrics of this class against the rest, by the metric's name.
+            It is empty with two classes.
         calibration: Under "positive" the calibration of P(positive), under "top" the calibration of the
             confidence in the predicted label. A key is missing if its calibration cannot be computed.
         other_side: The number of rows whose predicted label contradicts P(positive): the label is positive
@@ -104,11 +105,11 @@ def class_numbers(rows: DataFrame, labels: Sequence[str]) -> tuple[Ints, Ints]:
 
 
 def strict_value(found: Performance, metric: str) -> float | None:
-    """Return the value of a metric, with unparsed outputs counted as wrong if the metric allows this.
+    """Return the value of a metric; higher is better, and unparsed outputs count as wrong if possible.
 
-    `found.strict` has the values for which unparsed outputs count as wrong. If it lacks the metric, the value
-    comes from `found.metrics`, for which unparsed outputs are left out. The value is negated if lower values
-    of the metric are better.
+    If `found.strict` has the metric, the value comes from this dict; then unparsed outputs count as wrong.
+    Otherwise, the value comes from `found.metrics`, and unparsed outputs are left out. The value is negated
+    if lower values of the metric are better.
 
     Args:
         found: The performance of a classifier.

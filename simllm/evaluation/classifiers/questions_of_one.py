@@ -104,7 +104,9 @@ def _ask_chance(name: str, rows: DataFrame, chance: float, other: str, reason: s
 
 
 def ask_bias(name: str, rows: DataFrame, labels: Sequence[str]) -> Finding:
-    """Test whether a classifier predicts one of two labels more often than this label is the true class.
+    """Test whether a classifier is biased towards one of two labels.
+
+    The classifier is biased if it predicts a label more often than the label is the true class.
 
     Args:
         name: The name of the classifier.
@@ -135,10 +137,11 @@ def ask_bias(name: str, rows: DataFrame, labels: Sequence[str]) -> Finding:
 
 
 def _ask_bias_of_runs(name: str, parsed: DataFrame, labels: Sequence[str]) -> Finding:
-    """Test whether a classifier predicts one of two labels more often than this label is the true class.
+    """Test whether a classifier with several runs or folds is biased towards one of two labels.
 
-    This test is for data in which an item can have several rows: one for each run or fold of the classifier.
-    The rows of each item are averaged first, so that every item counts once.
+    The classifier is biased if it predicts a label more often than the label is the true class. An item can
+    have several rows here, one for each run or fold. The rows of each item are averaged first, so that every
+    item counts once.
 
     Args:
         name: The name of the classifier.
@@ -264,11 +267,12 @@ def ask_degradation(
 
 
 def describe_discordant(count: int) -> str:
-    """Write the reason for the form of McNemar's test, such as "7 discordant items are below 25".
+    """Write why the exact or the chi-squared form of McNemar's test is used.
 
-    The exact form is used for fewer than 25 discordant items, otherwise the chi-squared form. When two
-    classifiers are compared, an item is discordant if exactly one of the classifiers is right. When one
-    classifier is tested for bias, an item is discordant if it is a false positive or a false negative.
+    The text is, for example, "7 discordant items are below 25". The exact form is used for fewer than 25
+    discordant items, and the chi-squared form for 25 or more. When two classifiers are compared, an item is
+    discordant if exactly one of the classifiers is right. When one classifier is tested for bias, an item is
+    discordant if it is a false positive or a false negative.
 
     Args:
         count: The number of discordant items.

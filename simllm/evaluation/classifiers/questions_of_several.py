@@ -1,7 +1,8 @@
 """Significance tests that compare classifiers (step S11 of the protocol ECSER-LLM).
 
-They compare the accuracy on common items, a metric over several data sets, and the AUC. An output that could
-not be parsed counts as wrong. Classifiers are compared on the items that all of them have.
+The tests compare the accuracy, the values of a metric on several data sets, and the AUC. Each comparison uses
+only the items for which all compared classifiers have predictions. An output that could not be parsed counts
+as wrong.
 """
 
 from __future__ import annotations

@@ -57,9 +57,9 @@ def auc_within(
             interval is widened accordingly.
 
     Returns:
-        The mean AUC, and the lower and upper end of its interval (by DeLong's method). In the mean, a fold is
-        weighted by its number of pairs of a positive and a negative row. All three numbers are NaN if no
-        fold has such a pair. The two ends are NaN if a fold has too few rows to estimate the variance.
+        The mean AUC, and the lower and upper end of its interval (by DeLong's method). A fold with a positive
+        and b negative rows has the weight a * b in the mean. All three numbers are NaN if no fold has both
+        positive and negative rows. The two ends are NaN if a fold has too few rows to estimate the variance.
     """
     areas, covariance = mean_auc_with_covariance(positive, scores[None], folds)
     area, around = float(areas[0]), Z * math.sqrt(float(covariance[0, 0]) * repeats)

@@ -1,6 +1,6 @@
-"""Reader of JSON-lines files with code that metrics compare with reference code.
+"""Reader of JSON-lines files with candidates (such as generated code) and reference code.
 
-Each line has a candidate (such as generated code) and its reference. It may also have a source: the code
+Each line has a candidate and its reference, which metrics compare. The line may also have a source: the code
 before it was edited.
 """
 

@@ -86,8 +86,8 @@ class EditStudy:
         coverage: Four numbers of items: all "items", and the items solved "by all" systems, "by at least one"
             and "by exactly one". The baseline does not count as a system.
         best: For each system with several variants, such as several prompts: a dict from the name of each
-            metric to a mean score over items. The score of an item is that of the variant that is best on
-            this item.
+            metric to a mean score. For each item, the best score of any variant is taken; the mean is over
+            the items.
         easy: For each item, whether it is easy: its reference inserts at most two lines.
     """
 
@@ -320,7 +320,7 @@ def inserted_lines(example: Example) -> int:
 
 
 def _best_variants(systems: Sequence[System], names: Sequence[str]) -> Iterator[tuple[str, dict[str, float]]]:
-    """Compute how well each family of systems would score with its best variant on each item.
+    """Compute the mean scores of each family of systems if the best variant is chosen for each item.
 
     Systems with the same `System.family` are variants of each other, such as several prompts. For each item
     and metric, the best score of any variant is taken. These scores are averaged over the items.

@@ -1,7 +1,7 @@
-"""Correlation between the likelihood of code and the effect that rewriting the code has on a tool.
+"""Correlation between the negative log-likelihood of code and the effect of rewriting the code.
 
-The effect is the tool's success rate on the rewritten code minus its success rate on the original code, so it
-is negative if rewriting harms. The likelihood is that of the original code under a language model.
+The negative log-likelihood (NLL) is that of the original code under a language model. The effect is a tool's
+success rate on the rewritten code minus that on the original code; it is negative if rewriting harms.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ _FEWEST = 3  # items for a correlation
 
 @dataclass(frozen=True)
 class RankCorrelation:
-    """Spearman's correlation between the likelihood of code and the effect of rewriting the code.
+    """Spearman's correlation between the negative log-likelihood of code and the effect of rewriting.
 
-    Each item is a piece of code. Its likelihood is measured by the mean negative log-likelihood of the
-    original code. The effect is a tool's success rate on the rewritten code minus that on the original code.
+    Each item is a piece of code. The negative log-likelihood is the mean over the tokens of the original
+    code. The effect is a tool's success rate on the rewritten code minus that on the original code.
 
     Attributes:
         n: The number of items.

@@ -96,13 +96,12 @@ def fisher_p(table: list[list[int]]) -> float:
 
 
 def compare_items(outcomes: Sequence[ItemOutcome]) -> list[ItemTest]:
-    """Test for each item by Fisher's exact test if a tool succeeds equally often on both forms of its code.
+    """Compare a tool's success on the original and the rewritten code of each item by Fisher's exact test.
 
-    The two forms are the original and the rewritten code. The p-values are also corrected for the number of
-    items, by Holm's method.
+    The p-values are also corrected for the number of items, by Holm's method.
 
     Args:
-        outcomes: The numbers of the tool's successes and failures on each item.
+        outcomes: The numbers of the tool's successes and failures on each item (piece of code).
     """
     p = [fisher_p(one.table) for one in outcomes]
     return [

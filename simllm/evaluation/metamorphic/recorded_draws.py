@@ -73,8 +73,8 @@ class ItemFacts:
 class Recorded:
     """The results of tools on items (pieces of code), as read from a file.
 
-    In the keys below, the rule is the name of the single rewriting rule by which the code was rewritten. It
-    is empty if the code was rewritten by all rules together.
+    The keys of both dicts contain a rule. The rule is the name of a rewriting rule, if this rule alone
+    rewrote the code. It is empty if all rules together rewrote the code.
 
     Attributes:
         draws: Answers that are recorded one by one.
@@ -256,7 +256,8 @@ def count_successes(
     An item is skipped for a tool for either of two reasons:
 
     1. The tool crashed each time on the original, or each time on the variant.
-    2. `arm` is empty, and the tool was run on code that single rules rewrote, but not on the variant.
+    2. `arm` is empty, so that the variant is the code that all rules together rewrote. The tool was run on
+       code that single rules rewrote, but not on this variant.
 
     Args:
         recorded: The results of the tools. All answers must already be judged: an answer whose `success` is
@@ -305,11 +306,11 @@ def _with_originals(draws: Iterable[Draw], arm: str) -> Iterable[Draw]:
 
     The argument `arm` names the way of rewriting. Draws are selected by these rules, for each tool and item:
 
-    - All draws with the given `arm` are selected.
-    - For a single rule, there may be draws about the rewritten code, but none about the original code. Then
-      draws about the original code with an empty `arm` are used, because the original code is the same.
-    - If the given `arm` is empty, the tool may have been run on code that single rules rewrote, but not on
-      code that all rules together rewrote. Then no draws are selected, because there is nothing to compare.
+    - In general, the draws whose own `arm` equals the argument are selected.
+    - If these draws are only about rewritten code, the draws about original code with an empty `arm` are
+      selected, too. The original code is the same for all ways of rewriting.
+    - If the argument is empty, there may be draws about code that single rules rewrote, but none about code
+      that all rules together rewrote. Then no draws are selected, because there is nothing to compare.
 
     Args:
         draws: The answers of tools about original and rewritten code.

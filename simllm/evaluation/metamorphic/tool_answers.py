@@ -70,9 +70,11 @@ def make_questions(
     """List the questions of a study: `draws` questions for each original and for each variant.
 
     A question is a piece of code on which the tool is run once. A variant is the rewritten code of an item.
-    Items without a variant get no questions. The answer to a question is stored under the code and the
-    question's number. If a variant equals its original, the variant's questions get other numbers than those
-    of the original. With the same numbers, original and variant would share their answers.
+    Items without a variant get no questions.
+
+    The questions about a piece of code are numbered from 0. If a variant equals its original, the variant's
+    questions are numbered from `draws` instead. Answers are stored by code and number, so that the original
+    and the variant do not share answers.
 
     Args:
         items: The items by id. An item has the keys `language` and `source` (the original code).

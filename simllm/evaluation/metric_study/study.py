@@ -218,9 +218,10 @@ def _study_set(
 def _clusters(results: list[MetricResult], values: list[Floats], rated: Ratings) -> list[int]:
     """Rank m metrics by Spearman's correlation with human ratings; metrics in the same cluster share a rank.
 
-    The metrics are visited from the best to the worst. A metric joins the current cluster if it does not
-    differ significantly from any metric in it. Otherwise it starts a new cluster. The test is a permutation
-    test with Holm's correction.
+    A cluster is a group of metrics whose correlations do not differ significantly. The metrics are visited
+    from the highest correlation to the lowest. A metric that differs significantly from a metric in the
+    current cluster starts a new cluster; every other metric joins the current cluster. The test is a
+    permutation test with Holm's correction.
 
     Args:
         results: The results of m metrics, which contain the correlations.

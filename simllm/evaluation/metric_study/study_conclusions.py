@@ -28,10 +28,10 @@ def write_conclusions(
     pairs: int,
     people: RaterAgreement | None,
 ) -> list[str]:
-    """Write the conclusions of a study on one set of pairs with human ratings, as sentences.
+    """Write sentences with the conclusions of a study of metrics on one set of rated text pairs.
 
     The sentences name the best metric and the metrics that are significantly worse. They also say how well
-    the raters agree, which limits the correlation that a metric can have with their ratings.
+    the raters agree, because this limits how well a metric can agree with the raters.
 
     Args:
         results: The results of m metrics, sorted by Spearman's rho, the best first.
@@ -131,9 +131,9 @@ def _significance(results: Sequence[MetricResult]) -> list[str]:
 
 
 def _ceiling(people: RaterAgreement) -> list[str]:
-    """Write a sentence about how well the raters agree, and about the ceiling.
+    """Write a sentence about the agreement of the raters and the correlation that a metric can reach.
 
-    The ceiling is the highest correlation that a metric can be expected to reach with the mean ratings.
+    This correlation, the ceiling, is the highest that a metric can be expected to have with the mean ratings.
 
     Args:
         people: The agreement between the raters.
@@ -158,10 +158,10 @@ def _ceiling(people: RaterAgreement) -> list[str]:
 
 
 def _other_measures(results: Sequence[MetricResult], best: MetricResult) -> list[str]:
-    """Write a sentence about the measures by which another metric than `best` is the best.
+    """Write a sentence about metrics that are the best by other measures than Spearman's rho.
 
     For example: "Other metrics are best by other measures: chrF by Kendall's tau-b." The measures are
-    Kendall's tau-b, Pearson's r and the pairwise accuracy. A measure that is NaN for a metric is left out.
+    Kendall's tau-b, Pearson's r and the pairwise accuracy. A measure is left out if it is NaN for any metric.
 
     Args:
         results: The results of all metrics.

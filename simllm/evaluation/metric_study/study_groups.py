@@ -21,7 +21,8 @@ class Group:
     """A group of rated pairs, such as the pairs of one language, and each metric's correlation in it.
 
     Attributes:
-        by: The property that all pairs of the group share: "language", "system" or "length".
+        by: The property that all pairs of the group share: "language", "system" (which wrote the candidates)
+            or "length" (of the references).
         label: The value of the property, such as "java" or "5 to 8 words".
         pairs: Number of pairs in the group.
         spearman: Spearman's rho between scores and ratings, by metric name.
@@ -36,8 +37,9 @@ class Group:
 def correlate_groups(rated: Ratings, values: dict[str, NDArray[np.float64]]) -> list[Group]:
     """Correlate metrics' scores with human ratings in groups of pairs.
 
-    The pairs are grouped by three properties: language, system, and length of the reference. Groups of fewer
-    than twenty pairs are left out. A property with fewer than two remaining groups is left out, too.
+    The pairs are grouped by three properties: the language, the system that wrote the candidate, and the
+    length of the reference. Groups of fewer than twenty pairs are left out. If fewer than two groups of a
+    property remain, the property is left out.
 
     Args:
         rated: n pairs of candidate and reference, with human ratings.

@@ -68,9 +68,9 @@ def html(study: Study, facts: dict[str, Any]) -> str:
 
     Args:
         study: The results of the study.
-        facts: The command line, the versions of the libraries, the signatures of the metrics, and the names
-            of the metrics whose scores are negated, under the keys "command", "versions", "signatures" and
-            "negated".
+        facts: A dict with the keys "command" (the command line), "versions" (of the libraries), "signatures"
+            (of the metrics) and "negated" (the names of the metrics for which lower scores are better; their
+            scores are negated).
     """
     return render(
         Path(__file__).with_name("study_report.html"),
@@ -177,8 +177,8 @@ def _between(study: SetStudy) -> str:
 def _groups(study: SetStudy) -> str:
     """Return a LaTeX table of correlations with ratings: a row for each metric, a column for each group.
 
-    A group has the text pairs of one language, one system or one range of text lengths. Only the largest
-    groups get columns.
+    A group has the text pairs of one programming language, of one system that wrote the candidates, or of
+    one range of text lengths. Only the largest groups get columns.
 
     Args:
         study: The results on one set of rated pairs.

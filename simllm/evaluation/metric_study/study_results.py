@@ -14,6 +14,9 @@ Matrix = list[list[float]]
 class MetricResult:
     """The agreement of one metric with the human ratings of one set of pairs.
 
+    If lower scores of the metric are better, its scores are negated first. A positive correlation then always
+    means agreement with people.
+
     Attributes:
         metric: The name of the metric.
         spearman: Spearman's rho between scores and mean ratings.
@@ -25,10 +28,9 @@ class MetricResult:
             raters.
         kendall: Kendall's tau-b between scores and mean ratings.
         pearson: Pearson's r between scores and mean ratings.
-        pairwise_accuracy: How often scores and ratings agree when two rated pairs are compared: both put the
-            same pair higher, or both see a tie. A share from 0 to 1.
-        quantiles: The 5, 25, 50, 75 and 95% quantiles of the scores. If lower scores of the metric are
-            better, the scores are negated, so that a positive correlation means agreement with people.
+        pairwise_accuracy: The share, from 0 to 1, of comparisons between two rated pairs in which the scores
+            agree with the ratings: both put the same pair higher, or both see a tie.
+        quantiles: The 5, 25, 50, 75 and 95% quantiles of the scores.
     """
 
     metric: str
@@ -60,11 +62,11 @@ class SetStudy:
         between: (m, m) Spearman's rho between the scores of the metrics i and j.
         variants: The results of variants of the learned metric: other poolings and similarities.
         variant_clusters: The ranks of the variants, like `clusters`.
-        checkpoints: For the untrained model, and then for each checkpoint of a training run: the number of
-            training updates, and the result.
+        checkpoints: The untrained model, and then the checkpoints of a training run. Each has a tuple with
+            the number of training updates and the result.
         groups: Correlations in groups of pairs, such as the pairs of one language.
-        missing: A dict from the name of each metric that is unavailable on this set to the reason, or to
-            advice on how to make it available.
+        missing: The metrics that are unavailable on this set: a dict from the metric's name to the reason, or
+            to advice on how to make the metric available.
         words: The conclusions as sentences.
     """
 
@@ -91,7 +93,8 @@ class Study:
     Attributes:
         sets: The results on each set.
         signatures: A dict from the name of each metric to a text with everything that can change its scores.
-        missing: A dict from the name of each unavailable metric to advice on how to make it available.
+        missing: The metrics that are unavailable on all sets: a dict from the metric's name to advice on how
+            to make the metric available.
     """
 
     sets: list[SetStudy]

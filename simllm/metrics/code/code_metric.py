@@ -1,8 +1,10 @@
-"""The class `CodeMetric`, common to all metrics for code, and a function (adapter) that prepares each metric.
+"""The class `CodeMetric` for all metrics for code, and the functions (adapters) that set up each metric.
 
 The table `CODE_METRICS` names the adapter of each metric, such as `lemod`. The first parameter of an adapter
 is the text that a user wrote after the metric's name and `=`, such as "multiset" in `lemod=multiset`. An
-adapter returns the function that becomes the attribute `prepare` of the `CodeMetric`.
+adapter returns another function, which becomes the attribute `prepare` of the `CodeMetric`. `prepare` takes
+all examples, because some metrics first count n-grams in them. It returns the function that scores one
+example.
 """
 
 from __future__ import annotations

@@ -37,12 +37,12 @@ def corpus_value(name: str, items: Items) -> float | None:
 
     Args:
         name: The name of a metric, such as "lemod" or "crystalbleu-diff=FILE".
-        items: For each item of the data set, one or more examples. The examples of an item have the same
-            source and reference, but different candidates.
+        items: The items of the data set. An item is a source (the code before it was edited) with its
+            reference. It has one example for each candidate.
 
     Returns:
-        The value. It is None for a metric without a corpus value: for example, "edit-similarity", and every
-        metric with the argument "as-published". It is also None for "rpsr" if the denominator is 0.
+        The value. It is None if the metric has no corpus value, such as "edit-similarity" or any metric with
+        the argument "as-published". It is also None for "rpsr" if the denominator is 0.
 
     Raises:
         InputError: The file of n-grams that CrystalBLEU ignores cannot be read, or has no n-grams for the

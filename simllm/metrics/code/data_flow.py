@@ -1,10 +1,10 @@
 """The data flow of Python and Java code, as CodeBLEU compares it (Ren et al., 2020, section 3.3).
 
-The data flow is a list of items. An item says where the value of a name at one place in the code comes from.
-There are two relations. A used name "comes from" the places where the name was last set. An assigned name is
-"computed from" the names and literals on the right side: in `x = y`, x is computed from y. There are two
-exceptions: in a Java declaration such as `int x = y;`, x "comes from" y, and a Python parameter "comes from"
-its default value.
+The data flow is a list of items. An item describes one occurrence of a name in the code: it lists the sources
+from which this occurrence gets its value. There are two relations. A used name "comes from" the places where
+the name was last set. An assigned name is "computed from" the names and literals on the right side: in
+`x = y`, x is computed from y. There are two exceptions: in a Java declaration such as `int x = y;`, x "comes
+from" y, and a Python parameter "comes from" its default value.
 
 To find the items, the syntax tree is visited in the order of the code. A table keeps the places where each
 name was last set. All branches of an `if` start with the same table, and their tables are united afterwards.
@@ -31,7 +31,8 @@ def data_flow(root: Node, language: str) -> list[Item]:
 
     A name is a variable, another identifier or a literal. Each occurrence of a name in the code gets its own
     item if a value flows into this occurrence or out of it. For example, `x = y` in Python has two items:
-    `("var_1", "computedFrom", ("var_0",))` for x, and `("var_0", "comesFrom", ())` for y.
+    `("var_1", "computedFrom", ("var_0",))` for x, and `("var_0", "comesFrom", ())` for y. The names are
+    replaced by var_0, var_1 and so on. The sources of an item are numbered before the name of the item.
 
     Args:
         root: The root of the syntax tree.
@@ -41,8 +42,7 @@ def data_flow(root: Node, language: str) -> list[Item]:
     Returns:
         A list of items. An item consists of a name, the relation, and the names from which its value comes.
         The relation is "computedFrom" for assigned names and loop variables. It is "comesFrom" for used
-        names, declared names in Java, and Python parameters with a default value. The names are replaced by
-        var_0, var_1 and so on, in the order in which the items mention them.
+        names, declared names in Java, and Python parameters with a default value.
     """
     if language not in _WALKERS:
         return []
@@ -96,7 +96,7 @@ def _normalize(links: dict[int, _Links]) -> list[Item]:
 
 
 class _Walker:
-    """Visitor of a syntax tree, which finds out from where each name in the code gets its value.
+    """Visitor of a syntax tree that finds the sources from which each name in the code gets its value.
 
     The method `walk` starts the visit, and the attribute `links` has the result. By default, the children of
     a node are visited in order. A subclass has a method `on_TYPE` for each type of node that needs another
@@ -112,12 +112,12 @@ class _Walker:
         self._loops = 0  # around the current node
 
     def walk(self, node: Node, table: _Table, depth: int) -> _Table:
-        """Visit a node and all nodes below it, and record in `links` where each used name got its value.
+        """Visit a node and all nodes below it, and record in `links` the sources of each name's value.
 
         Args:
             node: The node.
-            table: Where each name was last set in the code before the node: for each name, the index of the
-                first byte of each such place. A name has several places if it was set in several branches of
+            table: A dict from each name to the places where it was last set before the node. A place is the
+                index of a byte in the code. A name has several places if it was set in several branches of
                 an `if`. The table is not changed.
             depth: The depth of the node in the syntax tree. Very deep nodes are ignored.
 
@@ -146,8 +146,8 @@ class _Walker:
         Args:
             leaf: The leaf of the syntax tree. If it is a keyword, an operator or a punctuation mark, nothing
                 is recorded.
-            table: Where each name was last set in the code before the leaf: for each name, the index of the
-                first byte of each such place. It is not changed.
+            table: A dict from each name to the places (indexes of bytes in the code) where the name was last
+                set before the leaf. It is not changed.
 
         Returns:
             The table for the code after the leaf. Usually, this is `table` itself. If the leaf is an
@@ -173,8 +173,8 @@ class _Walker:
         Args:
             targets: The syntax nodes to which values are assigned, such as `x` in `x = y + 1`.
             values: The syntax nodes of the assigned values, such as `y + 1`.
-            table: The places where each name was last set before the assignment: a dict from the name to the
-                positions of first bytes. It is not changed.
+            table: A dict from each name to the places (indexes of bytes in the code) where the name was last
+                set before the assignment. It is not changed.
             relation: "comesFrom" for a declaration in Java or the default value of a Python parameter;
                 otherwise "computedFrom".
 
@@ -230,8 +230,8 @@ class _PythonWalker(_Walker):
         Args:
             left: The syntax node of the left side.
             right: The syntax node of the right side.
-            table: The places where each name was last set before the assignment: a dict from the name to the
-                positions of first bytes. It is not changed.
+            table: A dict from each name to the places (indexes of bytes in the code) where the name was last
+                set before the assignment. It is not changed.
             depth: The depth of the two nodes in the syntax tree.
 
         Returns:
@@ -276,8 +276,8 @@ class _PythonWalker(_Walker):
 
         Args:
             node: The comprehension.
-            table: The places where each name was last set before the comprehension: a dict from the name to
-                the positions of first bytes. It is not changed.
+            table: A dict from each name to the places (indexes of bytes in the code) where the name was last
+                set before the comprehension. It is not changed.
             depth: The depth of the node's children in the syntax tree.
 
         Returns:

@@ -23,7 +23,7 @@ def exact_match(example: Example) -> float:
 
 
 def lemod(example: Example, part: str, multiset: bool) -> float:
-    """Compute LEMOD, which compares the candidate's edit of the source with the reference's edit.
+    """Compute LEMOD, which compares the candidate's edit of the source code with the reference's edit.
 
     Let C be the lines that the candidate deletes or inserts, and R the lines that the reference deletes or
     inserts. Precision is |C & R| / |C|, and recall is |C & R| / |R|. F1 is their harmonic mean. There are
@@ -34,7 +34,7 @@ def lemod(example: Example, part: str, multiset: bool) -> float:
     - If the candidate has no code although the reference has some, the score is 0.
 
     Args:
-        example: The candidate and the reference, with their source.
+        example: The candidate and the reference, with their source (the code before the edit).
         part: The value to compute: "precision", "recall" or "f1".
         multiset: False: C and R are sets. A line counts once, and a deleted line may equal an inserted line.
             True: C and R are multisets. A repeated line counts each time, and a deleted line never equals an

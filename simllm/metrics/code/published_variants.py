@@ -1,11 +1,11 @@
-"""The metrics of Sheikhaei et al. as their published code computes them, with its defects, for comparison.
+"""The metrics of Sheikhaei et al., with the defects of their published code, to reproduce its scores.
 
 The paper is "Understanding the Effectiveness of LLMs in Automated Self-Admitted Technical Debt Repayment".
 Its code handles Python and Java. Known defects:
 
 - Comment marks in Java strings count as comments.
-- CrystalBLEU compares characters instead of tokens.
-- Comments are removed a second time from the edited lines.
+- CrystalBLEU (a BLEU that ignores frequent n-grams) compares characters instead of tokens.
+- Comments are removed twice: from the code, and again from the edited lines alone.
 - LEMOD (precision, recall and F1 of edited lines) is 0 if an edit is empty.
 - An empty candidate may score above 0.
 """
@@ -212,10 +212,10 @@ def prepare(kind: str, examples: Sequence[Example]) -> Callable[[Example], float
     """Return the function that scores one example in the same way as the published code of Sheikhaei et al.
 
     Args:
-        kind: The name of the metric: a key of `METRICS` such as "lemod", or "crystalbleu" or
-            "crystalbleu-diff".
-        examples: All examples to score. CrystalBLEU ignores the n-grams that are most frequent in their
-            references.
+        kind: The name of the metric: "crystalbleu", "crystalbleu-diff", or a key of `METRICS` such as
+            "lemod".
+        examples: All examples to score. Only CrystalBLEU needs them: it ignores the n-grams that are most
+            frequent in their references, separately for each language.
     """
     if kind in ("crystalbleu", "crystalbleu-diff"):
         by_language: dict[str | None, list[str]] = {}

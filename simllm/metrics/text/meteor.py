@@ -105,7 +105,8 @@ def _find_wordnet() -> Any:
     """Find the dictionary WordNet; raise UnavailableError if it is missing.
 
     Returns:
-        nltk's path object for a folder or zip file, or a `Path` for the operating system's folder.
+        nltk's path object if nltk finds WordNet in its data folders; otherwise the `Path` of the folder in
+        which the operating system keeps WordNet.
     """
     import nltk
 

@@ -23,9 +23,9 @@ def prove_variants(
     """Run rewritten variants of code and their originals on the same inputs, and compare their behaviour.
 
     Args:
-        rows: Pairs of an item and a row. The item is a dict: the key `source` has the original code, and the
-            optional key `around` has further code that the original needs to run. The row is a dict that
-            describes the variant of this code, as `vary_items` yields it.
+        rows: Pairs (item, row) of two dicts. The item has the original code under the key `source`. The
+            optional key `around` has further code that the original needs to run. The row describes the
+            variant of this code, as `vary_items` yields it.
         sandbox: The sandbox in which the functions run.
         seed: The seed of the random inputs.
         parallel: The number of batches that run at the same time.

@@ -89,7 +89,7 @@ def rewrite(
         names: The source of new names: "lexicon" (synonyms), "plain" (`v0`, `v1`, ...), a mapping from old to
             new names, or a function. The function gets a name and its kind ("function", "parameter" or
             "variable"), and returns proposals, best first.
-        share: The probability, from 0 to 1, with which each place that a rule can rewrite is rewritten.
+        share: The probability, from 0 to 1, of rewriting a place that a rule can rewrite.
         seed: The seed for choosing the places at random if `share` is below 1.
 
     Returns:
@@ -112,7 +112,7 @@ def check_rules(rules: Sequence[str], share: float) -> None:
 
     Args:
         rules: The names of the rules to apply.
-        share: The probability with which each place that a rule can rewrite is rewritten.
+        share: The probability of rewriting a place that a rule can rewrite.
 
     Raises:
         InputError: A rule is unknown, or the share is not between 0 and 1.

@@ -1,4 +1,4 @@
-"""Edits of a source text, and the pieces of which an edited text consists.
+"""Edits of a source text, and the pieces that make up an edited text.
 
 A rewrite rule describes each rewrite by edits. An edit replaces a range of bytes of the source by a list of
 pieces. A piece is either new bytes or another range of the source. Such a range is copied with all edits that

@@ -28,7 +28,7 @@ class RewritePlan:
     Attributes:
         rules: The names of the rules to apply, in this order.
         namer: The function that proposes new names.
-        share: The probability, from 0 to 1, with which each place that a rule fits is rewritten.
+        share: The probability, from 0 to 1, of rewriting a place that a rule can rewrite.
         seed: The seed for choosing the places at random.
 
     Raises:
@@ -83,7 +83,7 @@ class VariantCounts:
         skipped: For each rule, the number of places that it could not rewrite safely.
         verdicts: The number of variants with each result of the check, such as "proven".
         twins: Two numbers: how many wrong twins were run, and how many of them behaved differently from the
-            original on these inputs.
+            original.
     """
 
     status: Counter[str] = field(default_factory=Counter)
@@ -161,8 +161,8 @@ def vary_items(
     Args:
         items: Dicts, as `read_items` yields them. The key `source` has the code.
         plan: The settings of the rewrites.
-        each_rule: Whether to make further variants of each item: for each rule of the plan, a variant by this
-            rule alone. The row of such a variant has the name of the rule under the key `arm`.
+        each_rule: Whether to make more variants of each item, one for each rule of the plan. Such a variant
+            is rewritten by this rule only. Its row has the name of the rule under the key `arm`.
 
     Yields:
         A row with the `id`, the `language` and the optional fields of its item, such as `label`. Its `status`

@@ -1,4 +1,4 @@
-"""Held-out word pairs: pairs that only occur in tests, and are therefore kept out of training data."""
+"""Held-out word pairs, such as ("open", "close"): tests use them, so training data must not contain them."""
 
 from __future__ import annotations
 

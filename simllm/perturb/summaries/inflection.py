@@ -46,10 +46,10 @@ def inflect(part_of_speech: str, base: str, irregular: Irregular) -> Forms:
 
 
 def word_family(form: str, irregular: Irregular) -> set[str]:
-    """Return all inflected forms of the verbs and nouns to which a word form may belong.
+    """Return all inflected forms of a verb or noun, given one of its forms.
 
-    For example, "lists" gives "list", "listed", "listing" and others. Forms that are no words, such as
-    "listsed", are returned, too, because any ending is tried.
+    For example, "lists" gives "list", "listed", "listing" and others. Because any ending is tried, the result
+    also has forms that are no words, such as "listsed".
 
     Args:
         form: A word in any form. It is among the returned forms.

@@ -103,8 +103,8 @@ def load(held_out: Collection[tuple[str, str]] = (), folder: Path = FOLDER) -> L
         Args:
             groups: Yields a part of speech, such as "verb", together with its pairs (word, replacement). The
                 words are in base form.
-            words: Words to avoid, in any form. A pair that contains one of them is left out, too, if it is a
-                pair of verbs, nouns, adjectives or adverbs.
+            words: Words to avoid, in any form. Pairs of verbs, nouns, adjectives or adverbs that contain one
+                of these words are left out, too.
         """
         replacements: Replacements = defaultdict(list)
         for kind, bases in groups:

@@ -197,10 +197,10 @@ class JavaScopes:
             node: The identifier.
             start: The index of the first byte of the identifier.
             name: The text of the identifier.
-            role: What the identifier does. "parameter", "variable" or "pattern": it declares a variable of
-                this kind. "label": it is a use as a `case` label. Empty: it is any other use of a variable.
-                "field": it declares a field, and "other": it does not name a variable; with these two roles,
-                nothing new is recorded.
+            role: The role of the identifier. "parameter", "variable" or "pattern": it declares a variable of
+                this kind. "label": it is used as a `case` label. Empty: it is any other use of a variable.
+                "field": it declares a field, and only its place is recorded. "other": it does not name a
+                variable, and nothing is recorded.
         """
         if role == "other":
             return
@@ -218,9 +218,9 @@ class JavaScopes:
     def _look_up(self, node: Node, start: int, name: str, *, is_label: bool) -> None:
         """Find the variable to which an identifier refers, and add the identifier to the variable's uses.
 
-        The scopes are searched from the innermost one outwards. Sometimes the identifier may refer either to
-        a local variable or to something else of the same name, such as a field that a class inside the scope
-        inherits. Then the local variable must not be renamed, and its attribute `obstacle` is set to the
+        The scopes are searched from the innermost one outwards. An identifier may be ambiguous: it may refer
+        to a local variable, or to something else of the same name, such as a field that a class inside the
+        scope inherits. Then the local variable must not be renamed. Its attribute `obstacle` is set to the
         reason.
 
         Args:

@@ -69,7 +69,7 @@ def parse(source: bytes) -> JavaUnit:
 
 
 def _check_characters(source: bytes, root: Node) -> None:
-    r"""Reject code in which a literal or comment ends earlier for Java than for the parser tree-sitter.
+    r"""Reject code in which Java ends a literal or comment earlier than the parser tree-sitter does.
 
     Java replaces Unicode escapes such as `\u0022` (a quotation mark) before it parses. tree-sitter does not,
     so the syntax tree would be wrong. A carriage return within a line comment is rejected, too, because it
@@ -125,7 +125,7 @@ def field(node: Node, name: str) -> Node | None:
 
 
 def required(node: Node, name: str) -> Node:
-    """Return the child of a syntax node that has a given role, if the grammar guarantees such a child.
+    """Return the child of a syntax node that has a given role; the grammar must guarantee such a child.
 
     An example is the "body" of a loop. For an optional child, such as the "alternative" of an `if` statement,
     use the function `field`.

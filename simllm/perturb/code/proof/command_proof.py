@@ -1,4 +1,4 @@
-"""Check of a variant (rewritten code) by running a command of the user, such as a test suite."""
+"""Check of a variant (rewritten code) with a command that the user gives, such as a test suite."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _FOLDER = "{dir}"
 def prove_by_command(
     command: str, original: Path, variant: Path, timeout: float | None = None, case_id: str = ""
 ) -> Proof:
-    """Check a variant (rewritten code): run a command of the user, such as a test suite, on both versions.
+    """Check a variant (rewritten code) by running a command that the user gives, such as a test suite.
 
     The command first runs on the original code, and then on the variant. It runs without a shell. It also
     runs without a sandbox, because build tools need the network, caches and the home folder.
@@ -50,7 +50,7 @@ def prove_by_command(
 
 
 def _failure(words: list[str], folder: Path, timeout: float | None) -> str:
-    """Run a command on the code in a folder, and return the reason if the command fails.
+    """Run a command on the code in a folder, and return an error message if the command fails.
 
     Args:
         words: The words of the command; `{dir}` in them is replaced by the folder.
@@ -58,7 +58,7 @@ def _failure(words: list[str], folder: Path, timeout: float | None) -> str:
         timeout: The seconds after which the command is stopped and counts as failed; None for no limit.
 
     Returns:
-        The reason why the command failed; empty if it passed.
+        The message, such as "exit status 1" with the last line of the output; empty if the command passed.
     """
     argv = [word.replace(_FOLDER, str(folder)) for word in words]
     try:

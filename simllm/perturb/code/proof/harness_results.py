@@ -1,10 +1,11 @@
-"""The results that a harness writes, and the verdict that follows from them.
+"""The results file of a harness, and the verdict that follows from the results.
 
-A harness is a program that runs inside the sandbox. A case is a function with its variant, a rewritten
-version. For each case, the harness calls all versions of the function on the same inputs. A version is called
-a side: side 0 is the original, and side 1 the variant. Higher sides are wrong twins, which are variants with
-a deliberate mistake. The harness writes one line per event, with tabs between the fields. Both harnesses, for
-Java and for Python, write these lines:
+A harness is a program inside the sandbox that calls functions. One harness is for Java, and one for Python.
+A case is one function in several versions, which are named sides. Side 0 is the original. Side 1 is the
+variant, a rewritten version. Higher sides are wrong twins: variants with a deliberate mistake. The harness
+calls all sides of a case on the same inputs.
+
+A harness writes one line per event, with tabs between the fields. Both harnesses write these lines:
 
 - `begin CASE`: the case begins.
 - `left CASE REASON`: an input is left out because the original's behaviour on it cannot be compared.
@@ -20,8 +21,8 @@ Only the harness for Java, which runs all sides in its own process, writes these
 Only the harness for Python writes these lines:
 
 - `broken CASE SIDE REASON`: the side does not compile.
-- `called CASE INPUT TEXT`: the original's behaviour in its first call on an input. The harness reads this
-  line again to compare the behaviour with that in a second call; `read_results` ignores the line.
+- `called CASE INPUT TEXT`: the original's behaviour in its first call on an input. Only the harness itself
+  reads this line, to check that a second call behaves in the same way.
 - `died CASE SIDE`: the side ended its process.
 """
 
@@ -41,8 +42,8 @@ class CaseResults:
     """The results of running one function, its variant and the wrong twins.
 
     The variant is a rewritten version of the function. Wrong twins are variants with a deliberate mistake.
-    All these versions are called sides. Side 0 is the original, side 1 is the variant, and higher numbers are
-    wrong twins.
+    Each version has a number, its side: 0 for the original, 1 for the variant, and higher numbers for wrong
+    twins.
 
     Attributes:
         broken: For each side that does not compile, the error message.
@@ -112,7 +113,7 @@ def read_results(content: bytes, results: Mapping[int, CaseResults]) -> set[int]
 
 
 def verdict(task: Task, results: CaseResults) -> Proof:
-    """Decide from the results of running a variant and its original whether both behave the same.
+    """Decide whether a variant behaves like its original, given the results of running both.
 
     Args:
         task: The function and its variant (a rewritten version), with the inputs and wrong twins.

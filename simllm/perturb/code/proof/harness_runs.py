@@ -1,4 +1,7 @@
-"""Runs of a harness, a program that calls functions and their rewritten variants, in the sandbox."""
+"""Runs of a harness in the sandbox.
+
+A harness is a program that calls functions and their rewritten variants.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Comparison of Java functions with their variants (rewritten versions), by running a batch of them.
+"""Comparison of Java functions with their variants (rewritten versions), by running both.
 
-All functions of a batch are compiled together and run in one process.
+Several functions form a batch, which is compiled at once and runs in one process.
 """
 
 from __future__ import annotations
@@ -55,17 +55,18 @@ class _JavaTask:
     def class_name(self) -> str:
         """The name of the Java class that is written around the function, so that it can be compiled.
 
-        A constructor must have the name of its class, so its class gets this name. For any other function,
-        the class is named `Case`.
+        The class around a constructor must have the constructor's name. The class around any other function
+        is named `Case`.
         """
         return self.signature.name if self.signature.is_constructor else "Case"
 
 
 def prepare_java(cases: Sequence[ProofCase], inputs: int, twins: int, seed: int) -> Prover:
-    """Generate the random inputs and the wrong twins for a batch of Java functions.
+    """Prepare a batch of Java functions, so that they can be compared with their variants.
 
-    Each function and its variant (a rewritten version) will be compared by running both on the inputs. Wrong
-    twins are variants with a deliberate mistake. They show whether the inputs reveal mistakes.
+    A variant is a rewritten version of a function. The comparison runs both on random inputs. It also runs
+    wrong twins: variants with a deliberate mistake, which show whether the inputs reveal mistakes. The
+    preparation generates the inputs and the wrong twins.
 
     Args:
         cases: The functions and their variants.
@@ -74,8 +75,8 @@ def prepare_java(cases: Sequence[ProofCase], inputs: int, twins: int, seed: int)
         seed: The random seed.
 
     Returns:
-        A function that runs the batch in a sandbox. It returns the outcome of the comparison (`Proof`) for
-        each case, in the given order.
+        A function that makes the comparison in a given sandbox. It returns the outcome (`Proof`) for each
+        case, in the given order.
     """
     proofs: dict[int, Proof] = {}
     batch: dict[int, _JavaTask] = {}
@@ -119,10 +120,10 @@ def _prove(batch: Mapping[int, _JavaTask], known: Mapping[int, Proof], sandbox: 
 
 
 def _prepare(case: ProofCase, signature: JavaSignature, inputs: int, twins: int, seed: int) -> _JavaTask:
-    """Generate the random inputs and the wrong twins for one Java function.
+    """Prepare one Java function, so that it can be compared with its variant (a rewritten version).
 
-    The function and its variant (a rewritten version) will be compared by running both on the inputs. Wrong
-    twins are variants with a deliberate mistake. They show whether the inputs reveal mistakes.
+    The comparison runs both on random inputs. It also runs wrong twins: variants with a deliberate mistake,
+    which show whether the inputs reveal mistakes. The preparation generates the inputs and the wrong twins.
 
     Args:
         case: The function and its variant.

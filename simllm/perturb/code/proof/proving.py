@@ -73,10 +73,11 @@ def prove(
 
 
 def _prepare(batch: Sequence[ProofCase], inputs: int, twins: int, seed: int) -> Prover:
-    """Generate the random inputs and the wrong twins for a batch of Java and Python functions.
+    """Prepare a batch of Java and Python functions, so that they can be compared with their variants.
 
-    Each function and its variant (a rewritten version) will be compared by running both on the inputs. Wrong
-    twins are variants with a deliberate mistake. They show whether the inputs reveal mistakes.
+    A variant is a rewritten version of a function. The comparison runs both on random inputs. It also runs
+    wrong twins: variants with a deliberate mistake, which show whether the inputs reveal mistakes. The
+    preparation generates the inputs and the wrong twins.
 
     Call this function only in the main thread: in Python 3.11, `ast.parse` fails if two threads call it at
     the same time.
@@ -88,8 +89,8 @@ def _prepare(batch: Sequence[ProofCase], inputs: int, twins: int, seed: int) -> 
         seed: The random seed.
 
     Returns:
-        A function that runs the batch in a sandbox. It returns the outcome of the comparison (`Proof`) for
-        each case, in the given order.
+        A function that makes the comparison in a given sandbox. It returns the outcome (`Proof`) for each
+        case, in the given order.
     """
     provers: list[tuple[list[int], Prover]] = []
     for language in sorted({case.language for case in batch}):

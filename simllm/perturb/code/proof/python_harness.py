@@ -8,8 +8,8 @@ The module `harness_results` describes the lines of results.txt. Each case has t
 - `around`: code that the function needs to run
 - `sides`: the versions of the function, the original first; each has a `source`, and the function's name as
   `entry`
-- `wanted`: the number of usable inputs after which no more are tried; an input is usable if the behaviour of
-  the original on it can be compared
+- `wanted`: the number of usable inputs to find; an input is usable if the behaviour of the original on it can
+  be compared
 - `inputs`: for each input, the positional arguments, the keyword arguments (both as Python expressions),
   and whether one of them is a large number
 """
@@ -143,9 +143,9 @@ def objection_to(error: BaseException) -> str:
 
 
 def is_data(name: str, value: object) -> bool:
-    """Return whether a function and its variant must leave the same value in a global variable.
+    """Return whether the value of a global variable is compared after a call.
 
-    After each call, these variables are part of the behaviour that is compared. Variables whose value is a
+    A function and its variant must leave the same values in global variables. Variables whose value is a
     module, a function or a class, and variables whose name begins with `__`, are not compared.
 
     Args:
@@ -209,9 +209,9 @@ def describe(value: Any, depth: int = 0) -> str:
 
 
 def describe_items(items: Any, depth: int) -> list[str]:
-    """Describe each item of a collection, or each remaining item of an iterator, in a comparable form.
+    """Describe each item of a collection, or each remaining item of an iterator.
 
-    Two runs behave the same if the descriptions of their results are equal.
+    The items of a set are sorted by their descriptions, so that equal sets get equal descriptions.
 
     Args:
         items: The collection or iterator.
@@ -255,8 +255,8 @@ def run_original(case: dict[str, Any]) -> None:
     `called` for each usable input, and a line `left` for each input that is not usable.
 
     Args:
-        case: The original function (in `sides`), its inputs and more. The keys of this dict are described at
-            the top of this module.
+        case: The case, a dict whose keys are described at the top of this module. The first of its `sides` is
+            the original function.
     """
     side = Side(case["around"], **case["sides"][0])
     counted, time_ups = 0, 0
@@ -281,8 +281,8 @@ def repeat_original(case: dict[str, Any], called: dict[int, str]) -> None:
     Otherwise it gets a line `left`, and the input is not used for comparisons.
 
     Args:
-        case: The original function (in `sides`), its inputs and more. The keys of this dict are described at
-            the top of this module.
+        case: The case, a dict whose keys are described at the top of this module. The first of its `sides` is
+            the original function.
         called: The behaviour in the first call, by the index of the input.
     """
     side = Side(case["around"], **case["sides"][0])
@@ -304,11 +304,10 @@ def run_variant(case: dict[str, Any], place: int, called: dict[int, str], expect
     each call can affect later calls.
 
     Args:
-        case: The variant (in `sides`), its inputs and more. The keys of this dict are described at the top of
-            this module.
+        case: The case, a dict whose keys are described at the top of this module.
         place: The index of the variant in `case["sides"]`.
-        called: The original's behaviour on all inputs on which the variant is called, by the index of the
-            input.
+        called: The original's behaviour in its first call on each usable input, by the index of the input.
+            The variant is called on the same inputs.
         expected: The original's behaviour on the inputs to compare, by the index of the input.
     """
     side = Side(case["around"], **case["sides"][place])
@@ -323,11 +322,11 @@ def run_variant(case: dict[str, Any], place: int, called: dict[int, str], expect
 
 
 def run_case(case: dict[str, Any]) -> None:
-    """Run all versions of a function, each in a process of its own, and write to the results file.
+    """Run all versions of a function, each in its own process, and append the results to the results file.
 
     Args:
-        case: The versions of the function (in `sides`), the inputs and more. The keys of this dict are
-            described at the top of this module.
+        case: The case, a dict whose keys are described at the top of this module. Its `sides` are the
+            versions of the function.
     """
     number = case["number"]
     write("begin", number)
@@ -373,10 +372,10 @@ def in_own_process(work: Callable[[], None]) -> bool:
 
 
 def read_outcomes(begun: int, kind: str) -> dict[int, str]:
-    """Read the descriptions of a function's behaviour in the last part of the results file.
+    """Read descriptions of a function's behaviour from a given position of the results file to its end.
 
     Args:
-        begun: The position in the file, in bytes, at which this part begins.
+        begun: The position in the file, in bytes.
         kind: The first field of the lines to read, such as "outcome". Other lines are ignored.
 
     Returns:

@@ -1,6 +1,7 @@
-"""Comparison of Python functions with their variants (rewritten versions), by running a batch of them.
+"""Comparison of Python functions with their variants (rewritten versions), by running both.
 
-One program, the harness, runs a whole batch. It starts a separate process for each version of a function.
+One program, the harness, runs a batch of several functions. It starts a separate process for each version of
+a function.
 """
 
 from __future__ import annotations
@@ -24,10 +25,11 @@ _RUN_LIMITS = Limits(time=600, memory=1024, disk=256)
 
 
 def prepare_python(cases: Sequence[ProofCase], inputs: int, twins: int, seed: int) -> Prover:
-    """Generate the random inputs and the wrong twins for a batch of Python functions.
+    """Prepare a batch of Python functions, so that they can be compared with their variants.
 
-    Each function and its variant (a rewritten version) will be compared by running both on the inputs. Wrong
-    twins are variants with a deliberate mistake. They show whether the inputs reveal mistakes.
+    A variant is a rewritten version of a function. The comparison runs both on random inputs. It also runs
+    wrong twins: variants with a deliberate mistake, which show whether the inputs reveal mistakes. The
+    preparation generates the inputs and the wrong twins.
 
     Args:
         cases: The functions and their variants.
@@ -36,8 +38,8 @@ def prepare_python(cases: Sequence[ProofCase], inputs: int, twins: int, seed: in
         seed: The random seed.
 
     Returns:
-        A function that runs the batch in a sandbox. It returns the outcome of the comparison (`Proof`) for
-        each case, in the given order.
+        A function that makes the comparison in a given sandbox. It returns the outcome (`Proof`) for each
+        case, in the given order.
     """
     tasks: list[Task] = []
     descriptions: list[dict[str, Any]] = []  # for the harness

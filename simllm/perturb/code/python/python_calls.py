@@ -59,17 +59,18 @@ class Calls:
             yield from self._keywords(call, parameter) if call else []
 
     def why_open(self, function: Variable, parameter: str) -> str | None:
-        """Return the reason why unknown calls may pass a parameter by its name, as in `f(x=1)`.
+        """Return the reason why renaming a parameter may break a call that passes it by its name.
 
-        The parameter then cannot be renamed safely. For example, a function that is stored in a list may be
-        called from anywhere.
+        Plain calls are no such reason: the keyword `x` in `f(x=1)` can be renamed, too (see `keywords`).
+        Other calls are a risk. For example, a function that is stored in a list may be called from anywhere,
+        and `f(**options)` may pass any parameter.
 
         Args:
             function: The variable that holds the function.
             parameter: The name of the parameter.
 
         Returns:
-            The reason; None if no unknown call can pass the parameter by its name.
+            The reason; None if there is no such risk.
         """
         if sum(use.role == "function" for use in function.uses) != 1:
             return "the function is defined more than once"
@@ -85,17 +86,19 @@ class Calls:
     def _why_open_method(self, name: bytes, parameter: str) -> str | None:
         """Return the reason why a method call may pass a parameter as a keyword argument.
 
-        If there is such a reason, the parameter must not be renamed. The parsed code is a single function,
-        which may be a method of a class. The call `x.run(y=1)` or `x.run(**options)` may therefore call the
-        function `run`, and pass its parameter `y`. An attribute that is not called at once, as in
-        `f = x.run`, is also a reason, because `f(y=1)` may follow.
+        If there is such a reason, the parameter must not be renamed. The parsed code is a single function. It
+        may be a method of a class, so an attribute with its name may refer to it. For a function `run` with a
+        parameter `y`, each of these uses of an attribute in the code is a reason:
+
+        - the calls `x.run(y=1)` and `x.run(**options)`
+        - `f = x.run`, without a call, because `f(y=1)` may follow
 
         Args:
             name: The name of the function.
             parameter: The name of the parameter.
 
         Returns:
-            The reason; None if the code has no such call or attribute. `super().run` is ignored.
+            The reason; None if the code has no such use. `super().run` is ignored.
         """
         for attribute in self._attributes:
             if self._unit.text_of(field(attribute, "attribute")) != name:

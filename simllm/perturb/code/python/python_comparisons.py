@@ -138,10 +138,10 @@ def _is_literal(unit: CodeUnit, node: Node, operator: str) -> bool:
 
 
 def _parts(node: Node) -> Iterator[Node]:
-    """Yield the children and grandchildren of the syntax node of a string literal.
+    """Yield the children and grandchildren of a string literal, to find interpolations such as `{x}`.
 
-    They include all interpolations of an f-string, such as `{x}`. If the literal consists of several adjacent
-    strings, the interpolations are grandchildren.
+    The interpolations of an f-string are its children. If the literal consists of several adjacent strings,
+    the interpolations are grandchildren.
     """
     for child in node.children:
         yield child

@@ -46,7 +46,7 @@ def nest_else_if(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
     if not chains:
         return
     lines = Lines(unit)
-    moved: Counter[int] = Counter()  # by row: levels by which rewrites may indent it
+    moved: Counter[int] = Counter()  # by row: levels of indentation that rewrites may add
     for chain in reversed(chains):
         clauses = [child for child in chain.children if child.type == "elif_clause"]
         reason = _why_not_nested(unit, lines, moved, chain, clauses)
@@ -66,8 +66,8 @@ def _why_not_nested(
     Args:
         unit: The parsed code.
         lines: The lines of the code, with their indentation.
-        moved: For each line, the number of levels of indentation that the rewrites of other `if` statements
-            add. The key is the number of the line, counted from 0.
+        moved: For each line number, counted from 0, how many levels of indentation the rewrites of other `if`
+            statements may add to the line.
         chain: The `if` statement.
         clauses: The `elif` clauses of this statement.
     """
@@ -107,8 +107,8 @@ def _nesting(
     Args:
         unit: The parsed code.
         lines: The lines of the code, with their indentation.
-        moved: For each line, the number of levels of indentation that all rewrites so far add. The key is the
-            number of the line, counted from 0. This function adds the levels of its own rewrite.
+        moved: For each line number, counted from 0, how many levels of indentation the rewrites so far may
+            add to the line. This function adds the levels of its own rewrite.
         chain: The `if` statement.
         clauses: The `elif` clauses of this statement.
     """

@@ -24,8 +24,8 @@ def expand_increment(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
     """Find the statements `n += 1` that can be rewritten as `n = n + 1`; `n -= 1` is treated in the same way.
 
     Yields:
-        For each such statement: a `Site` with the edits if `n` is certainly a local variable that holds an
-        integer, and otherwise a `SkippedSite` with the reason.
+        For each `n += 1` or `n -= 1`: a `Site` with the edits if `n` is certainly a local variable that holds
+        an integer, and otherwise a `SkippedSite` with the reason.
     """
     nodes = [node for node in _augmented(unit) if _is_increment(unit, node)]
     return _expand(unit, nodes, ("integer",), "the variable is not surely a local integer")
@@ -35,7 +35,7 @@ def expand_compound(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
     """Find the statements `x += e` that can be rewritten as `x = x + e`, with any operator.
 
     Yields:
-        For each such statement: a `Site` with the edits if `x` is a local variable whose value is certainly
+        For each `x += e`: a `Site` with the edits if `x` is a local variable whose value is certainly
         immutable, and otherwise a `SkippedSite` with the reason. A list, for example, is mutable: `x += e`
         changes it in place, but `x = x + e` makes a second list.
     """

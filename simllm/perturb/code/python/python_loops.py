@@ -67,8 +67,8 @@ class _Loops:
 
     Args:
         unit: The parsed code.
-        count: The number of these loops. The rewrite of each loop may need a new variable, which stores the
-            end of the range.
+        count: The number of these loops. A name for a new variable is prepared for each loop, because the
+            rewrite of the loop may need a variable for the end of the range.
     """
 
     def __init__(self, unit: CodeUnit, count: int) -> None:
@@ -153,10 +153,10 @@ class _Loops:
             yield Edit(end, end, (b"; " + update,))
 
     def _value(self, node: Node) -> list[bytes | Span]:
-        """Return the text of an argument of `range` as it stands in the rewritten code.
+        """Return the text with which the rewritten code expresses an argument of `range`.
 
-        The text is a list of byte strings and ranges of the source. An expression with several lines or with
-        `:=` is put into parentheses.
+        The text is a list of byte strings (new text) and ranges of the source (to copy). An expression with
+        several lines or with `:=` is put into parentheses.
         """
         span = Span(node.start_byte, node.end_byte)
         if b"\n" in self._unit.text_of(node) or node.type == "named_expression":
@@ -212,7 +212,8 @@ def _reason_to_skip(loop: Node, loops: list[Node], scope: Scope, use: Use) -> st
     """Return the reason why one use of the loop variable prevents rewriting a `for` loop as a `while` loop.
 
     The rewrite changes the value that the variable has after the loop. Code outside the loop must therefore
-    not read the variable. The only exception is the body of another `for` loop that assigns to the variable.
+    not read the variable. The only exception is the body of another `for` loop that assigns to the variable,
+    because the body reads the value from that loop.
 
     Args:
         loop: The loop to rewrite.

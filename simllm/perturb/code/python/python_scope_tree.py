@@ -94,8 +94,8 @@ class Scope:
         table of the enclosing scope. For example, if a function contains `[x for x in y]` and also reads a
         global `x`, the function's table has a single entry for both variables.
 
-        These are the names that such comprehensions assign, except names that this scope itself also assigns.
-        The entry of an excepted name always describes the variable of this scope.
+        The result has the names that such comprehensions assign. Names that this scope itself also assigns
+        are left out, because their entry always describes the variable of this scope.
         """
         inlined = self._inlined()
         own = {name for _, name, role in self.names if role in BINDING}
@@ -105,8 +105,8 @@ class Scope:
     def _inlined(self) -> list[Scope]:
         """Return the comprehensions in this scope that have no symbol table of their own.
 
-        Since Python 3.12, the variables of some comprehensions stand in the table of the enclosing scope. If
-        such a comprehension contains another one, both are returned.
+        Since Python 3.12, the variables of some comprehensions stand in the table of the enclosing scope. The
+        result includes such comprehensions inside other such comprehensions.
         """
         inlined = [scope for scope in self.children if scope.is_inlined]
         return inlined + [inner for scope in inlined for inner in scope._inlined()]

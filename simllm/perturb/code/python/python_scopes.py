@@ -67,7 +67,7 @@ class Scopes:
     Attributes:
         module: The outermost scope.
         variables: All variables.
-        unresolved: The names for which it could not always be determined to which variable they refer. All
+        unresolved: The names that could not be resolved to a variable at one or more places in the code. All
             names in type parameters and type aliases are included.
         attributes: The identifiers that are not variables, such as attributes and keywords of calls.
     """

@@ -30,7 +30,7 @@ def symbols(unit: CodeUnit) -> Iterator[Symbol | SkippedSite]:
 
     Yields:
         A `Symbol` for each function, parameter or variable that can be renamed safely. For all others, a
-        `SkippedSite` with the reason. A possible reason, in a whole file, is that another file may use the
+        `SkippedSite` with the reason. For example, if the code is a whole file, another file may use the
         name.
     """
     renaming = _Renaming(unit)
@@ -114,11 +114,10 @@ class _Renaming:
         return self._parameter_skip_reason(variable) if kind == "parameter" else None
 
     def mentions(self, variable: Variable, kind: str) -> Iterator[Span]:
-        """Yield further places where the name of a parameter must be replaced if the parameter is renamed.
+        """Yield the places, besides `variable.uses`, that must change if a parameter is renamed.
 
-        Such places are keyword arguments of calls, such as `x` in `f(x=1)`, and mentions in the docstring.
-        The places in `variable.uses`, where the function itself uses the parameter, are not yielded.
-        Functions and local variables have no such places.
+        Such places are keyword arguments of calls, such as `x` in `f(x=1)`, and mentions in the docstring of
+        the function. Functions and local variables have no such places.
 
         Args:
             variable: The parameter, function or variable that is to be renamed.

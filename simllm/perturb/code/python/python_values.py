@@ -113,7 +113,7 @@ class LocalValues:
         return "integer" if all(self.kind(child, depth) == "integer" for child in passed) else None
 
     def _counts(self, loop: Node) -> bool:
-        """Return whether a loop iterates over `enumerate(...)` and certainly gets integers as numbers.
+        """Return whether a loop iterates over `enumerate(...)`, and its counter is certainly an integer.
 
         This is True for `enumerate(x)`, and for `enumerate(x, start)` if `start` is certainly an integer.
         """
