@@ -53,11 +53,11 @@ def seconds_one_by_one(cases):
     return (time.perf_counter() - begun) / len(cases)
 
 
-def seconds_in_batches(cases, sandbox, twins, parallel):
+def seconds_in_batches(cases, sandbox, mutants, parallel):
     """Return the seconds per function if functions are proven in batches, and the summary of the proofs."""
     summary = ProofSummary()
     begun = time.perf_counter()
-    for proof in prove(cases, sandbox, twins=twins, parallel=parallel):
+    for proof in prove(cases, sandbox, mutants=mutants, parallel=parallel):
         summary.add(proof)
     return (time.perf_counter() - begun) / len(cases), summary
 
@@ -76,15 +76,15 @@ def main():
     single = seconds_one_by_one(cases[: args.one_by_one])
     results["one by one ms"] = 1000 * single
     with Sandbox() as sandbox:
-        for name, twins in (("batches", 0), ("batches with twins", 2)):
-            seconds, summary = seconds_in_batches(cases, sandbox, twins, args.parallel)
+        for name, mutants in (("batches", 0), ("batches with mutants", 2)):
+            seconds, summary = seconds_in_batches(cases, sandbox, mutants, args.parallel)
             results[name] = {
                 "ms": 1000 * seconds,
                 "times as fast": single / seconds,
                 "proven": summary.verdicts["proven"],
                 "inputs": summary.inputs,
-                "twins": summary.twins,
-                "refuted twins": summary.refuted_twins,
+                "mutants": summary.mutants,
+                "killed mutants": summary.killed_mutants,
             }
     text = json.dumps(results, indent=2)
     print(text)

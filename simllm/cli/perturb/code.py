@@ -238,8 +238,8 @@ def _print(counts: VariantCounts, rules: Iterable[str]) -> None:
     states = ["rewritten", "unchanged", "unparsed", *(["refuted"] if counts.status["refuted"] else [])]
     done = ", ".join(f"{counts.status[name]:,} {name}" for name in states)
     print(f"simllm: {sum(counts.status.values()):,} variants: {done}", file=sys.stderr)
-    run, refuted = counts.twins
+    run, killed = counts.mutants
     if set(counts.verdicts) - {"parsed"}:
         found = ", ".join(f"{count:,} {verdict}" for verdict, count in counts.verdicts.most_common())
-        power = f"; {refuted:,} of {run:,} wrong twins refuted" if run else ""
+        power = f"; {killed:,} of {run:,} mutants killed" if run else ""
         print(f"simllm: proofs: {found}{power}", file=sys.stderr)

@@ -73,7 +73,7 @@ class VariantCounts:
     """Counts over the variants of many sources.
 
     A variant is rewritten code. To check a variant, the variant and the original code are run on the same
-    inputs. The check also runs wrong twins, which are variants with a deliberate mistake. They show whether
+    inputs. The check also runs mutants, which are variants with a deliberate mistake. They show whether
     the inputs can reveal a mistake.
 
     Attributes:
@@ -82,7 +82,7 @@ class VariantCounts:
         rewritten: For each rule, the number of places that it rewrote.
         skipped: For each rule, the number of places that it could not rewrite safely.
         verdicts: The number of variants with each result of the check, such as "proven".
-        twins: Two numbers: how many wrong twins were run, and how many of them behaved differently from the
+        mutants: Two numbers: how many mutants were run, and how many of them behaved differently from the
             original.
     """
 
@@ -90,7 +90,7 @@ class VariantCounts:
     rewritten: Counter[str] = field(default_factory=Counter)
     skipped: Counter[str] = field(default_factory=Counter)
     verdicts: Counter[str] = field(default_factory=Counter)
-    twins: tuple[int, int] = (0, 0)
+    mutants: tuple[int, int] = (0, 0)
 
     def add(self, row: dict[str, Any]) -> None:
         """Add one more variant to the counts.
@@ -104,7 +104,8 @@ class VariantCounts:
         self.skipped.update(place["rule"] for place in row.get("skipped", ()))
         proof = row.get("proof", {})
         self.verdicts.update([proof["verdict"]] if proof else [])
-        self.twins = (self.twins[0] + proof.get("twins", 0), self.twins[1] + proof.get("refuted_twins", 0))
+        run, killed = self.mutants
+        self.mutants = run + proof.get("mutants", 0), killed + proof.get("killed_mutants", 0)
 
 
 def read_items(file: Path, language: str | None = None) -> Iterator[dict[str, Any]]:

@@ -15,7 +15,7 @@ import java.util.List;
 import java.util.concurrent.SynchronousQueue;
 import java.util.concurrent.TimeUnit;
 
-/** Calls one version of a function (the original, the variant or a wrong twin) in a thread of its own. */
+/** Calls one version of a function (the original, the variant or a mutant) in a thread of its own. */
 final class FunctionRunner {
     static final String TIME_UP = "exceeds the time limit";
     static volatile boolean abandoned; // whether a thread could not be ended

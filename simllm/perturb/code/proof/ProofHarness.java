@@ -14,13 +14,13 @@ import java.util.Set;
  *
  * The file cases.txt has these lines, with tabs between the fields: `case NUMBER`, then
  * `side SIDE PACKAGE CLASS ENTRY PARAMETERS` for the original and each variant, then `input LARGE VALUES`, then `run`.
- * A side is a version of a function: the original, the variant or a wrong twin (a variant with a mistake).
+ * A side is a version of a function: the original, the variant or a mutant (a variant with a mistake).
  * The outcomes are written to results.txt; harness_results.py describes its lines.
  */
 public final class ProofHarness {
     private static final long ORIGINAL_NANOS = 25_000_000L; // processor time of a call
     private static final long VARIANT_NANOS = 1_000_000_000L;
-    private static final long TWIN_NANOS = 100_000_000L;
+    private static final long MUTANT_NANOS = 100_000_000L;
     private static final int MOST_TIME_UPS = 10; // then no more inputs are tried
     private static final Set<String> OWN_THREADS = Set.of("main", "function");
 
@@ -74,7 +74,7 @@ public final class ProofHarness {
             for (Side side : sides.subList(1, sides.size())) {
                 write("side", number, side.number());
                 FunctionRunner runner = new FunctionRunner(side);
-                long nanos = side.number() == 1 ? VARIANT_NANOS : TWIN_NANOS;
+                long nanos = side.number() == 1 ? VARIANT_NANOS : MUTANT_NANOS;
                 for (int i = 0; i < inputs.size(); i++) {
                     if (expected.containsKey(i)) {
                         String outcome = runner.call(inputs.get(i).values(), nanos);

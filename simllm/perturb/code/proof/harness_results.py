@@ -2,7 +2,7 @@
 
 A harness is a program inside the sandbox that calls functions. One harness is for Java, and one for Python.
 A case is one function in several versions, which are named sides. Side 0 is the original. Side 1 is the
-variant, a rewritten version. Higher sides are wrong twins: variants with a deliberate mistake. The harness
+variant, a rewritten version. Higher sides are mutants: variants with a deliberate mistake. The harness
 calls all sides of a case on the same inputs.
 
 A harness writes one line per event, with tabs between the fields. Both harnesses write these lines:
@@ -34,16 +34,16 @@ from dataclasses import dataclass, field, replace
 
 from simllm.perturb.code.proof.proof_case import Counterexample, Proof, Task
 
-ORIGINAL, VARIANT, FIRST_TWIN = 0, 1, 2  # the sides of a case
+ORIGINAL, VARIANT, FIRST_MUTANT = 0, 1, 2  # the sides of a case
 
 
 @dataclass
 class CaseResults:
-    """The results of running one function, its variant and the wrong twins.
+    """The results of running one function, its variant and the mutants.
 
-    The variant is a rewritten version of the function. Wrong twins are variants with a deliberate mistake.
+    The variant is a rewritten version of the function. Mutants are variants with a deliberate mistake.
     Each version has a number, its side: 0 for the original, 1 for the variant, and higher numbers for wrong
-    twins.
+    mutants.
 
     Attributes:
         broken: For each side that does not compile, the error message.
@@ -67,7 +67,7 @@ class CaseResults:
         """Return the index of the first input on which a version of the function differs from the original.
 
         Args:
-            side: The number of the version: 1 for the variant, and higher numbers for wrong twins.
+            side: The number of the version: 1 for the variant, and higher numbers for mutants.
 
         Returns:
             The index; None if the version behaves like the original on all inputs.
@@ -116,12 +116,12 @@ def verdict(task: Task, results: CaseResults) -> Proof:
     """Decide whether a variant behaves like its original, given the results of running both.
 
     Args:
-        task: The function and its variant (a rewritten version), with the inputs and wrong twins.
+        task: The function and its variant (a rewritten version), with the inputs and mutants.
         results: The results that the harness, the program that calls all versions, wrote.
 
     Returns:
         The outcome of the comparison (`Proof`): the verdict, the reason, the number of inputs, and the number
-        of wrong twins (deliberately incorrect variants) whose mistake the inputs reveal.
+        of mutants (deliberately incorrect variants) whose mistake the inputs reveal.
     """
     case_id = task.case.id
     if reason := results.broken.get(ORIGINAL):
@@ -143,12 +143,13 @@ def verdict(task: Task, results: CaseResults) -> Proof:
         if results.last_side == ORIGINAL:
             return Proof(case_id, "compiled", reason="the function ends its process")
         results.died.add(results.last_side)
-        task = replace(task, twins=task.twins[: results.last_side - VARIANT])  # the rest was not run
+        task = replace(task, mutants=task.mutants[: results.last_side - VARIANT])  # the rest was not run
     if VARIANT in results.died:
         return Proof(case_id, "refuted", agreed, reason="the variant ends its process")
     if not agreed:
         reasons = results.left_out.most_common(1) or [("no input was run", 0)]
         return Proof(case_id, "compiled", reason=results.error or task.obstacle or reasons[0][0])
-    twins = [side for side in range(FIRST_TWIN, FIRST_TWIN + len(task.twins)) if side not in results.broken]
-    found = [side for side in twins if side in results.died or results.differing_input(side) is not None]
-    return Proof(case_id, "proven", agreed, len(twins), len(found))
+    sides = range(FIRST_MUTANT, FIRST_MUTANT + len(task.mutants))
+    mutants = [side for side in sides if side not in results.broken]
+    found = [side for side in mutants if side in results.died or results.differing_input(side) is not None]
+    return Proof(case_id, "proven", agreed, len(mutants), len(found))

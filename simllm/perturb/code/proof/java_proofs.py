@@ -18,8 +18,8 @@ from simllm.execution import Limits, Sandbox
 from simllm.perturb.code.proof.harness_results import ORIGINAL, VARIANT, CaseResults, verdict
 from simllm.perturb.code.proof.harness_runs import run_harness
 from simllm.perturb.code.proof.java_inputs import JavaSignature, draw_inputs, find_signature, unknown_types
+from simllm.perturb.code.proof.mutants import make_mutants
 from simllm.perturb.code.proof.proof_case import Proof, ProofCase, Prover, Task
-from simllm.perturb.code.proof.wrong_twins import wrong_twins
 
 _IMPORTS = "java.io java.math java.util java.util.function java.util.regex java.util.stream".split()
 _HEADER = " ".join(f"import {package}.*;" for package in _IMPORTS)
@@ -39,7 +39,7 @@ class _JavaTask:
     """A Java function and its variant, prepared for the harness (the program that calls them).
 
     Attributes:
-        task: The function and its variant, the wrong twins (deliberately incorrect variants), and the
+        task: The function and its variant, the mutants (deliberately incorrect variants), and the
             arguments of each input as text for display.
         signature: The signature of the original function.
         inputs: The same inputs in the form that the harness reads: a list of pairs, one for each input. The
@@ -61,17 +61,17 @@ class _JavaTask:
         return self.signature.name if self.signature.is_constructor else "Case"
 
 
-def prepare_java(cases: Sequence[ProofCase], inputs: int, twins: int, seed: int) -> Prover:
+def prepare_java(cases: Sequence[ProofCase], inputs: int, mutants: int, seed: int) -> Prover:
     """Prepare a batch of Java functions, so that they can be compared with their variants.
 
     A variant is a rewritten version of a function. The comparison runs both on random inputs. It also runs
-    wrong twins: variants with a deliberate mistake, which show whether the inputs reveal mistakes. The
-    preparation generates the inputs and the wrong twins.
+    mutants: variants with a deliberate mistake, which show whether the inputs reveal mistakes. The
+    preparation generates the inputs and the mutants.
 
     Args:
         cases: The functions and their variants.
         inputs: The largest number of inputs for each function.
-        twins: The largest number of wrong twins for each function.
+        mutants: The largest number of mutants for each function.
         seed: The random seed.
 
     Returns:
@@ -89,7 +89,7 @@ def prepare_java(cases: Sequence[ProofCase], inputs: int, twins: int, seed: int)
         if signature is None:
             proofs[number] = Proof(case.id, "parsed", reason="is a file, not a function")
             continue
-        batch[number] = _prepare(case, signature, inputs, twins, seed)
+        batch[number] = _prepare(case, signature, inputs, mutants, seed)
     return partial(_prove, batch, proofs)
 
 
@@ -119,28 +119,28 @@ def _prove(batch: Mapping[int, _JavaTask], known: Mapping[int, Proof], sandbox: 
     return [proofs[number] for number in sorted(proofs)]
 
 
-def _prepare(case: ProofCase, signature: JavaSignature, inputs: int, twins: int, seed: int) -> _JavaTask:
+def _prepare(case: ProofCase, signature: JavaSignature, inputs: int, mutants: int, seed: int) -> _JavaTask:
     """Prepare one Java function, so that it can be compared with its variant (a rewritten version).
 
-    The comparison runs both on random inputs. It also runs wrong twins: variants with a deliberate mistake,
-    which show whether the inputs reveal mistakes. The preparation generates the inputs and the wrong twins.
+    The comparison runs both on random inputs. It also runs mutants: variants with a deliberate mistake,
+    which show whether the inputs reveal mistakes. The preparation generates the inputs and the mutants.
 
     Args:
         case: The function and its variant.
         signature: The signature of the function.
         inputs: The largest number of inputs.
-        twins: The largest number of wrong twins.
+        mutants: The largest number of mutants.
         seed: The random seed.
 
     Returns:
-        The function and its variant, with the inputs and wrong twins. If a parameter has an unsupported type,
-        there are no inputs and no wrong twins, and `task.obstacle` names the type.
+        The function and its variant, with the inputs and mutants. If a parameter has an unsupported type,
+        there are no inputs and no mutants, and `task.obstacle` names the type.
     """
     if unknown := unknown_types(signature.parameters):
         obstacle = f"needs types that are unknown: {', '.join(unknown)}"
         return _JavaTask(Task(case, [], [], obstacle), signature, [])
     drawn = draw_inputs(signature.parameters, case.original, inputs, seed)
-    task = Task(case, [_readable(values) for values, _ in drawn], wrong_twins(case, twins, seed))
+    task = Task(case, [_readable(values) for values, _ in drawn], make_mutants(case, mutants, seed))
     return _JavaTask(task, signature, drawn)
 
 
@@ -159,8 +159,8 @@ def _file(number: int, side: int, java: _JavaTask) -> tuple[str, bytes]:
     Args:
         number: The number of the case.
         side: The index of the version in `java.task.sides`: 0 for the original, 1 for the variant, and higher
-            numbers for wrong twins (deliberately incorrect variants).
-        java: The case: the function with its variant and wrong twins.
+            numbers for mutants (deliberately incorrect variants).
+        java: The case: the function with its variant and mutants.
 
     Returns:
         The relative path and the content of the file.
@@ -181,9 +181,9 @@ def _is_broken(results: CaseResults) -> bool:
 def _compile(
     batch: Mapping[int, _JavaTask], sandbox: Sandbox, results: Mapping[int, CaseResults]
 ) -> dict[str, bytes]:
-    """Compile all versions of all functions in a batch: originals, variants and wrong twins.
+    """Compile all versions of all functions in a batch: originals, variants and mutants.
 
-    A case is a function with its variant and wrong twins (deliberately incorrect variants). A version that
+    A case is a function with its variant and mutants (deliberately incorrect variants). A version that
     does not compile is recorded in the results, and the others are compiled without it. If an original or a
     variant does not compile, no version of this function is compiled.
 
@@ -262,7 +262,7 @@ def _lines(number: int, java: _JavaTask, results: CaseResults) -> Iterator[str]:
 
     Args:
         number: The number of the case.
-        java: The case: a function with its variant, inputs and wrong twins.
+        java: The case: a function with its variant, inputs and mutants.
         results: The results so far. They tell which versions of the function do not compile.
     """
     yield f"case\t{number}"

@@ -52,7 +52,7 @@ class Counterexample:
 class Proof:
     """The outcome of running a variant (a rewritten function) and its original to compare their behaviour.
 
-    The outcome may also be negative, and it is never a proof in the mathematical sense. Wrong twins measure
+    The outcome may also be negative, and it is never a proof in the mathematical sense. Mutants measure
     the strength of the evidence: they are variants with a deliberate mistake, which good inputs should
     reveal.
 
@@ -65,8 +65,8 @@ class Proof:
             "parsed": the original cannot be compiled on its own, for example because it needs other code.
             "refuted": the variant does not compile, or behaves differently.
         inputs: The number of inputs on which both versions behave the same.
-        twins: The number of wrong twins that compile.
-        refuted_twins: The number of wrong twins that behave differently from the original on these inputs.
+        mutants: The number of mutants that compile.
+        killed_mutants: The number of mutants that behave differently from the original on these inputs.
         reason: The reason for the verdict; empty if it is "proven" or "tests passed".
         counterexample: An input on which the versions differ; None if there is none.
     """
@@ -74,41 +74,41 @@ class Proof:
     id: str
     verdict: str
     inputs: int = 0
-    twins: int = 0
-    refuted_twins: int = 0
+    mutants: int = 0
+    killed_mutants: int = 0
     reason: str = ""
     counterexample: Counterexample | None = None
 
     @property
     def power(self) -> float | None:
-        """The share of wrong twins (variants with a deliberate mistake) that the test inputs reveal.
+        """The share of mutants (variants with a deliberate mistake) that the test inputs reveal.
 
-        An input reveals a wrong twin if the original and the twin behave differently on this input. The share
-        is None if there are no wrong twins.
+        An input reveals a mutant if the original and the mutant behave differently on this input. The share
+        is None if there are no mutants.
         """
-        return self.refuted_twins / self.twins if self.twins else None
+        return self.killed_mutants / self.mutants if self.mutants else None
 
 
 @dataclass(frozen=True)
 class Task:
-    """A function and its variant (a rewritten version), with the inputs and wrong twins to run.
+    """A function and its variant (a rewritten version), with the inputs and mutants to run.
 
     Attributes:
         case: The function and its variant.
         arguments: For each input, a readable text with the arguments.
-        twins: The sources of the wrong twins: variants with a deliberate mistake.
+        mutants: The sources of the mutants: variants with a deliberate mistake.
         obstacle: The reason why there are no inputs; empty if there are some.
     """
 
     case: ProofCase
     arguments: list[str]
-    twins: list[str]
+    mutants: list[str]
     obstacle: str = ""
 
     @property
     def sides(self) -> list[str]:
-        """The sources of all versions of the function: the original, the variant, then the wrong twins."""
-        return [self.case.original, self.case.variant, *self.twins]
+        """The sources of all versions of the function: the original, the variant, then the mutants."""
+        return [self.case.original, self.case.variant, *self.mutants]
 
 
 Prover = Callable[[Sandbox], list[Proof]]  # runs a prepared batch, and returns its proofs in order

@@ -19,15 +19,15 @@ class ProofSummary:
         reasons: For proofs with the verdict "compiled" or "parsed", the number of proofs with each reason.
             With these verdicts, the behaviour could not be compared.
         inputs: The total number of inputs of the proofs with the verdict "proven".
-        twins: The total number of wrong twins (variants with a deliberate mistake) that were run.
-        refuted_twins: The total number of wrong twins whose mistake the inputs revealed.
+        mutants: The total number of mutants (variants with a deliberate mistake) that were run.
+        killed_mutants: The total number of mutants whose mistake the inputs revealed.
     """
 
     verdicts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(VERDICTS, 0))
     reasons: Counter[str] = field(default_factory=Counter)
     inputs: int = 0
-    twins: int = 0
-    refuted_twins: int = 0
+    mutants: int = 0
+    killed_mutants: int = 0
 
     def add(self, proof: Proof) -> None:
         """Add the verdict, the reason and the numbers of a proof to the counts."""
@@ -36,14 +36,14 @@ class ProofSummary:
             self.reasons[proof.reason] += 1
         if proof.verdict == "proven":
             self.inputs += proof.inputs
-        self.twins += proof.twins
-        self.refuted_twins += proof.refuted_twins
+        self.mutants += proof.mutants
+        self.killed_mutants += proof.killed_mutants
 
     @property
     def power(self) -> float | None:
-        """The share of wrong twins (variants with a deliberate mistake) that the test inputs reveal.
+        """The share of mutants (variants with a deliberate mistake) that the test inputs reveal.
 
-        An input reveals a wrong twin if the original and the twin behave differently on this input. The share
-        is None if there are no wrong twins.
+        An input reveals a mutant if the original and the mutant behave differently on this input. The share
+        is None if there are no mutants.
         """
-        return self.refuted_twins / self.twins if self.twins else None
+        return self.killed_mutants / self.mutants if self.mutants else None

@@ -27,7 +27,7 @@ def prove(
     sandbox: Sandbox,
     *,
     inputs: int = 64,
-    twins: int = 2,
+    mutants: int = 2,
     seed: int = 0,
     parallel: int = 1,
 ) -> Iterator[Proof]:
@@ -46,9 +46,9 @@ def prove(
         cases: The functions and their variants (rewritten versions). They are read one batch at a time.
         sandbox: The sandbox in which the functions run.
         inputs: The largest number of inputs for each function.
-        twins: The largest number of wrong twins for each function. Wrong twins are variants with a deliberate
-            mistake. The share of twins whose mistake the inputs reveal measures the quality of the inputs.
-        seed: The random seed of inputs and twins.
+        mutants: The largest number of mutants for each function. Mutants are variants with a deliberate
+            mistake. The share of mutants whose mistake the inputs reveal measures the quality of the inputs.
+        seed: The random seed of inputs and mutants.
         parallel: The number of batches that run at the same time. It does not change the results.
 
     Yields:
@@ -65,19 +65,19 @@ def prove(
         while True:
             batch = list(islice(remaining, _BATCH))
             if batch:
-                waiting.append(threads.submit(_prepare(batch, inputs, twins, seed), sandbox))
+                waiting.append(threads.submit(_prepare(batch, inputs, mutants, seed), sandbox))
             while waiting and (not batch or len(waiting) > parallel):
                 yield from waiting.popleft().result()
             if not batch:
                 return
 
 
-def _prepare(batch: Sequence[ProofCase], inputs: int, twins: int, seed: int) -> Prover:
+def _prepare(batch: Sequence[ProofCase], inputs: int, mutants: int, seed: int) -> Prover:
     """Prepare a batch of Java and Python functions, so that they can be compared with their variants.
 
     A variant is a rewritten version of a function. The comparison runs both on random inputs. It also runs
-    wrong twins: variants with a deliberate mistake, which show whether the inputs reveal mistakes. The
-    preparation generates the inputs and the wrong twins.
+    mutants: variants with a deliberate mistake, which show whether the inputs reveal mistakes. The
+    preparation generates the inputs and the mutants.
 
     Call this function only in the main thread: in Python 3.11, `ast.parse` fails if two threads call it at
     the same time.
@@ -85,7 +85,7 @@ def _prepare(batch: Sequence[ProofCase], inputs: int, twins: int, seed: int) -> 
     Args:
         batch: The functions and their variants.
         inputs: The largest number of inputs for each function.
-        twins: The largest number of wrong twins for each function.
+        mutants: The largest number of mutants for each function.
         seed: The random seed.
 
     Returns:
@@ -98,7 +98,7 @@ def _prepare(batch: Sequence[ProofCase], inputs: int, twins: int, seed: int) -> 
             raise InputError(f"cannot prove {language!r}; expected one of {', '.join(_LANGUAGES)}")
         find_toolchain(language)
         numbers = [number for number, case in enumerate(batch) if case.language == language]
-        provers.append((numbers, _LANGUAGES[language]([batch[n] for n in numbers], inputs, twins, seed)))
+        provers.append((numbers, _LANGUAGES[language]([batch[n] for n in numbers], inputs, mutants, seed)))
 
     def prove_batch(sandbox: Sandbox) -> list[Proof]:
         proofs: dict[int, Proof] = {}

@@ -35,7 +35,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-ORIGINAL_SECONDS, VARIANT_SECONDS, TWIN_SECONDS = 0.025, 1.0, 0.1  # processor time of a call
+ORIGINAL_SECONDS, VARIANT_SECONDS, MUTANT_SECONDS = 0.025, 1.0, 0.1  # processor time of a call
 SIDE_SECONDS = 20  # processor time of all calls of a side
 WAITING = 10  # wall time at most, in units of the processor time
 MOST_TIME_UPS = 10  # then no more inputs are tried
@@ -311,7 +311,7 @@ def run_variant(case: dict[str, Any], place: int, called: dict[int, str], expect
         expected: The original's behaviour on the inputs to compare, by the index of the input.
     """
     side = Side(case["around"], **case["sides"][place])
-    seconds = VARIANT_SECONDS if place == 1 else TWIN_SECONDS
+    seconds = VARIANT_SECONDS if place == 1 else MUTANT_SECONDS
     for input_place in called:
         positional, keywords, _ = case["inputs"][input_place]
         outcome, _ = side.call((positional, keywords), seconds)

@@ -15,26 +15,26 @@ from typing import Any
 from simllm.execution import Limits, Sandbox
 from simllm.perturb.code.proof.harness_results import CaseResults, verdict
 from simllm.perturb.code.proof.harness_runs import run_harness
+from simllm.perturb.code.proof.mutants import make_mutants
 from simllm.perturb.code.proof.proof_case import Proof, ProofCase, Prover, Task
 from simllm.perturb.code.proof.python_inputs import Input, PythonSignature, draw_inputs, find_signature
-from simllm.perturb.code.proof.wrong_twins import wrong_twins
 
 _HARNESS = "python_harness.py"
 _RUN = ("python3", _HARNESS)
 _RUN_LIMITS = Limits(time=600, memory=1024, disk=256)
 
 
-def prepare_python(cases: Sequence[ProofCase], inputs: int, twins: int, seed: int) -> Prover:
+def prepare_python(cases: Sequence[ProofCase], inputs: int, mutants: int, seed: int) -> Prover:
     """Prepare a batch of Python functions, so that they can be compared with their variants.
 
     A variant is a rewritten version of a function. The comparison runs both on random inputs. It also runs
-    wrong twins: variants with a deliberate mistake, which show whether the inputs reveal mistakes. The
-    preparation generates the inputs and the wrong twins.
+    mutants: variants with a deliberate mistake, which show whether the inputs reveal mistakes. The
+    preparation generates the inputs and the mutants.
 
     Args:
         cases: The functions and their variants.
         inputs: The largest number of inputs on which a function and its variant are compared.
-        twins: The largest number of wrong twins for each function.
+        mutants: The largest number of mutants for each function.
         seed: The random seed.
 
     Returns:
@@ -46,7 +46,7 @@ def prepare_python(cases: Sequence[ProofCase], inputs: int, twins: int, seed: in
     for case in cases:
         signature, obstacle = _signature(case.original)
         drawn = [] if obstacle or not signature else draw_inputs(signature, case.original, inputs, seed)
-        mistakes = wrong_twins(case, twins, seed) if drawn else []
+        mistakes = make_mutants(case, mutants, seed) if drawn else []
         task = Task(case, [_readable(given) for given in drawn], mistakes, obstacle)
         name = signature.name if signature else ""
         tasks.append(task)
@@ -58,7 +58,7 @@ def _prove(tasks: list[Task], descriptions: list[dict[str, Any]], sandbox: Sandb
     """Run a batch of tasks in the sandbox.
 
     Args:
-        tasks: The functions and their variants, with inputs and wrong twins (functions with a mistake, which
+        tasks: The functions and their variants, with inputs and mutants (functions with a mistake, which
             show whether the inputs find mistakes).
         descriptions: The description of each task for the harness, the program that calls the functions.
         sandbox: The sandbox.
@@ -99,13 +99,13 @@ def _description(task: Task, name: str, inputs: list[Input], wanted: int) -> dic
     The module `python_harness` explains the keys. The key `number` is missing; the caller adds it.
 
     Args:
-        task: The function and its variant, with the wrong twins (deliberately incorrect variants).
+        task: The function and its variant, with the mutants (deliberately incorrect variants).
         name: The name of the original function.
         inputs: The inputs.
         wanted: The number of usable inputs after which the harness stops trying inputs.
     """
     new_name = task.case.names.get(name, name)
-    entries = [name, *[new_name] * (1 + len(task.twins))]
+    entries = [name, *[new_name] * (1 + len(task.mutants))]
     sides = [{"source": text, "entry": entry} for text, entry in zip(task.sides, entries, strict=True)]
     return {"around": task.case.around, "sides": sides, "wanted": wanted, "inputs": inputs}
 

@@ -113,5 +113,5 @@ def test_the_parser_says_where_a_syntax_error_is(proofs):
 
 
 def test_reports_the_power_of_the_inputs(proofs):
-    assert proofs["sum"].twins == proofs["sum"].refuted_twins > 0
+    assert proofs["sum"].mutants == proofs["sum"].killed_mutants > 0
     assert proofs["sum"].power == 1

@@ -18,7 +18,7 @@ def test_variants_of_functions_are_proven(sandbox, javac, tmp_path):
     one, bad, same = map(json.loads, done.stdout.splitlines())
     assert one["proof"]["verdict"] == "proven"
     assert one["proof"]["inputs"] > 20
-    assert one["proof"]["refuted_twins"] == one["proof"]["twins"] > 0
+    assert one["proof"]["killed_mutants"] == one["proof"]["mutants"] > 0
     assert "proof" not in bad
     assert same["proof"] == {"verdict": "parsed"}
     assert "proofs: 1 proven" in done.stderr

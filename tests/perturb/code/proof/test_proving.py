@@ -37,15 +37,15 @@ def test_proofs_do_not_depend_on_batches_and_threads(sandbox):
 def test_cases_are_read_as_they_are_needed(sandbox):
     read = []
     cases = (read.append(case.id) or case for case in python_cases(1000))
-    next(iter(prove(cases, sandbox, inputs=1, twins=0)))
+    next(iter(prove(cases, sandbox, inputs=1, mutants=0)))
     assert len(read) <= 64 * 3
 
 
-def test_no_twins_no_power(sandbox):
+def test_no_mutants_no_power(sandbox):
     summary = ProofSummary()
-    for proof in prove(python_cases(3), sandbox, inputs=4, twins=0):
+    for proof in prove(python_cases(3), sandbox, inputs=4, mutants=0):
         summary.add(proof)
-    assert (summary.verdicts["proven"], summary.inputs, summary.twins, summary.power) == (3, 12, 0, None)
+    assert (summary.verdicts["proven"], summary.inputs, summary.mutants, summary.power) == (3, 12, 0, None)
 
 
 def variants(shared, language):
@@ -64,7 +64,7 @@ def test_rewritten_reference_functions_are_proven(shared, sandbox, language):
         summary.add(proof)
         assert proof.verdict == "proven" or proof.id == "py-ei-subscript", proof  # it needs an iterator
     assert summary.power > 0.9
-    assert summary.twins > 50
+    assert summary.mutants > 50
 
 
 @pytest.mark.slow
@@ -78,7 +78,7 @@ def test_wrong_reference_variants_are_refuted(shared, sandbox):
                   case.get("members", ""))
         for case in wrong
     ]  # fmt: skip
-    proofs = list(prove(cases, sandbox, twins=0))
+    proofs = list(prove(cases, sandbox, mutants=0))
     assert [proof.id for proof in proofs if proof.verdict != "refuted"] == []
     assert len(proofs) == 32
 

@@ -121,4 +121,4 @@ def test_python_says_what_does_not_compile(proofs):
 
 
 def test_reports_the_power_of_the_inputs(proofs):
-    assert (proofs["sum"].twins, proofs["sum"].refuted_twins, proofs["sum"].power) == (2, 2, 1)
+    assert (proofs["sum"].mutants, proofs["sum"].killed_mutants, proofs["sum"].power) == (2, 2, 1)

@@ -1,7 +1,7 @@
-"""Generation of wrong twins: variants (rewritten functions) with a deliberate mistake.
+"""Generation of mutants: variants (rewritten functions) with a deliberate mistake.
 
-Wrong twins and the original function are run on the same inputs. Good inputs should reveal the mistake. The
-share of wrong twins whose mistake the inputs reveal therefore measures the quality of the inputs.
+Mutants and the original function are run on the same inputs. Good inputs should reveal the mistake. The
+share of mutants whose mistake the inputs reveal therefore measures the quality of the inputs.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _NEGATED_RELATION = re.compile(r"(?:!|\bnot\s*)\(([^()&|?]*?)\s(<=|>=|<|>)\s([^(
 _FRACTIONS = re.compile(r"\b(?:double|float|Double|Float)\b|\d\.\d")
 
 
-def wrong_twins(case: ProofCase, number: int, seed: int) -> list[str]:
+def make_mutants(case: ProofCase, number: int, seed: int) -> list[str]:
     """Make wrong versions of a variant (a rewritten function), each with one deliberate mistake.
 
     The mistake is made in code that the rewrite changed, if possible, and otherwise anywhere. The kinds of
@@ -57,11 +57,11 @@ def wrong_twins(case: ProofCase, number: int, seed: int) -> list[str]:
     for places in (changed, frozenset(range(len(case.variant)))):
         found: dict[str, list[str]] = {}
         for kind, start, end, text in _mistakes(case):
-            twin = case.variant[:start] + text + case.variant[end:]
-            if not places.isdisjoint(range(start, end)) and twin not in (case.variant, case.original):
-                found.setdefault(kind, []).append(twin)
+            mutant = case.variant[:start] + text + case.variant[end:]
+            if not places.isdisjoint(range(start, end)) and mutant not in (case.variant, case.original):
+                found.setdefault(kind, []).append(mutant)
         if found:
-            return [choice.choice(twins) for twins in found.values()][:number]
+            return [choice.choice(mutants) for mutants in found.values()][:number]
     return []
 
 
@@ -87,7 +87,7 @@ def _mistakes(case: ProofCase) -> Iterator[tuple[str, int, int, str]]:
 
     Yields:
         The kind of mistake, the start and the end of the range of characters to replace, and the new text.
-        The kinds of mistakes that `wrong_twins` prefers come first.
+        The kinds of mistakes that `make_mutants` prefers come first.
     """
     text = case.variant
     for update in _UPDATE.finditer(text):
