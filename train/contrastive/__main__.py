@@ -307,7 +307,7 @@ def train(config: ContrastiveConfig, world: World, stop: StopRequest) -> Path:
     out, revision = Path(config.out), git_revision()
     log = world.first_then_others(lambda: open_log(config, world))
     targets = load_or_compute_targets(config, world) if config.imitation else None
-    task = world.first_then_others(lambda: ContrastiveTask(config, world, targets))
+    task = world.in_all_processes(lambda: ContrastiveTask(config, world, targets))
     start = task.metric.model
     if world.is_first:
         for source in task.batches.positives:

@@ -103,7 +103,7 @@ def prepare(config: DistillConfig, world: World) -> tuple[DistillationTask, dict
     width = config.model.hidden_size
     targets = imitation.compute_targets(config, corpus, width, out, world, config.seed)
     metric = world.first_then_others(lambda: load_or_make_student(config, tokenizer, world))
-    task = world.first_then_others(lambda: DistillationTask(config, metric, targets, world))
+    task = world.in_all_processes(lambda: DistillationTask(config, metric, targets, world))
     return task, targets.facts
 
 

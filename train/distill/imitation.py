@@ -132,7 +132,7 @@ def compute_targets(
         for name, teacher in folders.items()
     ]
     facts = {"texts_sha256": corpus.sha256, "texts": len(flat), "teachers": list(folders)}
-    return world.first_then_others(lambda: Targets(corpus.groups, shards, width, seed, facts))
+    return world.in_all_processes(lambda: Targets(corpus.groups, shards, width, seed, facts))
 
 
 class Imitation:

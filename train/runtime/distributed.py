@@ -71,16 +71,40 @@ class World:
         Raises:
             ReportedError: `work` raised InputError in the first process. All processes then raise this error.
         """
-        failed: InputError | None = None
         if self.is_first:
-            try:
-                done = work()
-            except InputError as error:
-                failed = error
+            return self.in_all_processes(work)
+        self.in_all_processes(lambda: None)
+        return work()
+
+    def in_all_processes(self, work: Callable[[], T]) -> T:
+        """Call a function in all processes at the same time.
+
+        Args:
+            work: The function. It must not write files that another process reads or writes.
+
+        Returns:
+            The result of `work` in this process.
+
+        Raises:
+            ReportedError: `work` raised InputError in the first process (which prints the message), or only
+                in other processes than this one.
+            InputError: `work` raised this error in this process, but not in the first one.
+        """
+        failed: InputError | None = None
+        try:
+            done = work()
+        except InputError as error:
+            failed = error
+            if self.is_first:
                 print(f"error: {error}", file=sys.stderr)  # now, because a launcher may end this process
-        if self.sum_values(failed is not None) != [0]:
+        in_first, in_any = self.sum_values(self.is_first and failed is not None, failed is not None)
+        if in_first:
             raise ReportedError(str(failed))
-        return done if self.is_first else work()
+        if failed:
+            raise failed
+        if in_any:
+            raise ReportedError("another process failed")
+        return done
 
     def sum_values(self, *values: float) -> list[float]:
         """Sum each argument over all processes; return one sum for each argument."""

@@ -287,3 +287,24 @@ def test_a_run_whose_inputs_changed_is_not_resumed(run, model_folder, short_comm
         assert status == 2, file
         assert errors.endswith("saved under another configuration; choose another `out`\n")
         file.write_text(before, encoding="utf-8")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("with_texts", [[], [0]], ids=["no process has", "the first process has"])
+def test_missing_texts_stop_all_processes_with_one_error(
+    run, model_folder, short_comments, rated_file, tmp_path, with_texts
+):
+    """The processes read the texts at the same time; here, each process has a working folder of its own."""
+    folders = [tmp_path / "one", tmp_path / "other"]
+    for number, folder in enumerate(folders):
+        folder.mkdir()
+        if number in with_texts:
+            shutil.copy(short_comments, folder / "texts.txt")
+    config, *overrides = arguments(tmp_path / "run", model_folder, "texts.txt", rated_file)
+    overrides[overrides.index("dev_comments=texts.txt")] = f"dev_comments={short_comments}"
+    ranks = run.ranks(2, "train.contrastive", ROOT / config, *overrides, folders=folders)
+    assert [rank.finish() for rank in ranks] == [2, 2]
+    errors = ranks[0].errors + ranks[1].errors
+    assert errors.count("error: ") == 1
+    assert "texts.txt" in errors
+    assert "Traceback" not in errors
