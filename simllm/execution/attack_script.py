@@ -221,10 +221,13 @@ def hide_memory() -> str:
 
 
 def start_many_processes(most: int) -> str:
-    """Try to start more than `most` processes, which is the largest number that the sandbox allows.
+    """Try to start more processes than the sandbox allows.
 
     Each process sleeps for a minute, even after this script has ended. At the end of the run, the sandbox
     must kill these processes.
+
+    Args:
+        most: The largest number of processes that the sandbox allows.
 
     Returns:
         A text that says that more than `most` processes were started; "" if the sandbox prevented this.

@@ -33,11 +33,11 @@ Stored = NDArray[Any]
 
 
 class TokenStates(nn.Module):
-    """Network that computes the encoder's hidden states, and from them the input of the meaning head.
+    """Network that computes the encoder's hidden states, and applies the meaning head's first layer to them.
 
-    The meaning head is a network that predicts whether two texts have the same meaning. Its first layer,
-    `project`, is applied here, once for each text. For the other layers, see `PairLogits`. A model without
-    a meaning head has only the hidden states as output.
+    The meaning head predicts whether two texts have the same meaning. Its first layer, `project`, needs only
+    one text, so it is computed here, once for each text. `PairLogits` has the other layers. A model without a
+    meaning head has only the hidden states as output.
     """
 
     def __init__(self, model: SavedModel) -> None:

@@ -210,7 +210,7 @@ def _encoder_weights(folder: Path, encoder: Encoder) -> dict[str, Tensor]:
     """Read the encoder's weights from a model folder, as float32.
 
     Args:
-        folder: The model folder, whose weights have transformers' names.
+        folder: The model folder. Its weights are named as in the library `transformers`.
         encoder: An encoder of the right shape; only its parameter names and shapes are used.
 
     Returns:

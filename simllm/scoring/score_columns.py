@@ -17,9 +17,10 @@ CHANGED = "meaning may have changed"
 class ScoreTable:
     """The table that `simllm score` writes: its columns, its rows (one for each text pair) and its summary.
 
-    If the metric can estimate the probability of the same meaning, and `scale` is not "same", the table has a
-    column "same" with this probability. In the format "text", it then also has a column "note": the note
-    "meaning may have changed" marks similar texts that probably differ in meaning.
+    If the metric can estimate the probability that two texts have the same meaning, the table shows this
+    probability in an extra column, "same". With the scale "same", there is no extra column, because the
+    scores are this probability. In the format "text", a table with this column also has a column "note": the
+    note "meaning may have changed" marks similar texts that probably differ in meaning.
 
     Args:
         scale: The scale on which scores are shown: "raw" (the scores themselves), "percentile" (the

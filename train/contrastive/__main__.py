@@ -281,7 +281,7 @@ def load_or_compute_targets(config: ContrastiveConfig, world: World) -> Targets:
     """
     assert config.imitation
     out = Path(config.out)
-    corpus = collect_texts(
+    stored = collect_texts(
         config.imitation,
         out,
         world,
@@ -290,7 +290,7 @@ def load_or_compute_targets(config: ContrastiveConfig, world: World) -> Targets:
         seed=config.seed,
     )
     width = world.first_then_others(lambda: saved_model.load(config.model).encoder.config.hidden_size)
-    return compute_targets(config.imitation, corpus, width, out, world, config.seed)
+    return compute_targets(config.imitation, stored, width, out, world, config.seed)
 
 
 def train(config: ContrastiveConfig, world: World, stop: StopRequest) -> Path:

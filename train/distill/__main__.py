@@ -82,7 +82,7 @@ def prepare(config: DistillConfig, world: World) -> tuple[DistillationTask, dict
     out = Path(config.out)
     tell = print_progress if world.is_first else lambda line: None
     tell("texts")
-    corpus = imitation.collect_texts(
+    stored = imitation.collect_texts(
         config,
         out,
         world,
@@ -95,13 +95,13 @@ def prepare(config: DistillConfig, world: World) -> tuple[DistillationTask, dict
     size = config.model.vocab_size
     tokenizer = world.first_then_others(
         lambda: vocabulary.load_or_learn(
-            out / "vocabulary" / f"{corpus.sha256[:12]}-{size}", corpus.folder / texts.LINES, size
+            out / "vocabulary" / f"{stored.sha256[:12]}-{size}", stored.folder / texts.LINES, size
         )
     )
 
     tell("embeddings of the teachers")
     width = config.model.hidden_size
-    targets = imitation.compute_targets(config, corpus, width, out, world, config.seed)
+    targets = imitation.compute_targets(config, stored, width, out, world, config.seed)
     metric = world.first_then_others(lambda: load_or_make_student(config, tokenizer, world))
     task = world.in_all_processes(lambda: DistillationTask(config, metric, targets, world))
     return task, targets.facts

@@ -49,7 +49,7 @@ class ImitationBatch:
 
 
 @dataclass(frozen=True)
-class Corpus:
+class StoredTexts:
     """The texts whose embeddings an encoder learns from its teachers, and the folder that stores the texts.
 
     Attributes:
@@ -78,7 +78,7 @@ def collect_texts(
     exclude: Sequence[str],
     hold_out_contrast: bool,
     seed: int,
-) -> Corpus:
+) -> StoredTexts:
     """Collect the texts whose embeddings are learned, or load them if this run has collected them before.
 
     Args:
@@ -101,11 +101,11 @@ def collect_texts(
     )
     if world.is_first:
         print_progress(f"  {len(groups):,} groups, {len(flat):,} texts")
-    return Corpus(groups, folder, texts.digest(folder))
+    return StoredTexts(groups, folder, texts.digest(folder))
 
 
 def compute_targets(
-    config: ImitationConfig, corpus: Corpus, width: int, out: Path, world: World, seed: int
+    config: ImitationConfig, stored: StoredTexts, width: int, out: Path, world: World, seed: int
 ) -> Targets:
     """Compute the targets (the embeddings that an encoder should learn) from the teachers' embeddings.
 
@@ -114,7 +114,7 @@ def compute_targets(
 
     Args:
         config: The settings of the imitation.
-        corpus: The texts.
+        stored: The texts.
         width: Width of the encoder's embeddings.
         out: The folder of the run.
         world: The processes of the run.
@@ -126,13 +126,13 @@ def compute_targets(
     folders = world.first_then_others(
         lambda: {teachers.identity(Path(teacher)): Path(teacher) for teacher in config.teachers}
     )
-    flat = corpus.flat
+    flat = stored.flat
     shards = [
-        teachers.embed_all(teacher, flat, out / "teachers" / f"{corpus.sha256[:12]}-{name}", world)
+        teachers.embed_all(teacher, flat, out / "teachers" / f"{stored.sha256[:12]}-{name}", world)
         for name, teacher in folders.items()
     ]
-    facts = {"texts_sha256": corpus.sha256, "texts": len(flat), "teachers": list(folders)}
-    return world.in_all_processes(lambda: Targets(corpus.groups, shards, width, seed, facts))
+    facts = {"texts_sha256": stored.sha256, "texts": len(flat), "teachers": list(folders)}
+    return world.in_all_processes(lambda: Targets(stored.groups, shards, width, seed, facts))
 
 
 class Imitation:

@@ -121,8 +121,9 @@ def is_visible(visible_originals: Tensor, turns: Tensor) -> Tensor:
     """Return whether rows of the attention matrix may attend to columns of the same text.
 
     Each token that is not predicted has one column. Each predicted token has two columns: the token itself
-    (the original), and a placeholder (the slot). Every row attends to all tokens that are not predicted. For
-    the first v predicted tokens, a row attends to the original. For the others, it attends to the slot.
+    (the original), and a placeholder (the slot). Every row attends to all tokens that are not predicted, and
+    to exactly one column of each predicted token. Each row has a number v: of the first v tokens in the order
+    of prediction, it attends to the originals, and of the later ones to the slots.
 
     Args:
         visible_originals: The number v of each row, from `PermutedBatch.visible_originals`.

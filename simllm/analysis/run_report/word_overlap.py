@@ -1,4 +1,4 @@
-"""Word overlap of two texts: the share of their different words that are in both texts (Jaccard index).
+"""Word overlap of two texts: the share of their distinct words that are in both texts (Jaccard index).
 
 The script of a report's HTML page marks words that are in both texts. This module splits and compares words
 in the same way as the script.

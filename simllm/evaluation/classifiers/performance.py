@@ -139,7 +139,8 @@ def measure_counts(counts: Ints, labels: Sequence[str], repeats: float = 1.0) ->
         counts: (k, k + 1) counts. Rows are true classes, columns predicted classes; the last column counts
             outputs from which no class could be read.
         labels: The k classes.
-        repeats: The mean number of predictions per item; above 1 if there are several runs or folds.
+        repeats: The mean number of predictions per item; above 1 if the same items were predicted several
+            times, as in several runs.
             Intervals are widened accordingly, because predictions for the same item are not independent.
     """
     parsed = classification.without_unparsed(counts)

@@ -106,7 +106,7 @@ def _ask_chance(name: str, rows: DataFrame, chance: float, other: str, reason: s
 def ask_bias(name: str, rows: DataFrame, labels: Sequence[str]) -> Finding:
     """Test whether a classifier is biased towards one of two labels.
 
-    The classifier is biased if it predicts a label more often than the label is the true class.
+    The classifier is biased towards a label if it predicts the label for more rows than truly have it.
 
     Args:
         name: The name of the classifier.

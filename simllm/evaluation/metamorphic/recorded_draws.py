@@ -219,7 +219,9 @@ def _count(row: dict[str, Any], side: str, where: str) -> tuple[int, int]:
 
 
 def _read_facts(row: dict[str, Any], where: str) -> dict[str, Any]:
-    """Read the properties of an item, such as its group, from a line of a file with the results of tools.
+    """Read the properties of an item (a piece of code that tools were asked about) from a line of results.
+
+    An example of a property is the group of the item.
 
     Args:
         row: The JSON object in the line.

@@ -168,11 +168,11 @@ def _compare_arms(recorded: Recorded) -> dict[str, dict[str, MeanDifference]]:
 def collect_facts(
     items: Mapping[str, dict[str, Any]], variants: Iterable[dict[str, Any]]
 ) -> dict[tuple[str, str], ItemFacts]:
-    """Collect the properties of items that a study needs besides the answers of tools.
+    """Collect what a study must know about each item, apart from the answers of the tools.
 
-    An item is a piece of code, and a variant is its code after rewriting. The properties are the likelihood
-    of the original code, the group of the item, the rules that changed the code, and whether the variant
-    equals the original.
+    An item is a piece of code, and a variant is this code, rewritten by one rule or by all rules. The
+    properties are the likelihood of the original code under a language model, the group of the item, the
+    rules that changed the code, and whether the variant equals the original.
 
     Args:
         items: A dict from the id of each item to its JSON object.

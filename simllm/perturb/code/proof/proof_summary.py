@@ -1,4 +1,4 @@
-"""A summary of many comparisons, each of a function with its variant (a rewritten version)."""
+"""Totals over many comparisons, each of the behaviour of a function with that of its rewritten variant."""
 
 from __future__ import annotations
 

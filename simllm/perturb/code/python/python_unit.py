@@ -259,11 +259,10 @@ def join(unit: CodeUnit, *parts: bytes | Span) -> tuple[bytes | Span, ...]:
 
 
 def pad(unit: CodeUnit, start: int, end: int, *parts: bytes | Span) -> tuple[bytes | Span, ...]:
-    """Add spaces between and around the parts of a new text where words or braces would merge.
+    """Add spaces to a replacement text, so that its parts do not merge with each other or the source.
 
-    The new text replaces a range of the source. Its parts must not merge with each other, and the new text
-    must not merge with the source before and after it. For example, the words `not` and `x` would merge to
-    `notx`.
+    For example, the words `not` and `x` would merge to `notx`, and in an f-string two braces `{` would merge
+    to the escape `{{`.
 
     Args:
         unit: The parsed code.
