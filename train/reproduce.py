@@ -263,7 +263,8 @@ def _last_stages(
     trains the encoder and the meaning head, which predicts whether two texts have the same meaning. The
     second command mixes the weights of the trained encoder and of the encoder before these stages. The third
     command trains the encoder on triplets (a text, a rewording, a text with another meaning), and to imitate
-    the embeddings of a larger encoder. The fourth command trains only the meaning head.
+    the embeddings of a larger encoder. The fourth command trains only the meaning head, from the weights of
+    the head that the first command trained.
 
     Args:
         start: The suffix of the initial model's folder: "", or "-control" for the control model. In the
@@ -279,11 +280,12 @@ def _last_stages(
     triplets = ["train.contrastive", "configs/triplets.yaml", *more, f"imitation.teachers=[{teacher}]"]
     mixed, mixed_2 = _RUNS / (_MIXED + start), _RUNS / (_MIXED_2 + suffix)
     triplets_run = _RUNS / (_TRIPLETS + suffix)
+    head_only = [*_HEAD_ONLY, f"meaning.start={mixed_2}"]
     return [
         [*items, f"model={mixed}", f"out={_RUNS / _ITEMS}{suffix}"],
         _mix(_ITEMS + suffix, _MIXED_2 + suffix, mixed, "0.75"),
         [*triplets, f"model={mixed_2}", f"out={triplets_run}"],
-        [*items, f"model={triplets_run / 'model'}", f"out={_RUNS / _HEAD}{suffix}", *_HEAD_ONLY],
+        [*items, f"model={triplets_run / 'model'}", f"out={_RUNS / _HEAD}{suffix}", *head_only],
     ]
 
 

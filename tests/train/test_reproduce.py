@@ -108,6 +108,7 @@ def test_every_step_of_the_recipe_can_be_started(tmp_path):
     assert [mixed[run.model] for run in controls[1:3]] == [controls[0].out, controls[1].out]
     heads = [(triplets, head), (triplets_2, head_2), (controls[2], controls[3])]
     assert all(head.model == f"{before.out}/model" for before, head in heads)
+    assert all(head.meaning.start == before.model for before, head in heads)
     (release,) = (step for step in steps if step[0] == "train.release")
     used = {distilled.out, second.out, items.out, triplets.out, head.out, head_2.out, controls[3].out}
     assert used <= set(release)

@@ -146,6 +146,8 @@ class MeaningConfig:
     pairs: int  # number of pairs per update
     weight: float  # weight of this loss, beside `info_nce_weight` and `triplet_weight`
     freeze_encoder: bool = False  # whether this loss trains only the head
+    # The model folder whose head is the start of training; by default, that of the initial model.
+    start: str | None = field(default=None, metadata=ADDED_LATER)
 
     def __post_init__(self) -> None:
         if not self.sources:

@@ -50,8 +50,9 @@ class MeaningTask:
     Args:
         config: The settings of the task.
         start: The initial model. Its encoder is trained together with the head, unless the settings freeze
-            the encoder. If the initial model has a meaning head of the configured shape, training starts
-            from the weights of that head.
+            the encoder.
+        start_head: The meaning head from whose weights training starts, if it has the configured shape. None,
+            or a head of another shape: training starts from random weights.
         excluded: Texts that must not be trained on.
         lexicon: The word lists for making text pairs by rule.
         seed: Seed for the head's initial weights and for the choice of pairs.
@@ -63,15 +64,15 @@ class MeaningTask:
     """
 
     def __init__(
-        self, config: MeaningConfig, start: SavedModel, excluded: ExcludedTexts, lexicon: Lexicon,
-        seed: int, precision: str, world: World,
+        self, config: MeaningConfig, start: SavedModel, start_head: MeaningHead | None,
+        excluded: ExcludedTexts, lexicon: Lexicon, seed: int, precision: str, world: World,
     ) -> None:  # fmt: skip
         self.config, self.encoder, self.tokenizer = config, start.encoder, start.tokenizer
         self.seed, self.precision, self.world = seed, precision, world
         torch.manual_seed(seed)
         self.head = MeaningHead(config.head, start.encoder.config)
-        if start.head and start.head.config == config.head:
-            self.head.load_state_dict(start.head.state_dict())
+        if start_head and start_head.config == config.head:
+            self.head.load_state_dict(start_head.state_dict())
         self.head.to(world.device)
         self.sources: list[MeaningSource] = [open_source(s, excluded, lexicon) for s in config.sources]
         self._updates = Prefetcher(self._make)

@@ -11,8 +11,9 @@ from safetensors.torch import load_file, save_file
 from simllm.model import saved_model
 from simllm.text_cleaning import clean
 from tests.conftest import ROOT
-from train.contrastive.__main__ import ContrastiveTask, load_or_compute_targets
+from train.contrastive.__main__ import load_or_compute_targets
 from train.contrastive.config import ContrastiveConfig
+from train.contrastive.task import ContrastiveTask
 from train.runtime.config_file import load
 from train.runtime.distributed import join_processes
 from train.runtime.gradient_exchange import GradientExchange

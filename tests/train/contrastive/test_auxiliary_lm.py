@@ -10,7 +10,8 @@ from safetensors.torch import load_file
 from simllm.errors import InputError
 from simllm.model import saved_model
 from tests.train.contrastive.one_update import assert_equal, settings, update, update_in_processes
-from train.contrastive.__main__ import ContrastiveTask, train
+from train.contrastive.__main__ import train
+from train.contrastive.task import ContrastiveTask
 from train.runtime.distributed import World
 from train.runtime.signals import StopRequest
 

@@ -12,7 +12,8 @@ from simllm.errors import InputError
 from simllm.metric import SimLLM
 from simllm.model import saved_model
 from tests.train.contrastive.one_update import assert_equal, settings, update, update_in_processes
-from train.contrastive.__main__ import ContrastiveTask, load_or_compute_targets, train
+from train.contrastive.__main__ import load_or_compute_targets, train
+from train.contrastive.task import ContrastiveTask
 from train.distill import teachers as teacher_module
 from train.runtime.distributed import World
 from train.runtime.signals import StopRequest

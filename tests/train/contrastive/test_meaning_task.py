@@ -10,9 +10,10 @@ from simllm import InputError, SimLLM
 from simllm.model import saved_model
 from simllm.perturb.summaries import lexicon
 from tests.train.contrastive.one_update import assert_equal, settings, update, update_in_processes
-from train.contrastive.__main__ import ContrastiveTask, train
+from train.contrastive.__main__ import train
 from train.contrastive.config import MeaningSourceConfig
 from train.contrastive.meaning_pairs import DIFFERENT, SAME, open_source
+from train.contrastive.task import ContrastiveTask
 from train.corpus.decontaminate import ExcludedTexts
 from train.runtime.distributed import World
 from train.runtime.signals import StopRequest
@@ -253,6 +254,27 @@ def test_training_starts_from_the_head_of_the_start_model(update_folder, with_he
     task = ContrastiveTask(settings(update_folder, *with_head, f"model={model}"), World())
     for name, value in saved_model.load(model).head.state_dict().items():
         torch.testing.assert_close(task.meaning.head.state_dict()[name], value)
+
+
+def test_training_can_start_from_the_head_of_another_model(update_folder, with_head, tmp_path):
+    for name in ("first", "again"):
+        (tmp_path / name).mkdir()
+    first = settings(update_folder, *with_head, f"out={tmp_path / 'first'}", "head_only=true", "updates=1",
+                     "warmup_updates=0", "evaluate_every=1", "learning_rate=0.01")  # fmt: skip
+    other = train(first, World(), StopRequest())
+    again = settings(update_folder, *with_head, f"out={tmp_path / 'again'}", f"meaning.start={other}",
+                     "head_only=true", "updates=1", "warmup_updates=0", "evaluate_every=1")  # fmt: skip
+    task, loaded = ContrastiveTask(again, World()), saved_model.load(other)
+    for name, value in loaded.head.state_dict().items():
+        torch.testing.assert_close(task.meaning.head.state_dict()[name], value)
+    made = saved_model.load(train(again, World(), StopRequest()))
+    assert made.info.provenance["head_start"] == loaded.head_hash
+
+
+def test_a_start_head_that_is_missing_is_an_error(update_folder, with_head):
+    config = settings(update_folder, *with_head, f"meaning.start={update_folder / 'model'}")
+    with pytest.raises(InputError, match=r"meaning\.start: .*model: a model without a meaning head"):
+        ContrastiveTask(config, World())
 
 
 def test_a_start_head_of_another_shape_is_told(update_folder, with_head, head_folder, tmp_path, capsys):

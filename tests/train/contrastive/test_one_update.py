@@ -5,8 +5,8 @@ import pytest
 from simllm.model import saved_model
 from simllm.scoring.encode import pad
 from tests.train.contrastive.one_update import assert_equal, settings, update, update_in_processes
-from train.contrastive.__main__ import ContrastiveTask
 from train.contrastive.batches import ContrastiveBatches
+from train.contrastive.task import ContrastiveTask
 from train.runtime.distributed import World
 
 

@@ -1,0 +1,258 @@
+"""The task of contrastive training: the model, its losses and its evaluation on dev data."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from functools import partial
+from itertools import pairwise
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from simllm.errors import InputError
+from simllm.metric import SimLLM
+from simllm.model import saved_model
+from simllm.model.pooling import get_pooling
+from simllm.model.saved_model import SavedModel
+from train.contrastive.auxiliary_lm import AuxiliaryLanguageModel
+from train.contrastive.batches import ContrastiveBatch, ContrastiveBatches
+from train.contrastive.config import ContrastiveConfig
+from train.contrastive.dev_criterion import DevCriterion
+from train.contrastive.losses import cosent, info_nce, triplet_loss
+from train.contrastive.meaning_task import MeaningTask
+from train.distill.imitation import Imitation
+from train.distill.losses import neighbour_distillation_loss
+from train.distill.pca_targets import Targets
+from train.runtime.chunked_loss import embedding_loss_parts
+from train.runtime.distributed import World
+from train.runtime.gradient_exchange import LossPart
+
+
+class ContrastiveTask:
+    """The task of contrastive training: its model, its losses and its evaluation on dev data.
+
+    The training loop calls the methods of this class. The main loss is InfoNCE: two texts with the same
+    meaning should be closer to each other than to other texts. The configuration can replace InfoNCE by a
+    triplet loss, and add auxiliary losses.
+
+    Args:
+        config: The configuration of the run.
+        world: The processes of the run, and the device of this process.
+        targets: Texts with their embeddings by larger encoders, which the model learns to imitate; None if
+            the configuration asks for no imitation.
+
+    Raises:
+        InputError: A file of training texts cannot be read, or gives no text pair to train on.
+    """
+
+    def __init__(self, config: ContrastiveConfig, world: World, targets: Targets | None = None) -> None:
+        self.config, self.world = config, world
+        self.metric = SimLLM(config.model, mode="plain", device="cpu")
+        start = self.metric.model
+        self.encoder = start.encoder.to(world.device)
+        self.pool = get_pooling(self.metric.pooling)
+        self.batches = ContrastiveBatches(config, start)
+        self.auxiliary_lm: AuxiliaryLanguageModel | None = None
+        if lm_config := config.language_model:
+            excluded = self.batches.excluded
+            self.auxiliary_lm = AuxiliaryLanguageModel(lm_config, config, start, excluded, world)
+        self.model: nn.Module = self.auxiliary_lm.model if self.auxiliary_lm else self.encoder
+        self.meaning: MeaningTask | None = None
+        self.head_start = load_head_start(config, start)
+        if config.meaning:
+            self.meaning = MeaningTask(
+                config.meaning,
+                start,
+                self.head_start.head,
+                self.batches.excluded,
+                self.batches.lexicon,
+                config.seed,
+                config.precision,
+                world,
+            )
+            if config.head_only:
+                self.encoder.requires_grad_(False)
+            encoders = {} if config.head_only else {"encoder": self.model}
+            self.model = nn.ModuleDict({**encoders, "head": self.meaning.head})
+            self.metric.meaning = saved_model.MeaningInfo(config.meaning.head)
+        # Without `meaning`, the new model has no meaning head, even if the initial model has one.
+        self.metric.head = self.meaning.head if self.meaning else None
+        self.anchor = copy.deepcopy(self.encoder).requires_grad_(False) if config.anchor_weight else None
+        self.imitation: Imitation | None = None
+        if config.imitation:
+            assert targets
+            self.imitation = Imitation(
+                config.imitation,
+                targets,
+                start.tokenizer,
+                self._embed_by_encoder,
+                max_length=start.encoder.config.max_length,
+                chunk_tokens=config.chunk_tokens,
+                temperature=config.temperature,
+                cache_gradients=config.cache_gradients,
+                seed=config.seed,
+                world=world,
+            )
+        self.dev_criterion = DevCriterion(config.dev, config.dev_comments, config.seed, config.dev_items)
+
+    @property
+    def flops_per_token(self) -> float:
+        """Estimated floating-point operations per trained token: six per weight of the encoder layers."""
+        return 6.0 * sum(p.numel() for p in self.encoder.layers.parameters())
+
+    def format_loss(self, loss: float) -> str:
+        """Format the loss of one update (optimizer step) for the progress bar."""
+        return f"loss {loss:.3f}"
+
+    def describe_texts(self, update: int) -> str:
+        """Describe the texts of one update (optimizer step), for the error message of a diverged training.
+
+        An example is `64 pairs ('a' and 'b', …)`: the number of positive pairs (two texts with the same
+        meaning), and the texts of the first pair.
+        """
+        first, *_ = self.batches.pairs(update)
+        return f"{self.config.pairs} pairs ({first.first!r} and {first.second!r}, …)"
+
+    def losses(self, update: int) -> Sequence[LossPart]:
+        """Return functions that compute the loss of one update (optimizer step), term by term.
+
+        The loss of an update is a sum of terms, which are divided among the processes.
+
+        Args:
+            update: Number of the update, from 0.
+
+        Returns:
+            The functions of this process. The training loop calls them one after the other, without
+            arguments. Each returns one term of the loss (a scalar), and the number of text tokens in it.
+        """
+        if self.config.head_only and self.meaning:
+            return self.meaning.losses(update)
+        config, batch = self.config, self.batches[update]
+        parts = embedding_loss_parts(
+            batch.ids,
+            self._embed,
+            partial(self._loss, batch=batch),
+            width=self.encoder.config.hidden_size * (2 if self.anchor else 1),
+            chunk_tokens=config.chunk_tokens,
+            seed=(config.seed, update),
+            cache_gradients=config.cache_gradients,
+            world=self.world,
+        )
+        for auxiliary in (self.auxiliary_lm, self.meaning, self.imitation):
+            if auxiliary:
+                parts += auxiliary.losses(update)
+        return parts
+
+    def evaluate(self) -> tuple[float, dict[str, float]]:
+        """Evaluate the model on the dev data.
+
+        Returns:
+            The dev criterion (the model with the lowest value is the best), and a dict of figures to log.
+        """
+        return self.dev_criterion(self.metric)
+
+    def _embed_by_encoder(self, tokens: Tensor, mask: Tensor) -> Tensor:
+        """Embed a batch of tokenized texts with the encoder in training.
+
+        Args:
+            tokens: (B, L) token ids.
+            mask: (B, L), true for tokens, false for padding.
+
+        Returns:
+            (B, D) float32 embeddings.
+        """
+        with self.world.autocast(self.config.precision):
+            return self.pool(self.encoder(tokens, mask), mask).float()
+
+    def _embed(self, tokens: Tensor, mask: Tensor) -> Tensor:
+        """Embed a batch of tokenized texts; if there is an anchor, also with the anchor.
+
+        Args:
+            tokens: (B, L) token ids.
+            mask: (B, L), true for tokens, false for padding.
+
+        Returns:
+            (B, D) float32 embeddings. If the configuration asks for an anchor (a frozen copy of the initial
+            model), the shape is (B, 2 D): each row is the model's embedding, followed by the anchor's.
+        """
+        embeddings = self._embed_by_encoder(tokens, mask)
+        if not self.anchor:
+            return embeddings
+        with torch.no_grad(), self.world.autocast(self.config.precision):
+            anchored = self.pool(self.anchor(tokens, mask), mask).float()
+        return torch.cat([embeddings, anchored], dim=1)
+
+    def _loss(self, embeddings: Tensor, batch: ContrastiveBatch) -> Tensor:
+        """Compute the weighted sum of the losses that need only the embeddings of a batch.
+
+        The sum has InfoNCE, the triplet loss, or both, for positive pairs. The configuration can add three
+        losses: ranking by human ratings, distillation from the lexical teacher (which measures similarity by
+        shared tokens), and distillation from the anchor (a frozen copy of the initial model). Other methods
+        compute the losses of the auxiliary language model, the meaning head and the imitation of larger
+        encoders.
+
+        Args:
+            embeddings: (N, D) embeddings of all texts in the batch. With an anchor, the shape is (N, 2 D):
+                each row is the model's embedding, followed by the anchor's.
+            batch: The texts and their relations, such as which texts have the same meaning.
+
+        Returns:
+            The loss, a scalar.
+        """
+        config, device = self.config, self.world.device
+        if self.anchor:
+            embeddings, anchored = embeddings.chunk(2, dim=1)
+        first, second, negatives, _, *rated_texts = (embeddings[a:b] for a, b in pairwise(batch.ends))
+        loss = embeddings.new_zeros(())
+        if config.info_nce_weight:
+            loss = loss + config.info_nce_weight * info_nce(
+                first,
+                second,
+                batch.same_meaning.to(device),
+                config.temperature,
+                negatives,
+                config.hard_negative_weight,
+                batch.false_hard_negatives.to(device),
+            )
+        if config.triplet_weight:
+            pairs = batch.negative_pairs
+            kept = ~batch.false_hard_negatives[pairs, torch.arange(len(pairs))]
+            loss = loss + config.triplet_weight * triplet_loss(
+                first, second, negatives[kept.to(device)], pairs[kept].to(device), config.triplet_temperature
+            )
+        if batch.cosines is not None and config.overlap:
+            compared = torch.cat([first, embeddings[batch.ends[3] :]])
+            loss = loss + config.overlap.weight * neighbour_distillation_loss(
+                compared, batch.cosines.to(device), config.temperature
+            )
+        if self.anchor:
+            cosines = F.normalize(anchored[: batch.ends[2]].detach(), dim=1)
+            loss = loss + config.anchor_weight * neighbour_distillation_loss(
+                embeddings[: batch.ends[2]], cosines @ cosines.T, config.temperature
+            )
+        for source, rated, a, b in zip(
+            config.rated, batch.rated, rated_texts[::2], rated_texts[1::2], strict=True
+        ):
+            values, sets = (torch.from_numpy(x).to(device) for x in (rated.ratings, rated.sets))
+            loss = loss + source.weight * cosent(a, b, values, sets, config.temperature)
+        return loss
+
+
+def load_head_start(config: ContrastiveConfig, start: SavedModel) -> SavedModel:
+    """Load the model from whose meaning head the training of the head starts.
+
+    Args:
+        config: The configuration of the run. If it names no such model, the result is `start`.
+        start: The initial model of the run.
+
+    Raises:
+        InputError: The named folder is no model folder, or its model has no meaning head.
+    """
+    if not (config.meaning and config.meaning.start):
+        return start
+    named = saved_model.load(config.meaning.start)
+    if not named.head:
+        raise InputError(f"meaning.start: {config.meaning.start}: a model without a meaning head")
+    return named
