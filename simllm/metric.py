@@ -68,13 +68,13 @@ class SimLLM:
                 the text, `window` splits it into pieces that the model reads one by one, and `error` raises
                 an error.
             frequencies: Document frequencies: the number of texts that contain each token. `precision`,
-                `recall` and `f1` use them to give rare tokens more weight. By default `score` counts them in
-                the references.
+                `recall` and `f1` use them to give rare tokens more weight; other similarities refuse them. By
+                default `score` counts them in the references.
             device: The torch device, such as "cpu"; by default a GPU if there is one.
 
         Raises:
             InputError: The folder is not a model folder; or `pooling`, `similarity`, `mode` or `on_long` is
-                not one of the allowed words.
+                not one of the allowed words; or `frequencies` are given to a similarity of embeddings.
         """
         self._arguments = (model, pooling, similarity, mode, on_long, frequencies, device)
         self.model = saved_model.load(default_model() if model is None else model)
@@ -88,6 +88,9 @@ class SimLLM:
         self._pool = get_pooling(self.pooling)
         self.by_token = self.similarity in token_matching.TOKEN_SIMILARITIES
         self._similarity = None if self.by_token else get_similarity(self.similarity)
+        if frequencies is not None and not self.by_token:
+            by_token = ", ".join(token_matching.TOKEN_SIMILARITIES)
+            raise InputError(f"frequencies go with a similarity of {by_token}, not with {self.similarity}")
         is_calibrated = (self.pooling, self.similarity) == (info.pooling, info.similarity)
         self.calibration = info.calibration if is_calibrated else None
         # Token matching (precision, recall, f1) does not use the meaning head.

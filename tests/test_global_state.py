@@ -133,7 +133,7 @@ def test_evaluating(model_folder, tmp_path, comments):
 @pytest.mark.usefixtures("unchanged")
 def test_writing_files(tmp_path):
     files.write(tmp_path / "file", "text")
-    with folder_replacement.replacing(tmp_path / "folder") as partial:
+    with folder_replacement.replacing(tmp_path / "folder", "results") as partial:
         files.write(partial / "file", "text")
 
 

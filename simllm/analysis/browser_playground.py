@@ -18,6 +18,7 @@ from simllm.scoring.scores import DOUBTFUL, SIMILAR
 from simllm.text_cleaning import LONGEST
 
 MODEL, SETTINGS = "model", "settings.json"
+CONTENT = "a playground"  # of the folder, for its marker
 _RUNTIME = "vendor/ort-wasm-simd-threaded.wasm"  # ONNX Runtime Web
 
 
@@ -36,7 +37,7 @@ def write_playground(metric: SimLLM, folder: Path, int8: bool = False) -> None:
         InputError: The metric has another pooling or similarity, a package that the export needs is not
             installed, or the folder cannot be written.
     """
-    with folder_replacement.replacing(folder) as partial:
+    with folder_replacement.replacing(folder, CONTENT) as partial:
         shutil.copytree(page_folder(), partial, copy_function=shutil.copyfile, dirs_exist_ok=True)
         write_model(metric, partial, int8)
 

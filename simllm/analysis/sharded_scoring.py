@@ -6,13 +6,15 @@ A table is written as soon as all pairs of its file are scored.
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from simllm.errors import InputError
-from simllm.io import files, folder_replacement, folders, tables
+from simllm.io import files, folder_marker, folder_replacement, folders, tables
+from simllm.io.number_format import format_count
 from simllm.io.read_text_pairs import from_jsonl
 from simllm.metric import SimLLM
 from simllm.scoring.document_frequencies import Frequencies
@@ -20,6 +22,7 @@ from simllm.scoring.score_columns import ScoreTable
 from simllm.scoring.scores import Scores, concatenate
 
 SUMMARY = "summary.json"
+_SHOWN = 3  # number of changed files that a warning names
 
 
 @dataclass(frozen=True)
@@ -101,12 +104,14 @@ class ShardScorer:
             shard: The input file, and the path of its table.
 
         Returns:
-            The summary of the table, such as the number of pairs and the mean score.
+            The summary of the table, such as the number of pairs and the mean score, and the SHA-256 of the
+            input file under "sha256".
 
         Raises:
             InputError: The file has no pairs or a wrong line, or the table cannot be written.
         """
         settings, parts = self.settings, list[Scores]()
+        sha256 = _sha256(shard.source)  # not after scoring: the file may change meanwhile
         columns = ScoreTable(
             settings.scale, settings.format, settings.id_field is not None, self.metric.no_scores
         )
@@ -123,7 +128,7 @@ class ShardScorer:
             return columns.summary(concatenate(parts, self.metric.no_scores))
 
         tables.write_chunks(columns.columns, rows(), summary, settings.format, shard.table)
-        return summary()
+        return {"sha256": sha256, **summary()}
 
 
 # A function that scores shards in any order. It yields each shard, with the summary of its complete table.
@@ -154,7 +159,8 @@ def score_shards(
 ) -> dict[str, Any]:
     """Score many files of text pairs (JSON lines), and write a table for each file into a folder.
 
-    The same call resumes a run that was stopped: files whose tables are complete are not scored again.
+    The same call resumes a run that was stopped: files whose tables are complete are not scored again. If an
+    input file has changed since, a warning names the file, and it is scored again.
 
     Args:
         sources: The input files. The table of `NAME.jsonl` or `NAME.jsonl.gz` is `NAME.tsv` or `NAME.json`,
@@ -168,7 +174,7 @@ def score_shards(
 
     Returns:
         The content of `summary.json`, a dict with the keys `settings` and `tables`. The value of `tables` is
-        a dict from the name of each table to its summary and input file.
+        a dict from the name of each table to its summary, its input file and the SHA-256 of this file.
 
     Raises:
         InputError: An input file is wrong or missing, or two tables would have the same name. Or the folder
@@ -177,11 +183,12 @@ def score_shards(
     """
     folders.check_apart(folder, sources)
     shards = _plan(sources, folder, settings.format)
-    folders.own(folder)
+    folders.own(folder, "score tables")
     with files.locked(files.real(folder)):
         folder_replacement.recover_all(folder)
         done = _done(folder, settings)
         _check_sources(shards, done, folder)
+        _drop_outdated(shards, done)
         folders.reserve(folder, [SUMMARY, *(shard.table.name for shard in shards)])
         missing = [s for s in shards if s.table.name not in done or not s.table.exists()]
         complete = len(shards) - len(missing)
@@ -260,6 +267,42 @@ def _check_sources(shards: Sequence[Shard], done: dict[str, Any], folder: Path) 
         row = done.get(shard.table.name)
         if row is not None and row["source"] != str(shard.source):
             raise InputError(f"{folder}: holds the scores of {row['source']}; name another folder")
+
+
+def _drop_outdated(shards: Sequence[Shard], done: dict[str, Any]) -> None:
+    """Remove the tables whose input files have changed since, so that these files are scored again.
+
+    Args:
+        shards: The input files, and the paths of their tables.
+        done: A dict from the name of each complete table of the earlier run to its summary. The summaries of
+            outdated tables are removed, and a warning names their input files.
+
+    Raises:
+        InputError: An input file cannot be read.
+    """
+    outdated = [
+        shard for shard in shards
+        if shard.table.name in done and done[shard.table.name].get("sha256") != _sha256(shard.source)
+    ]  # fmt: skip
+    for shard in outdated:
+        del done[shard.table.name]
+    if outdated:
+        names = ", ".join(str(shard.source) for shard in outdated[:_SHOWN])
+        count = format_count(len(outdated), "file")
+        more = ", …" if len(outdated) > _SHOWN else ""
+        warnings.warn(f"{count} changed and will be scored again: {names}{more}", stacklevel=3)
+
+
+def _sha256(file: Path) -> str:
+    """Compute the SHA-256 of an input file, in hex digits.
+
+    Raises:
+        InputError: The file cannot be read.
+    """
+    try:
+        return folder_marker.sha256_of(file)
+    except OSError as error:
+        raise InputError(f"{file}: cannot be read ({error.strerror})") from None
 
 
 def _check_signature(signature: str, done: dict[str, Any], folder: Path) -> None:

@@ -182,6 +182,9 @@ def _with_correlation(arguments: list[str]) -> list[str]:
 
 
 def _output(name: str) -> Path | None:
+    """Return the path that `-o` names; None for `-`, which is standard output."""
+    if not name:
+        raise argparse.ArgumentTypeError("expected a file name, not an empty text")
     return None if name == "-" else Path(name)
 
 

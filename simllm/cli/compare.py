@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from simllm.cli import run_report_option
 from simllm.errors import InputError
 from simllm.io import files, latex, tables
+from simllm.io.number_format import format_count
 
 if TYPE_CHECKING:
     from simllm.analysis.comparison import Comparison
@@ -50,11 +51,13 @@ def run(options: argparse.Namespace) -> None:
     run_report_option.check(options, inputs)
     if sum(map(files.is_stdin, inputs)) > 1:
         raise InputError("-: standard input can be one of the files only")
+    files.check_different(options.candidates)
     texts = {file: [line for _, line in files.lines(file)] for file in inputs}
     first = options.references[0]
     for file, lines in texts.items():
         if len(lines) != len(texts[first]):
-            raise InputError(f"{file} has {len(lines)} lines but {first} has {len(texts[first])}")
+            count = format_count(len(lines), "line")
+            raise InputError(f"{file} has {count} but {first} has {len(texts[first]):,}")
     names = [file.stem for file in options.candidates]
     if len(set(names)) != len(names):  # files with the same name in different folders
         names = [str(file) for file in options.candidates]
@@ -111,9 +114,8 @@ def _text(comparison: Comparison) -> str:
     ]
     shown = []
     for columns, rows in parts:
-        cells = [["n/a" if isinstance(cell, float) and isnan(cell) else cell for cell in row] for row in rows]
-        widths = tables.widths([columns, *cells])
-        shown.append(tables.header(columns, widths) + tables.lines(cells, widths))
+        widths = tables.widths([columns, *rows])
+        shown.append(tables.header(columns, widths) + tables.lines(rows, widths))
     summary = {"items": comparison.n, "p": "two-sided, Holm-corrected", "signature": comparison.signature}
     return "\n".join(shown) + tables.footer(summary)
 

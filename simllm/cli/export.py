@@ -35,11 +35,11 @@ def run(options: argparse.Namespace) -> None:
     if options.int8 and options.web is None:
         raise InputError("--int8 goes with --web")
     if options.web is not None:
-        folders.check_replaceable(options.web)
-        from simllm.analysis.browser_playground import write_playground
+        from simllm.analysis import browser_playground
         from simllm.metric import SimLLM
 
-        write_playground(SimLLM(options.model), options.web, options.int8)
+        folders.check_replaceable(options.web, browser_playground.CONTENT)
+        browser_playground.write_playground(SimLLM(options.model), options.web, options.int8)
         return
     files.check_output(options.output, [], options.overwrite)
     if options.output.exists() and not options.output.is_file():

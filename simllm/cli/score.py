@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 from tqdm import tqdm
 
-from simllm.cli import metrics_option, run_report_option, score_files, score_with_metrics
+from simllm.cli import (
+    metrics_option,
+    run_report_option,
+    score_files,
+    score_with_metrics,
+    useless_options,
+)
+from simllm.cli.mean_line import print_mean
 from simllm.cli.run_report_option import Groups
 from simllm.errors import InputError
 from simllm.io import files, partial_file, tables
@@ -39,6 +46,8 @@ EXAMPLES = """examples:
   simllm score --jsonl 'shards/*.jsonl.gz' -o scores/ --engine ray --address auto
   simllm score -f json -- "--all lists everything" "lists everything"
 """
+# Options that only pairs in JSON lines have, with their defaults.
+_JSON_ONLY = {"candidate_field": "candidate", "reference_field": "reference", "id_field": None}
 
 
 def add_options(score: argparse.ArgumentParser) -> None:
@@ -75,11 +84,17 @@ def add_options(score: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     score.add_argument(
         "--frequencies", type=Path, metavar="FILE",
-        help="document frequencies that weigh tokens (see simllm frequencies); default: the references'",
+        help="for precision, recall and f1: document frequencies that weigh tokens (see simllm frequencies); "
+        "default: the references'",
     )  # fmt: skip
-    score.add_argument("--mode", default="exact", metavar="NAME", help="exact (the default) or fast")
     score.add_argument(
-        "--on-long", default="truncate", metavar="NAME",
+        "--mode",
+        default="exact",
+        choices=("exact", "fast"),
+        help="the precision: exact (the default) or fast",
+    )
+    score.add_argument(
+        "--on-long", default="truncate", choices=("truncate", "window", "error"),
         help="texts longer than the model reads: truncate (the default), window or error",
     )  # fmt: skip
     score.add_argument(
@@ -87,7 +102,7 @@ def add_options(score: argparse.ArgumentParser) -> None:
         help="the score: similarity (the default), or the probability that both texts have the same meaning",
     )  # fmt: skip
     score.add_argument(
-        "--scale", default="raw", metavar="NAME",
+        "--scale", default="raw", choices=("raw", "percentile", "rating"),
         help="raw (the default), percentile among random pairs, or rating: what the raters would say that "
         "the model was calibrated on (the included one: 1 to 5)",
     )  # fmt: skip
@@ -101,11 +116,14 @@ def add_options(score: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     """Run `simllm score` with the parsed options: read text pairs, score them and write a table."""
     scale = _scale(options)
+    if options.jsonl is None:
+        useless_options.refuse(options, _JSON_ONLY, "goes with --jsonl FILE")
+    if options.metrics is None:
+        score_with_metrics.refuse_code_options(options)
     if several := score_files.matching_files(options.jsonl):
         score_files.run(options, several, scale)
         return
-    if options.engine != "local":
-        raise InputError("--engine ray goes with several files: --jsonl 'PATTERN'")
+    score_files.refuse_engine_options(options)
     source = _choose_source(options)
     output: Path | None = options.output
     files.check_output(output, source.files, options.overwrite)
@@ -167,12 +185,10 @@ def _scale(options: argparse.Namespace) -> str:
         value of `--scale`, such as "percentile".
 
     Raises:
-        InputError: `--measure same` is combined with `--scale`, or `--scale` is "same".
+        InputError: `--measure same` is combined with `--scale`.
     """
     if options.measure == "same" and options.scale != "raw":
         raise InputError("--measure same is a probability; it goes without --scale")
-    if options.scale == "same":
-        raise InputError("--scale same: expected raw, percentile or rating; use --measure same")
     return "same" if options.measure == "same" else str(options.scale)
 
 
@@ -188,8 +204,6 @@ def _choose_source(options: argparse.Namespace) -> PairSource:
     two_files = options.candidates is not None or options.references is not None
     if sum([bool(options.texts), two_files, options.jsonl is not None]) != 1:
         raise InputError("expected either two texts, or -c FILE -r FILE, or --jsonl FILE")
-    if options.jsonl is None and options.id_field is not None:
-        raise InputError("--id-field goes with --jsonl")
     if options.jsonl is not None:
         fields = (options.candidate_field, options.reference_field, options.id_field)
         return PairSource(lambda: from_jsonl(options.jsonl, *fields), (options.jsonl,))
@@ -211,8 +225,8 @@ def _choose_source(options: argparse.Namespace) -> PairSource:
 def _write(options: argparse.Namespace, scale: str, metric: SimLLM, chunks: Iterable[Chunk]) -> Scores:
     """Write a table of scored text pairs; warn about texts that are too long or that cleaning left empty.
 
-    A TSV table cannot hold a summary. For this format, the mean score of the pairs is printed to standard
-    error instead, except with `--quiet`, or for a single pair that is given on the command line.
+    A TSV table cannot hold a summary. For this format, the mean score and the signature are printed to
+    standard error instead, except with `--quiet`.
 
     Args:
         options: The parsed options of `simllm score`.
@@ -243,9 +257,8 @@ def _write(options: argparse.Namespace, scale: str, metric: SimLLM, chunks: Iter
     scores = concatenate(parts, metric.no_scores)
     count = len(scores.values)
     metric.warn_about_texts(2 * count, scores.truncated, scores.unreadable)
-    if form == "tsv" and not (options.texts or options.quiet):
-        mean = f"mean {scale} score {scores.on(scale).mean():.4f}"
-        print(f"simllm: {format_count(count, 'pair')}, {mean}, {scores.signature}", file=sys.stderr)
+    mean = f"mean {scale} score", float(scores.on(scale).mean())
+    print_mean(options, form, count, mean, scores.signature)
     return scores
 
 

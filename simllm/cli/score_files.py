@@ -10,15 +10,18 @@ from typing import Any
 
 from tqdm import tqdm
 
+from simllm.cli import useless_options
+from simllm.cli.mean_line import print_mean
 from simllm.errors import InputError
 from simllm.io import tables
 
 # Options of `simllm score` that cannot be used with several files, with their defaults.
 _ONE_FILE_ONLY: dict[str, Any] = {
-    "texts": [], "candidates": None, "references": None, "metrics": None, "resume": False, "overwrite": False,
+    "candidates": None, "references": None, "metrics": None, "resume": False, "overwrite": False,
     "report": None, "group_by": None,
 }  # fmt: skip
 ENGINES = ("local", "ray")
+_RAY_ONLY: dict[str, Any] = {"address": None, "actors": None}  # options of Ray clusters, with their defaults
 
 
 def add_options(score: argparse.ArgumentParser) -> None:
@@ -52,6 +55,12 @@ def matching_files(pattern: Path | None) -> list[Path] | None:
     return found
 
 
+def refuse_engine_options(options: argparse.Namespace) -> None:
+    """Raise InputError if an option for scoring many files is given; a single input does not use them."""
+    unused = {"engine": ENGINES[0], **_RAY_ONLY}
+    useless_options.refuse(options, unused, "goes with several files: --jsonl 'PATTERN'")
+
+
 def run(options: argparse.Namespace, sources: list[Path], scale: str) -> None:
     """Score several files, write a table for each file, and print a table with the mean score of each file.
 
@@ -63,16 +72,15 @@ def run(options: argparse.Namespace, sources: list[Path], scale: str) -> None:
     Raises:
         InputError: An option is wrong or cannot be used with several files, or an input file is wrong.
     """
-    for name, default in _ONE_FILE_ONLY.items():
-        if getattr(options, name) != default:
-            option = "TEXT" if name == "texts" else f"--{name.replace('_', '-')}"
-            raise InputError(f"{option} does not go with several files in --jsonl")
+    if options.texts:
+        raise InputError("TEXT does not go with several files in --jsonl")
+    useless_options.refuse(options, _ONE_FILE_ONLY, "does not go with several files in --jsonl")
     if options.output is None:
         raise InputError("expected -o FOLDER: each of the files gets a table there")
     if options.actors is not None and options.actors < 1:
         raise InputError(f"--actors {options.actors}: expected a whole number from 1")
-    if options.engine == "local" and (options.address or options.actors):
-        raise InputError("--address and --actors go with --engine ray")
+    if options.engine == "local":
+        useless_options.refuse(options, _RAY_ONLY, "goes with --engine ray")
     form = options.format or "tsv"
     if form == "text":
         raise InputError("--format text: several files give tsv or json")
@@ -105,7 +113,10 @@ def run(options: argparse.Namespace, sources: list[Path], scale: str) -> None:
             summary = sharded_scoring.score_shards(sources, options.output, settings, engine, progress)
         except KeyboardInterrupt:
             raise KeyboardInterrupt("(the same command continues)") from None
-    tables.write(_table(summary["tables"]), tables.format_for(None, None), None)
+    table, shown = _table(summary["tables"]), tables.format_for(None, None)
+    tables.write(table, shown, None)
+    facts = table.summary
+    print_mean(options, shown, facts["pairs"], (f"mean {scale} score", facts["mean"]), facts["signature"])
 
 
 def _table(scored: dict[str, Any]) -> tables.Table:

@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from simllm.cli import metrics_option, run_report_option
+from simllm.cli import metrics_option, run_report_option, useless_options
+from simllm.cli.mean_line import print_mean
 from simllm.cli.run_report_option import Groups
 from simllm.errors import InputError
 from simllm.io import tables
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 _LEARNED_ONLY: dict[str, str | bool | None] = {"pooling": None, "similarity": None, "frequencies": None}
 _LEARNED_ONLY |= {"mode": "exact", "on_long": "truncate", "scale": "raw"}
 _LEARNED_ONLY |= {"measure": "similarity", "resume": False}
+# Options of `simllm score` that only metrics for code have, with their defaults.
+_CODE_ONLY = {"source_field": "source", "language": None, "as_published": False, "largest_tree": None}
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,11 @@ class _Read:
     facts: dict[str, Any]
 
 
+def refuse_code_options(options: argparse.Namespace) -> None:
+    """Raise InputError if an option of metrics for code is given; other metrics do not use these options."""
+    useless_options.refuse(options, _CODE_ONLY, "goes with metrics for code in --metrics")
+
+
 def run(options: argparse.Namespace, source: PairSource, groups: Groups) -> None:
     """Score all text pairs by each metric in `--metrics`, and write a table with a column for each metric.
 
@@ -52,9 +60,7 @@ def run(options: argparse.Namespace, source: PairSource, groups: Groups) -> None
     Raises:
         InputError: A metric is unknown or unavailable, or an option cannot be used with `--metrics`.
     """
-    for name, default in _LEARNED_ONLY.items():
-        if getattr(options, name) != default:
-            raise InputError(f"--{name.replace('_', '-')} does not go with --metrics")
+    useless_options.refuse(options, _LEARNED_ONLY, "does not go with --metrics")
     names = metrics_option.chosen_names(options.metrics)
     chosen = list(dict.fromkeys(metrics_option.with_code_options(names, options)))
     with metrics_option.require_eval_extra():
@@ -82,6 +88,9 @@ def run(options: argparse.Namespace, source: PairSource, groups: Groups) -> None
         summary,
     )
     tables.write(table, form, options.output)
+    for name, scores in scored.items():
+        known = len(read.rows) - summary.get(f"left out of mean {name}", 0)
+        print_mean(options, form, known, (f"mean {name}", summary[f"mean {name}"]), scores.signature)
     if options.report:
         _write_report(options, groups, read.rows, scored, metrics)
 
@@ -160,15 +169,14 @@ def _read(options: argparse.Namespace, source: PairSource, chosen: Sequence[str]
         chosen: The names of the metrics.
 
     Raises:
-        InputError: A metric for code is chosen without `--jsonl`, or `--language` is given without such a
-            metric. Or a field is missing in the input.
+        InputError: A metric for code is chosen without `--jsonl`, or an option of such metrics is given
+            without such a metric. Or a field is missing in the input.
     """
     from simllm.metrics import registry
     from simllm.metrics.protocol import Example
 
     if not any(map(registry.is_code_metric, chosen)):
-        if options.language:
-            raise InputError("--language goes with metrics for code")
+        refuse_code_options(options)
         rows = list(source.rows())
         return _Read(rows, [Example(row.candidate, row.reference) for row in rows], {})
     if options.jsonl is None:

@@ -169,6 +169,22 @@ def printable(name: str | os.PathLike[str]) -> str:
     return os.fsencode(name).decode("utf-8", "replace")
 
 
+def check_different(inputs: Iterable[Path]) -> None:
+    """Check that no input file or folder of a command is named twice, even by two different paths.
+
+    Args:
+        inputs: The paths of the inputs.
+
+    Raises:
+        InputError: Two paths lead to the same file or folder, after following all symbolic links.
+    """
+    known = set[Path]()
+    for path in inputs:
+        if real(path) in known:
+            raise InputError(f"{path}: is named twice")
+        known.add(real(path))
+
+
 def check_output(file: Path | None, inputs: Iterable[Path], overwrite: bool) -> None:
     """Check that a command may write its output file, before the command does long work.
 
@@ -204,7 +220,7 @@ def check_output(file: Path | None, inputs: Iterable[Path], overwrite: bool) -> 
 def write(file: Path, content: str | bytes | Iterable[str]) -> None:
     """Write a file atomically: after a crash, the file has either its old or its new content.
 
-    A pipe or a device is written directly.
+    A pipe or a device, such as `/dev/stdout`, is written directly.
 
     Args:
         file: The file. If it is a symbolic link, the file to which it points is replaced.
@@ -214,7 +230,6 @@ def write(file: Path, content: str | bytes | Iterable[str]) -> None:
     Raises:
         InputError: The file cannot be written.
     """
-    file = real(file)
     pieces = [content] if isinstance(content, str | bytes) else content
     encoded = (p if isinstance(p, bytes) else p.encode("utf-8", "backslashreplace") for p in pieces)
     try:
@@ -222,6 +237,7 @@ def write(file: Path, content: str | bytes | Iterable[str]) -> None:
             with file.open("wb") as target:
                 target.writelines(encoded)
             return
+        file = real(file)
         with temporary(file) as partial:
             with partial.open("wb") as target:
                 target.writelines(encoded)

@@ -1,10 +1,13 @@
-"""The marker of a folder: a file `.simllm` that lists the files that simllm wrote into the folder."""
+"""The marker of a folder: a file `.simllm` that says what simllm wrote into the folder."""
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from simllm.errors import InputError
@@ -13,17 +16,33 @@ from simllm.io import files
 MARKER = ".simllm"
 
 
-def write_marker(folder: Path, names: list[str]) -> None:
-    """Write the marker `.simllm` of a folder, which lists the `names` of the files that simllm wrote."""
-    files.write(
-        folder / MARKER, json.dumps({"written_by": "simllm", "files": sorted(names)}, indent=1) + "\n"
-    )
+@dataclass(frozen=True)
+class Marker:
+    """The content of a marker.
+
+    Attributes:
+        content: What the folder holds, such as "a model"; empty if the marker does not say it.
+        files: The relative paths of the files that simllm wrote.
+        sha256: The SHA-256 of these files, in hex digits, as far as it is known: a dict by path. A file whose
+            SHA-256 is another one was changed by the user.
+    """
+
+    content: str
+    files: Sequence[str]
+    sha256: Mapping[str, str] = field(default_factory=dict)
 
 
-def written_files(folder: Path) -> list[str] | None:
-    """Return the relative paths of the files that simllm wrote into a folder.
+def write_marker(folder: Path, marker: Marker) -> None:
+    """Write the marker `.simllm` of a folder."""
+    row = {"written_by": "simllm", **asdict(marker), "files": sorted(marker.files)}
+    files.write(folder / MARKER, json.dumps(row, indent=1) + "\n")
 
-    The paths are read from the marker, the file `.simllm`. Without a valid marker, None is returned.
+
+def read_marker(folder: Path) -> Marker | None:
+    """Read the marker `.simllm` of a folder; without a valid marker, return None.
+
+    Raises:
+        InputError: The file cannot be read.
     """
     try:
         marker = json.loads((folder / MARKER).read_text(encoding="utf-8"))
@@ -34,7 +53,33 @@ def written_files(folder: Path) -> list[str] | None:
     names = marker.get("files") if isinstance(marker, dict) else None
     if not isinstance(names, list) or not all(_is_inside(name) for name in names):
         return None
-    return names
+    sha256 = marker.get("sha256")
+    return Marker(str(marker.get("content", "")), names, sha256 if isinstance(sha256, dict) else {})
+
+
+def written_files(folder: Path) -> Sequence[str]:
+    """Return the relative paths of the files that simllm wrote into a folder; none without a valid marker."""
+    marker = read_marker(folder)
+    return marker.files if marker else ()
+
+
+def changed_file(folder: Path) -> str | None:
+    """Find a file that was changed after simllm wrote it.
+
+    Returns:
+        The relative path of one such file; None if there is none.
+    """
+    marker = read_marker(folder)
+    for name, digest in marker.sha256.items() if marker else ():
+        if (folder / name).is_file() and sha256_of(folder / name) != digest:
+            return name
+    return None
+
+
+def sha256_of(file: Path) -> str:
+    """Compute the SHA-256 of a file, in hex digits."""
+    with file.open("rb") as data:
+        return hashlib.file_digest(data, "sha256").hexdigest()
 
 
 def _is_inside(name: object) -> bool:

@@ -18,15 +18,25 @@ from safetensors import SafetensorError
 
 from simllm.errors import InputError
 from simllm.io import files
-from simllm.io.folder_marker import MARKER, files_in, names_in, remove_empty, write_marker, written_files
-from simllm.io.folders import check, check_replaceable
+from simllm.io.folder_marker import (
+    MARKER,
+    Marker,
+    files_in,
+    names_in,
+    read_marker,
+    remove_empty,
+    sha256_of,
+    write_marker,
+    written_files,
+)
+from simllm.io.folders import check_replaceable
 
 # Names of the temporary folders and the lock that a killed replacement of the folder NAME leaves.
 _LEFTOVER = re.compile(r"\.(.+?)(?:\.[a-z0-9_]{8}\.(old|partial)|\.lock)")
 
 
 @contextlib.contextmanager
-def replacing(folder: Path) -> Iterator[Path]:
+def replacing(folder: Path, content: str, *, keep_edits: bool = True) -> Iterator[Path]:
     """Replace a folder atomically by the files that a `with` block writes.
 
     The block writes into a new temporary folder. After the block, the temporary folder replaces `folder`.
@@ -35,6 +45,9 @@ def replacing(folder: Path) -> Iterator[Path]:
 
     Args:
         folder: The folder to replace; it may be missing.
+        content: What the new folder holds, such as "a model". A folder with another content is not replaced.
+        keep_edits: Whether to refuse if the user changed a file that simllm wrote. False for folders that
+            users do not edit; damaged files in them are then replaced.
 
     Yields:
         The path of the temporary folder.
@@ -43,7 +56,7 @@ def replacing(folder: Path) -> Iterator[Path]:
         InputError: simllm may not replace the folder (see `check_replaceable`), another process is replacing
             it, or a file cannot be written.
     """
-    check_replaceable(folder)
+    check_replaceable(folder, content)
     folder = files.real(folder)
     with files.locked(folder):
         try:
@@ -53,10 +66,13 @@ def replacing(folder: Path) -> Iterator[Path]:
         except OSError as error:
             raise InputError(f"{folder}: cannot be written ({error.strerror})") from None
         try:
-            write_marker(partial, [])
+            write_marker(partial, Marker(content, []))
             yield partial
-            write_marker(partial, [name for name in files_in(partial) if name != MARKER])
-            _replace(partial, folder)
+            names = [name for name in files_in(partial) if name != MARKER]
+            hashed = [name for name in names if (partial / name).is_file()] if keep_edits else []
+            sha256 = {name: sha256_of(partial / name) for name in hashed}
+            write_marker(partial, Marker(content, names, sha256))
+            _replace(partial, folder, content)
         except (OSError, SafetensorError) as error:
             raise InputError(f"{folder}: cannot be written ({error})") from None
         finally:
@@ -65,7 +81,7 @@ def replacing(folder: Path) -> Iterator[Path]:
 
 def remove(folder: Path) -> None:
     """Remove the files that simllm wrote into a folder; then remove the folder if it is empty."""
-    for name in written_files(folder) or ():
+    for name in written_files(folder):
         above = list(Path(name).parents)[:-1]
         if not any((folder / path).is_symlink() for path in above):  # a link may lead out of the folder
             (folder / name).unlink(missing_ok=True)
@@ -83,14 +99,14 @@ def recover(folder: Path) -> None:
     the old folder is moved back. Temporary folders beside `folder` are removed.
     """
     for left in _leftovers(folder, "old"):
-        if written_files(left) is None:
+        if read_marker(left) is None:
             remove_empty(left)  # killed while it was empty
         elif folder.exists():
             _keep_others(left, folder)
         else:
             left.rename(folder)
     for left in _leftovers(folder, "partial"):
-        if written_files(left) is None:  # killed before it had its marker
+        if read_marker(left) is None:  # killed before it had its marker
             for path in left.glob(f".{MARKER}.*.partial"):
                 path.unlink()
             remove_empty(left)
@@ -153,14 +169,16 @@ def _discard(partial: Path) -> None:
     shutil.rmtree(partial)
 
 
-def _replace(new: Path, folder: Path) -> None:
+def _replace(new: Path, folder: Path, content: str) -> None:
     """Replace `folder` by the folder `new`, but keep those files of `folder` that simllm did not write."""
     for path in (*new.rglob("*"), new):
         files.sync(path)
-    check(folder)
-    others = set(files_in(folder)) - {MARKER, *(written_files(folder) or ())}
-    if taken := sorted(others & set(files_in(new))):
-        raise InputError(f"{folder / taken[0]}: was not written by simllm; move it away")
+    check_replaceable(folder, content)
+    others = _others(folder)
+    names = set(files_in(new))
+    for name in sorted(others):  # a file or folder of the user may have the name of a new file or folder
+        if names & {name, *map(str, Path(name).parents)} or any(Path(name) in Path(n).parents for n in names):
+            raise InputError(f"{folder / name}: was not written by simllm; move it away")
     old = None
     if names_in(folder):
         old = _temporary_name(folder, "old")
@@ -181,8 +199,13 @@ def _keep_others(old: Path, folder: Path) -> None:
         old: The old folder, which was replaced.
         folder: The new folder.
     """
-    for name in set(files_in(old)) - {MARKER, *(written_files(old) or ())}:
+    for name in _others(old):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         if not (folder / name).exists():
             (old / name).rename(folder / name)
     remove(old)
+
+
+def _others(folder: Path) -> set[str]:
+    """Return the relative paths of the files in a folder that simllm did not write."""
+    return set(files_in(folder)) - {MARKER, *written_files(folder)}

@@ -1,8 +1,9 @@
 """Safe writing into folders: simllm writes only into folders that are empty or that it wrote itself.
 
-simllm puts a file `.simllm`, the marker, into each folder that it writes. The marker lists the files that
-simllm wrote. If the folder is replaced, only these files are replaced; all others are kept. simllm refuses
-to write into a folder that has files but no marker.
+simllm puts a file `.simllm`, the marker, into each folder that it writes. The marker says what the folder
+holds, and lists the files that simllm wrote. If the folder is replaced, only these files are replaced; all
+others are kept. simllm refuses to write into a folder that has files but no marker, or that holds something
+else than what is written now.
 """
 
 from __future__ import annotations
@@ -13,7 +14,15 @@ from pathlib import Path
 
 from simllm.errors import InputError
 from simllm.io import files
-from simllm.io.folder_marker import MARKER, names_in, write_marker, written_files
+from simllm.io.folder_marker import (
+    MARKER,
+    Marker,
+    changed_file,
+    names_in,
+    read_marker,
+    write_marker,
+    written_files,
+)
 
 
 def check_place(folder: Path) -> None:
@@ -38,46 +47,57 @@ def check_place(folder: Path) -> None:
         raise InputError(f"{existing}: cannot be written to")
 
 
-def check(folder: Path) -> None:
+def check(folder: Path, content: str | None = None) -> None:
     """Check that simllm may write into a folder.
 
-    The folder must be missing, empty, or written by simllm. simllm puts a file `.simllm` into each folder
-    that it writes.
+    The folder must be missing, empty, or written by simllm with the same kind of content. simllm puts a file
+    `.simllm` into each folder that it writes.
+
+    Args:
+        folder: The folder.
+        content: What will be written, such as "a model"; None if the folder may hold anything from simllm.
 
     Raises:
-        InputError: The folder has files but no file `.simllm`, or it cannot be written.
+        InputError: The folder has files but no file `.simllm`, it holds something else than `content`, or it
+            cannot be written.
     """
     check_place(folder)
     folder = files.real(folder)
-    if names_in(folder) and written_files(folder) is None:
+    marker = read_marker(folder)
+    if names_in(folder) and not marker:
         raise InputError(
             f"{folder}: holds files that simllm did not write (no {MARKER} there); name a new or empty folder"
         )
+    if marker and content and marker.content not in ("", content):
+        raise InputError(f"{folder}: holds {marker.content}; name another folder for {content}")
 
 
-def check_replaceable(folder: Path, names: Iterable[str] = ()) -> None:
+def check_replaceable(folder: Path, content: str, names: Iterable[str] = ()) -> None:
     """Check that simllm may replace a folder by a new one.
 
-    The folder must be missing, empty, or written by simllm (it then has the file `.simllm`).
+    The folder must be missing, empty, or written by simllm with the same kind of content.
 
     Args:
         folder: The folder to replace.
+        content: What the new folder will hold, such as "a model".
         names: Names of files that the new folder will have, as far as they are known.
 
     Raises:
-        InputError: The folder has files but was not written by simllm, cannot be written, is the current
-            folder, or is a mount point. Or a file in it has one of the `names`, but was not written by
-            simllm.
+        InputError: The folder has files but was not written by simllm, holds something else, cannot be
+            written, is the current folder, or is a mount point. Or a file in it has one of the `names`, but
+            was not written by simllm. Or a file was changed after simllm wrote it.
     """
-    check(folder)
+    check(folder, content)
     real = files.real(folder)
     if real == files.real(Path()):
         raise InputError(f"{folder}: is the current folder, which cannot be replaced; name another")
     if os.path.ismount(real):
         raise InputError(f"{folder}: is a mount point, which cannot be replaced; name a folder in it")
-    taken = set(names) & set(names_in(real)) - set(written_files(real) or ())
+    taken = set(names) & set(names_in(real)) - set(written_files(real))
     if taken:
         raise InputError(f"{folder / min(taken)}: was not written by simllm; move it away")
+    if changed := changed_file(real):
+        raise InputError(f"{folder / changed}: was changed after simllm wrote it; move it away")
 
 
 def check_apart(output: Path, sources: Iterable[Path]) -> None:
@@ -96,20 +116,25 @@ def check_apart(output: Path, sources: Iterable[Path]) -> None:
             raise InputError(f"{output}: is the source {source}, inside it or above it; name another folder")
 
 
-def own(folder: Path) -> None:
+def own(folder: Path, content: str) -> None:
     """Create a folder if it is missing, and mark it as a folder of simllm.
 
-    The mark is a file `.simllm`, called the marker. It lists the files in the folder that simllm wrote. The
-    function `add` writes files only into a folder that has a marker. An existing marker is kept.
+    The mark is a file `.simllm`, called the marker. It says what the folder holds, and lists the files in the
+    folder that simllm wrote. The function `add` writes files only into a folder that has a marker. An
+    existing marker is kept.
+
+    Args:
+        folder: The folder.
+        content: What the folder holds, such as "a training run".
 
     Raises:
-        InputError: The folder has files but no marker, or cannot be written.
+        InputError: The folder has files but no marker, holds something else, or cannot be written.
     """
-    check(folder)
+    check(folder, content)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        if written_files(folder) is None:
-            write_marker(folder, [])
+        if read_marker(folder) is None:
+            write_marker(folder, Marker(content, []))
     except OSError as error:
         raise InputError(f"{folder}: cannot be written ({error.strerror})") from None
 
@@ -152,9 +177,10 @@ def reserve(folder: Path, names: Iterable[str]) -> None:
             not write this file. Or the marker cannot be written.
     """
     names = list(names)
-    written = _check_additions(folder, names)
-    if new := [name for name in names if name not in written]:
-        write_marker(folder, [*written, *new])
+    marker = _check_additions(folder, names)
+    if set(names) - set(marker.files) or set(names) & set(marker.sha256):
+        sha256 = {name: digest for name, digest in marker.sha256.items() if name not in names}
+        write_marker(folder, Marker(marker.content, list({*marker.files, *names}), sha256))
 
 
 def check_addition(folder: Path, name: str) -> list[str]:
@@ -173,14 +199,15 @@ def check_addition(folder: Path, name: str) -> list[str]:
     Raises:
         InputError: The folder has no marker, or has a file `name` that simllm did not write.
     """
-    return _check_additions(folder, [name])
+    return list(_check_additions(folder, [name]).files)
 
 
-def _check_additions(folder: Path, names: Iterable[str]) -> list[str]:
-    written = written_files(folder)
-    if written is None:
+def _check_additions(folder: Path, names: Iterable[str]) -> Marker:
+    """Check that simllm may write files into a folder, and return the folder's marker."""
+    marker = read_marker(folder)
+    if marker is None:
         raise InputError(f"{folder}: was not written by simllm (no {MARKER} there)")
-    for name in set(names).difference(written):
+    for name in set(names).difference(marker.files):
         if (folder / name).exists():
             raise InputError(f"{folder / name}: was not written by simllm; move it away")
-    return written
+    return marker

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from simllm.errors import InputError
 from simllm.io import files
+from simllm.io.number_format import format_count
 
 _DEEPEST = 100  # levels of nesting in an id; writing JSON needs a stack frame or two for each
 
@@ -70,7 +71,8 @@ def from_files(candidates: Path, references: Path) -> Iterator[PairWithId]:
         if not length:
             raise InputError(f"{file}: empty; expected one text per line")
     if lengths[0] != lengths[1]:
-        raise InputError(f"{candidates} has {lengths[0]} lines but {references} has {lengths[1]}")
+        count = format_count(lengths[0], "line")
+        raise InputError(f"{candidates} has {count} but {references} has {lengths[1]:,}")
 
 
 def from_jsonl(

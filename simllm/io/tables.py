@@ -199,13 +199,15 @@ def widths(rows: Rows) -> list[int]:
 
 
 def _cell(value: Any, exact: bool = False) -> str:
-    """Format a table cell as one line of text.
+    """Format a table cell as one line of text; a missing value (None or NaN) is written as "n/a".
 
     Args:
         value: The value.
         exact: Whether floats get six significant digits. Otherwise they get four decimals, or exponential
             notation if they are closer to 0 than 0.0001.
     """
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return "n/a"
     if isinstance(value, float):
         if exact:
             return f"{value:.6g}"

@@ -37,6 +37,7 @@ from simllm.model.tokenizer import SPECIAL_TOKENS, Tokenizer
 
 CONFIG, TOKENIZER, INFO = "config.json", "tokenizer.json", "simllm.json"
 HEAD = "meaning_head.safetensors"
+CONTENT = "a model"  # of the folder, for its marker
 
 
 @dataclass(frozen=True)
@@ -268,7 +269,7 @@ def save(
         transformers_name(name): tensor.detach().to("cpu", dtype).contiguous()
         for name, tensor in encoder.state_dict().items()
     }
-    with folder_replacement.replacing(folder) as partial:
+    with folder_replacement.replacing(folder, CONTENT) as partial:
         encoder.config.save(partial / CONFIG)
         save_file(state, partial / SINGLE_FILE, metadata={"format": "pt"})
         # save_file makes a file that other users cannot read.

@@ -39,7 +39,7 @@ def run(
     max_cost: float | None = None,
     parallel: int = 1,
     rate: float | None = None,
-    retries: int = 5,
+    retries: int | None = None,
     replay: FilePath | None = None,
     unsafe: bool = False,
     progress: Callable[[int, int], None] = lambda done, total: None,
@@ -78,9 +78,10 @@ def run(
             for no limit.
         parallel: The number of attempts at the same time.
         rate: The largest number of requests in a minute; None for no limit.
-        retries: The largest number of times that a failed request is repeated.
+        retries: The largest number of times that a failed request is repeated; default: 5.
         replay: The folder of an earlier run. The recorded replies of that run are used instead of an
-            endpoint. The settings of that run are used, too, except those that are given here.
+            endpoint. The settings of that run are used, too, except those that are given here. `model` and
+            the settings of requests (`base_url`, `rate`, `retries` and `max_cost`) cannot be given.
         unsafe: Whether programs run without the sandbox.
         progress: A function that is called after each attempt with the number of done attempts and the number
             of all attempts.
@@ -92,6 +93,16 @@ def run(
         InputError: An option or a file is wrong, the sandbox does not isolate programs, the endpoint refuses
             all requests, or the run in `replay` has no reply to a request.
     """
+    if replay is not None:
+        for name, value in (
+            ("--base-url", base_url),
+            ("--model", model),
+            ("--rate", rate),
+            ("--retries", retries),
+            ("--max-cost", max_cost),
+        ):
+            if value is not None:
+                raise InputError(f"{name} goes with an endpoint; --replay uses recorded replies")
     recorded = read_settings(Path(replay)) if replay is not None else None
     given: dict[str, Any] = {
         "model": model,
@@ -116,7 +127,14 @@ def run(
     if prices is not None:
         settings = replace(settings, price=read_price(Path(prices), settings.model))
     comparison(settings.compare)
-    source = Source(base_url, retries, parallel, rate, max_cost, None if replay is None else Path(replay))
+    source = Source(
+        base_url,
+        5 if retries is None else retries,
+        parallel,
+        rate,
+        max_cost,
+        None if replay is None else Path(replay),
+    )
     folder = Path(output)
     folders.check_apart(folder, [Path(items), *([Path(replay)] if replay is not None else [])])
     rows = read_items(Path(items), settings.judge is not None)

@@ -28,6 +28,7 @@ from simllm.repair.run_summary import read_summary
 
 PAGE = "report.html"
 _FIGURES = "report.json"
+_CONTENT = "a report on repair runs"
 _COLORS = (BLUE, INK, GREY)
 _LINES = ("-", "--", ":", "-.")
 _MOST_IN_CELL = 4000  # characters of one input or output on a page
@@ -69,9 +70,11 @@ def write(runs: Sequence[Path], folder: Path, rpsr: str = "mean") -> None:
             repair method CREF; it also counts programs that fail a test.
 
     Raises:
-        InputError: A run cannot be read, the runs have different items, or the report cannot be written.
+        InputError: A run cannot be read or is named twice, the runs have different items, or the report
+            cannot be written.
     """
-    folders.check_replaceable(folder, (PAGE, _FIGURES))
+    files.check_different(runs)
+    folders.check_replaceable(folder, _CONTENT, (PAGE, _FIGURES))
     folders.check_apart(folder, runs)
     found = read_runs(runs)
     _check_items(found)
@@ -85,7 +88,7 @@ def write(runs: Sequence[Path], folder: Path, rpsr: str = "mean") -> None:
         },
     }
     attempts = {run.name: _by_item(run.attempts) for run in found}
-    with folder_replacement.replacing(folder) as partial_folder:
+    with folder_replacement.replacing(folder, _CONTENT) as partial_folder:
         files.write(partial_folder / _FIGURES, json.dumps(tables.finite(figures), indent=1) + "\n")
         page = _render(
             "repair_report.html",

@@ -37,7 +37,7 @@ from simllm.repair.reply_records import ReplyPlace, ReplyRecords, read_records
 from simllm.repair.request_budget import RequestBudget
 from simllm.repair.round_messages import Message
 from simllm.repair.run_results import RESULTS, AttemptResult, to_json_lines
-from simllm.repair.run_settings import RunSettings, own_folder
+from simllm.repair.run_settings import CONTENT, RunSettings, own_folder
 from simllm.repair.run_summary import SUMMARY, summarize, to_json
 from simllm.repair.strategies import load_strategy
 
@@ -112,7 +112,7 @@ def run_items(
     rounds = load_strategy(prompts, settings.strategy, settings.parts, settings.rounds, is_summary)
     budget = RequestBudget(settings.price, source.most_cost, source.rate)
     known = read_records(source.replay) if source.replay else None
-    folders.check(folder)
+    folders.check(folder, CONTENT)
     with contextlib.ExitStack() as held:
         client = held.enter_context(
             contextlib.nullcontext() if known is not None else contextlib.closing(_client(source))

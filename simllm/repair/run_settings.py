@@ -14,6 +14,7 @@ from simllm.repair.repair_items import RepairItem, read_items
 from simllm.repair.request_budget import Price
 
 SETTINGS, ITEMS = "settings.json", "items.jsonl"
+CONTENT = "a repair run"  # of the folder, for its marker
 
 
 @dataclass(frozen=True)
@@ -104,7 +105,7 @@ def own_folder(folder: Path, settings: RunSettings, items: list[RepairItem]) -> 
     Raises:
         InputError: The folder has a run with other settings or items, or files that simllm did not write.
     """
-    folders.own(folder)
+    folders.own(folder, CONTENT)
     texts = {
         ITEMS: "".join(json.dumps(_given(asdict(item)), ensure_ascii=False) + "\n" for item in items),
         SETTINGS: json.dumps(asdict(settings), indent=1, ensure_ascii=False) + "\n",

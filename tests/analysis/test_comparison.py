@@ -143,4 +143,4 @@ def test_the_command(systems, model_folder, capsys, monkeypatch):
     assert latex.count("\\\\") == 3
     (systems / "short.txt").write_text("x\n")
     assert main([*arguments[:4], "b.txt", "short.txt"]) == 2
-    assert capsys.readouterr() == ("", "simllm: error: short.txt has 1 lines but refs.txt has 60\n")
+    assert capsys.readouterr() == ("", "simllm: error: short.txt has 1 line but refs.txt has 60\n")

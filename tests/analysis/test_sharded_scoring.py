@@ -112,9 +112,10 @@ def test_a_wrong_file_stops_the_run_and_keeps_complete_tables(shards, tmp_path):
         (("-o", "out", "--metrics", "bleu"), "--metrics does not go with several files"),
         (("-o", "out", "--resume"), "--resume does not go with several files"),
         (("-o", "out", "--actors", "0", "--engine", "ray"), "--actors 0: expected a whole number from 1"),
-        (("-o", "out", "--actors", "2"), "--address and --actors go with --engine ray"),
+        (("-o", "out", "--actors", "2"), "--actors goes with --engine ray"),
         (("-o", "out", "--similarity", "f1"), "token-level similarities of several files need --frequencies"),
-        (("-o", "out", "--scale", "stars"), "scale 'stars'"),
+        (("-o", "out", "--scale", "stars"), "argument --scale: invalid choice: 'stars'"),
+        (("-o", "out", "--frequencies", "table.json"), "frequencies go with a similarity of precision"),
         (("-o", "out", "--measure", "same", "--scale", "rating"), "it goes without --scale"),
         (("-o", "in"), "is the source"),
         (("-o", "mine"), "mine: "),
@@ -124,6 +125,7 @@ def test_bad_options_give_one_line(words, message, shards, tmp_path, monkeypatch
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.tex").write_text("mine")
+    (tmp_path / "table.json").write_text('{"documents": 1, "of": {}}')
     done = command.run("score", "--jsonl", "in/*.jsonl.gz", *words)
     assert done.returncode == 2
     assert message in done.stderr
@@ -163,6 +165,48 @@ def test_other_input_files_of_the_same_names_are_refused(shards, tmp_path):
         score_shards([twin], tmp_path / "out", ShardSettings())
     assert command.run(*words, "in/*", cwd=tmp_path).returncode == 0
     assert (tmp_path / "out" / "s1.tsv").read_bytes() == table
+
+
+def test_files_that_changed_are_scored_again(shards, tmp_path):
+    words = ("score", "-o", "out", "-f", "json", "--jsonl", "in/*")
+    assert command.run(*words, cwd=tmp_path).returncode == 0
+    tables = {n: (tmp_path / "out" / f"s{n}.json").stat().st_ino for n in range(4)}
+    size = shards[1].stat().st_size
+    write_pairs(shards[1], 6, 200)
+    assert shards[1].stat().st_size == size  # only the content differs
+    os.utime(shards[2])
+    done = command.run(*words, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    warning = "simllm: warning: 1 file changed and will be scored again: in/s1.jsonl.gz"
+    assert done.stderr.splitlines()[0] == warning
+    again = [n for n in range(4) if (tmp_path / "out" / f"s{n}.json").stat().st_ino != tables[n]]
+    assert again == [1]
+    table = json.loads((tmp_path / "out" / "s1.json").read_text())
+    assert table["rows"][0]["candidate"] == "adds the number 200"
+    for n in range(4):
+        write_pairs(shards[n], 2)
+    done = command.run(*words, cwd=tmp_path)
+    names = "in/s0.jsonl.gz, in/s1.jsonl.gz, in/s2.jsonl.gz, …"
+    assert f"warning: 4 files changed and will be scored again: {names}\n" in done.stderr
+    assert [line.split("\t")[1] for line in done.stdout.splitlines()[1:]] == ["2"] * 4
+    assert "changed" not in command.run(*words, cwd=tmp_path).stderr
+
+
+def test_a_file_that_changes_while_it_is_scored_is_scored_again(shards, tmp_path):
+    scored = []
+
+    def engine(settings, missing):
+        for shard, summary in score_here(settings, missing):
+            scored.append(shard.source.name)
+            if len(scored) == 1:
+                write_pairs(shards[0], 1)
+            yield shard, summary
+
+    score_shards(shards[:1], tmp_path / "out", ShardSettings(), engine)
+    with pytest.warns(UserWarning, match="1 file changed and will be scored again"):
+        found = score_shards(shards[:1], tmp_path / "out", ShardSettings(), engine)
+    assert scored == ["s0.jsonl.gz"] * 2
+    assert found["tables"]["s0.tsv"]["pairs"] == 1
 
 
 def test_ray_is_an_extra(shards, tmp_path, monkeypatch):

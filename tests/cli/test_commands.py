@@ -25,12 +25,13 @@ def files(tmp_path):
 def test_score_of_two_texts(model_folder):
     done = process("score", "adds two lists", "combines 2 arrays", "--model", model_folder)
     assert done.returncode == 0
-    assert done.stderr == ""
+    metric = SimLLM(model_folder)
+    expected = metric.score(["adds two lists"], ["combines 2 arrays"]).values[0]
+    assert done.stderr == f"simllm: 1 pair, mean raw score {expected:.4f}, {metric.signature}\n"
     header, row = done.stdout.splitlines()
     assert header == "score\tcandidate\treference"
     score, *texts = row.split("\t")
     assert texts == ["adds two lists", "combines 2 arrays"]
-    expected = SimLLM(model_folder).score(["adds two lists"], ["combines 2 arrays"]).values[0]
     assert float(score) == pytest.approx(expected, abs=1e-6)
 
 
@@ -136,6 +137,9 @@ def test_output_may_be_a_link_or_a_pipe(tmp_path, model_folder):
     assert run("score", "a b", "a b", "-o", tmp_path / "pipe", "--model", model_folder).returncode == 0
     assert reader.communicate(timeout=60)[0].startswith("score\t")
     assert (tmp_path / "pipe").is_fifo()
+    done = process("score", "a b", "a b", "-o", "/dev/stdout", "--model", model_folder)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("score\t")
 
 
 @pytest.mark.slow
@@ -176,7 +180,35 @@ BAD = [
     (("frequencies", "empty.txt", "-o", "t.json"), "empty.txt: empty; expected one text per line"),
     (("export", "-o", "no/such/place/model.onnx", "-q"), "no/such/place/model.onnx: cannot be written"),
     (("score", "--jsonl", "null.jsonl"), 'null.jsonl, line 1: expected a text under "candidate", not null'),
-    (("compare", "-r", "c.txt", "-c", "c.txt", "c.txt"), "expected two or more different"),
+    (("compare", "-r", "r.txt", "-c", "c.txt"), "expected two or more different"),
+    (("compare", "-r", "r.txt", "-c", "c.txt", "c.txt"), "c.txt: is named twice"),
+    (("compare", "-r", "r.txt", "-c", "c.txt", "../{name}/c.txt"), "/c.txt: is named twice"),
+    (("score", "-c", "one.txt", "-r", "c.txt"), "one.txt has 1 line but c.txt has 3"),
+    (("score", "a", "b", "-o", ""), "argument -o/--output: expected a file name, not an empty text"),
+    (("score", "a", "b", "--mode", "plain"), "--mode: invalid choice: 'plain' (choose from 'exact', 'fast')"),
+    (("score", "a", "b", "--on-long", "cut"), "argument --on-long: invalid choice: 'cut'"),
+    (("score", "a", "b", "--scale", "x"), "invalid choice: 'x' (choose from 'raw', 'percentile', 'rating')"),
+    (
+        ("score", "a", "b", "--frequencies", "table.json"),
+        "frequencies go with a similarity of precision, rec",
+    ),
+    (("score", "-c", "c.txt", "-r", "r.txt", "--actors", "3"), "--actors goes with several files: --jsonl"),
+    (("score", "--jsonl", "p.jsonl", "--address", "a"), "--address goes with several files: --jsonl 'PATT"),
+    (("score", "a", "b", "--engine", "ray"), "--engine goes with several files: --jsonl 'PATTERN'"),
+    (
+        ("score", "-c", "c.txt", "-r", "r.txt", "--candidate-field", "id"),
+        "--candidate-field goes with --jsonl",
+    ),
+    (("score", "a", "b", "--reference-field", "id"), "--reference-field goes with --jsonl FILE"),
+    (("score", "a", "b", "--id-field", "id"), "--id-field goes with --jsonl FILE"),
+    (("score", "--jsonl", "p.jsonl", "--source-field", "x"), "--source-field goes with metrics for code in"),
+    (
+        ("score", "-c", "c.txt", "-r", "r.txt", "--language", "python"),
+        "--language goes with metrics for code",
+    ),
+    (("score", "a", "b", "--largest-tree", "5"), "--largest-tree goes with metrics for code in --metrics"),
+    (("score", "a", "b", "--as-published"), "--as-published goes with metrics for code in --metrics"),
+    (("score", "--jsonl", "*.jsonl", "--language", "java"), "--language goes with metrics for code in --met"),
     (("compare", "-r", "r.txt", "-c", "-", "-"), "-: standard input can be one of the files only"),
     (("evaluate", "--ratings", "p.jsonl", "-o", "p.jsonl"), "p.jsonl: would overwrite what is read"),
     (("evaluate", "contrast", "--triples", "p.jsonl", "-o", "p.jsonl"), "would overwrite what is read"),
@@ -211,7 +243,9 @@ BAD = [
 
 @pytest.mark.parametrize(("arguments", "message"), BAD)
 def test_bad_input_gives_one_line_and_exit_status_2(files, arguments, message):
+    (files / "one.txt").write_text("a\n")
     (files / "two.txt").write_text("a\nb\n")
+    (files / "table.json").write_text('{"documents": 1, "of": {}}')
     (files / "latin.txt").write_bytes(b"a\ncaf\xe9\nb\n")
     (files / "empty.txt").write_text("")
     (files / "empty.jsonl").write_text("\n")
@@ -224,7 +258,7 @@ def test_bad_input_gives_one_line_and_exit_status_2(files, arguments, message):
     (files / "loop").symlink_to("loop")
     packed = gzip.compress(b"".join(b"line %d\n" % i for i in range(100)))
     (files / "damaged.gz").write_bytes(packed[:40] + b"\xff" * 40 + packed[80:])
-    done = run(*arguments, cwd=files)
+    done = run(*(word.replace("{name}", files.name) for word in arguments), cwd=files)
     assert done.returncode == 2
     assert done.stdout == ""
     assert done.stderr.startswith("simllm: error: ")
@@ -263,7 +297,7 @@ def test_failed_run_keeps_the_output_file(files, model_folder):
 
 def test_warnings_go_to_stderr_and_can_be_silenced(model_folder):
     arguments = ("score", "returns the first value of the list " * 100, "b c", "--model", model_folder)
-    assert run(*arguments).stderr == "simllm: warning: 1 of 2 texts cut at 64 tokens\n"
+    assert run(*arguments, "-f", "json").stderr == "simllm: warning: 1 of 2 texts cut at 64 tokens\n"
     assert run(*arguments, "--quiet").stderr == ""
 
 

@@ -149,6 +149,46 @@ def test_unreadable_repositories_are_left_out_with_a_warning(rules, tmp_path):
     assert len(read(tmp_path / "items.jsonl")) == 2
 
 
+@pytest.mark.parametrize("count", [1, 2])
+def test_unreadable_repositories_alone_are_an_error(tmp_path, count):
+    for name in ["a", "b"][:count]:
+        git(tmp_path, "init", "--bare", tmp_path / "all" / name)
+    (tmp_path / "items.jsonl").write_text("years of work")
+    done = mine(tmp_path, "--overwrite", "-q")
+    more = " and 1 more" if count == 2 else ""
+    message = f"{tmp_path / 'all' / 'a'}{more}: no repository could be read"
+    assert (done.returncode, done.stderr) == (2, f"simllm: error: {message}\n")
+    assert (tmp_path / "items.jsonl").read_text() == "years of work"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["all", "items.jsonl"]
+
+
+def test_output_inside_a_repository_is_refused(rules, tmp_path):
+    head = (rules / "HEAD").read_bytes()
+    (tmp_path / "link").symlink_to(rules)
+    for out in ("all/rules/HEAD", "all/rules/new.jsonl", "link/HEAD"):
+        for options in ((), ("--overwrite",)):
+            done = mine(tmp_path, *options, out=out)
+            assert done.returncode == 2
+            assert done.stderr.startswith(
+                f"simllm: error: {tmp_path / out}: is the source {rules}, inside it"
+            )
+            assert done.stderr.count("\n") == 1
+    assert (rules / "HEAD").read_bytes() == head
+    assert not (rules / "new.jsonl").exists()
+
+
+def test_output_inside_the_folder_of_a_work_tree_is_refused(rules, tmp_path):
+    git(tmp_path, "clone", "--quiet", rules, tmp_path / "all" / "clone")
+    for out in ("all/clone/kept.py", "all/clone/.git/config"):
+        assert "clone, inside it or above it" in mine(tmp_path, "--overwrite", out=out).stderr
+    git(tmp_path / "all" / "clone", "diff", "--exit-code")
+
+
+def test_output_beside_repositories_is_allowed(rules, tmp_path):
+    assert mine(tmp_path, out="all/items.jsonl").returncode == 0
+    assert len(read(tmp_path / "all" / "items.jsonl")) == 2
+
+
 def test_partial_clone_is_mined_without_renames(tmp_path):
     before, after = repaid("f", "TODO: return two")
     text = "".join(f"line {n}\n" for n in range(50))

@@ -1,6 +1,7 @@
 """`simllm perturb code`: files, folders, JSON lines, and bad input."""
 
 import json
+import sys
 
 import pytest
 
@@ -78,6 +79,12 @@ def test_an_object_of_sources_is_read(tmp_path):
     assert (row["id"], row["names"]) == ("Lang-1", {"f": "f0", "a": "p0", "b": "p1"})
 
 
+def test_one_variant_is_counted_in_the_singular(tmp_path):
+    (tmp_path / "A.java").write_text(JAVA)
+    done = run("perturb", "code", tmp_path / "A.java", "--rules", "swap-relation", "-o", tmp_path / "out")
+    assert "simllm: 1 variant: 1 rewritten" in done.stderr
+
+
 def test_a_folder_keeps_its_other_files(tmp_path):
     source = tmp_path / "src"
     (source / "deep").mkdir(parents=True)
@@ -87,12 +94,18 @@ def test_a_folder_keeps_its_other_files(tmp_path):
     (source / "README.md").chmod(0o640)
     (source / ".git").mkdir()
     (source / ".git" / "config").write_text("hidden")
+    (source / ".simllm").write_text("the marker of another folder")
+    (source / ".editorconfig").write_text("root = true")
+    (source / ".tools").mkdir()
+    (source / ".tools" / "T.java").write_text(JAVA)
+    (source / "empty").mkdir()
     done = run("perturb", "code", source, "--rules", "swap-relation", "-o", tmp_path / "out")
     assert done.returncode == 0, done.stderr
-    found = {
-        str(file.relative_to(tmp_path / "out")) for file in (tmp_path / "out").rglob("*") if file.is_file()
-    }
-    assert found == {"deep/A.java", "README.md", "variants.jsonl", ".simllm"}
+    found = {str(path.relative_to(tmp_path / "out")) for path in (tmp_path / "out").rglob("*")}
+    copied = {"deep", "README.md", ".editorconfig", ".tools", ".tools/T.java"}
+    assert found == {*copied, "deep/A.java", "variants.jsonl", ".simllm"}
+    assert "variants of code" in (tmp_path / "out" / ".simllm").read_text()
+    assert (tmp_path / "out" / ".tools" / "T.java").read_text() == JAVA
     expected = JAVA.replace("a < b", "b > a").replace("\n", "\r\n").encode()
     assert (tmp_path / "out" / "deep" / "A.java").read_bytes() == expected
     modes = [(tmp_path / "out" / name).stat().st_mode & 0o777 for name in ("deep/A.java", "README.md")]
@@ -105,7 +118,113 @@ def test_a_folder_keeps_its_other_files(tmp_path):
     assert (tmp_path / "out" / "deep" / "A.java").read_bytes() == JAVA.replace("\n", "\r\n").encode()
 
 
-def test_a_syntax_error_in_a_folder_writes_nothing(tmp_path):
+def test_modules_of_one_function_keep_their_interface(tmp_path):
+    (tmp_path / "src").mkdir()
+    lib = "def get_total(prices, by=2):\n    all = 0\n    all += sum(prices)\n    return all * by\n"
+    main = "from lib import get_total\nprint(get_total(prices=[3], by=4))\n"
+    (tmp_path / "src" / "lib.py").write_text(lib)
+    (tmp_path / "src" / "main.py").write_text(main)
+    words = ["--names", "plain", "--prove", f"{sys.executable} {{dir}}/main.py", "-o", tmp_path / "out"]
+    done = run("perturb", "code", tmp_path / "src", *words)
+    assert (done.returncode, "tests passed" in done.stderr) == (0, True), done.stderr
+    expected = lib.replace("all", "v0")
+    assert (tmp_path / "out" / "lib.py").read_text() == expected
+    assert (tmp_path / "out" / "main.py").read_text() == main
+    one = run("perturb", "code", tmp_path / "src" / "lib.py", "--names", "plain", "-o", tmp_path / "one")
+    assert (one.returncode, (tmp_path / "one" / "lib.py").read_text()) == (0, expected)
+
+
+def test_links_between_copied_files_are_recreated(tmp_path):
+    source, out = tmp_path / "src", tmp_path / "out"
+    (source / "deep").mkdir(parents=True)
+    (source / "deep" / "A.java").write_text(JAVA)
+    (source / ".git").mkdir()
+    (source / ".git" / "config").write_text("hidden")
+    (tmp_path / "secret.txt").write_text("outside")
+    kept = {"B.java": "deep/A.java", "deep/up": "../B.java"}
+    lost = {
+        "out": "../secret.txt",
+        "back": "../src/deep/A.java",
+        "absolute": source / "deep" / "A.java",
+        "nowhere": "nothing",
+        "loop": "loop",
+        "git": ".git/config",
+        "after": "nowhere",
+    }
+    for name, target in (kept | lost).items():
+        (source / name).symlink_to(target)
+    for _ in range(2):  # the second run replaces the folder with its links
+        done = run("perturb", "code", source, "--rules", "swap-relation", "-o", out)
+        assert done.returncode == 0, done.stderr
+        found = {str(p.relative_to(out)): str(p.readlink()) for p in out.rglob("*") if p.is_symlink()}
+        assert found == kept
+        assert (out / "deep" / "up").read_text() == JAVA.replace("a < b", "b > a")
+    assert (source / "deep" / "A.java").read_text() == JAVA
+    assert (tmp_path / "secret.txt").read_text() == "outside"
+
+
+def test_links_to_folders_are_recreated(tmp_path):
+    source, out = tmp_path / "src", tmp_path / "out"
+    (source / "deep").mkdir(parents=True)
+    (source / "deep" / "A.java").write_text(JAVA)
+    (source / "lib").symlink_to("deep")
+    (source / "through").symlink_to("lib/A.java")
+    (source / "outside").symlink_to(tmp_path)
+    for _ in range(2):
+        done = run("perturb", "code", source, "--rules", "swap-relation", "-o", out)
+        assert done.returncode == 0, done.stderr
+        assert {p.name: str(p.readlink()) for p in out.rglob("*") if p.is_symlink()} == {
+            "lib": "deep",
+            "through": "lib/A.java",
+        }
+        assert [row["id"] for row in map(json.loads, (out / "variants.jsonl").open())] == ["deep/A.java"]
+
+
+def test_unparsed_files_of_a_folder_are_copied_with_a_warning(tmp_path):
+    source, out = tmp_path / "src", tmp_path / "out"
+    source.mkdir()
+    (source / "A.java").write_text(JAVA)
+    broken = {
+        "Class.java": (b"class {\n", "1: syntax error"),
+        "Method.java": (FUNCTION.encode(), "1: syntax error; expected a whole Java file"),
+        "ascii.py": (b"# -*- coding: latin-1 -*-\n", "1: the encoding is iso-8859-1, expected UTF-8"),
+        "latin.py": (b'# -*- coding: latin-1 -*-\nx = "\xe9"\n', "2: the code is not valid UTF-8"),
+        "null.py": (b"x = 1\n\0\n", "null byte"),
+        "two.py": (b'\nprint "py2"\n', "2: Missing parentheses"),
+        "zero.py": (b"x = = 0\n", "1: invalid syntax"),
+    }
+    for name, (content, _) in broken.items():
+        (source / name).write_bytes(content)
+    done = run("perturb", "code", source, "-o", out, "--rules", "swap-relation")
+    assert done.returncode == 0, done.stderr
+    assert "8 variants: 1 rewritten, 0 unchanged, 7 unparsed" in done.stderr
+    warnings = [line for line in done.stderr.splitlines() if "warning" in line]
+    for (name, (_, reason)), line in zip(list(broken.items())[:5], warnings[:5], strict=True):
+        assert line.startswith(f"simllm: warning: {source / name}:"), line
+        assert reason in line
+    assert warnings[5:] == ["simllm: warning: 2 more unparsed files are copied unchanged; see variants.jsonl"]
+    rows = {row["id"]: row for row in map(json.loads, (out / "variants.jsonl").open())}
+    for name, (content, reason) in broken.items():
+        assert (out / name).read_bytes() == content
+        assert rows[name]["status"] == "unparsed"
+        assert reason in f" {rows[name]['reason'].removeprefix('line ')}"
+    assert rows["A.java"]["status"] == "rewritten"
+
+
+def test_a_folder_in_which_nothing_can_be_parsed_is_an_error(tmp_path):
+    (tmp_path / "a.py").write_text('print "py2"\n')
+    (tmp_path / "b.py").write_text("x = = 0\n")
+    one = run("perturb", "code", tmp_path / "a.py", "-o", tmp_path / "out")
+    assert (one.returncode, one.stderr.count("\n")) == (2, 1)
+    assert f"error: {tmp_path / 'a.py'}:1: Missing parentheses" in one.stderr
+    both = run("perturb", "code", tmp_path / "a.py", tmp_path / "b.py", "-o", tmp_path / "out")
+    assert (both.returncode, both.stderr.count("\n")) == (2, 1)
+    assert f"error: {tmp_path / 'a.py'}:1: Missing parentheses" in both.stderr
+    assert both.stderr.endswith("; no other file can be parsed\n")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_syntax_error_in_the_only_file_of_a_folder_writes_nothing(tmp_path):
     (tmp_path / "src").mkdir()
     (tmp_path / "src" / "A.java").write_text("class A {\n    int x\n}\n")
     done = run("perturb", "code", tmp_path / "src", "-o", tmp_path / "out")
@@ -121,6 +240,8 @@ def test_a_syntax_error_in_a_folder_writes_nothing(tmp_path):
         (["nowhere", "-o", "out"], "nowhere: no such file or folder"),
         (["--jsonl", "nowhere.jsonl"], "nowhere.jsonl"),
         (["--jsonl", "{items}", "--rules", "for-to-wile"], "unknown rule 'for-to-wile'"),
+        (["--jsonl", "{items}", "--rules", ""], "expected the name of at least one rule; known: rename-fun"),
+        (["--jsonl", "{items}", "--language", "cobol"], "--language: invalid choice: 'cobol'"),
         (["--jsonl", "{items}", "--share", "2"], "share must lie between 0 and 1"),
         (["--jsonl", "{items}", "--names", "nothing.tsv"], "nothing.tsv"),
         (["--jsonl", "{items}", "--model", "m"], "--model goes with --names nearest"),

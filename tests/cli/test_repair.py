@@ -44,13 +44,14 @@ def test_run_replay_and_report(server, file, tmp_path, sandbox):  # noqa: F811
     done = command.run("repair", "run", file, *words, "--attempts", "2", "-o", tmp_path / "run")
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == [
-        "items\tn\tAVG\tTOP-1\tTOP-2\tRPSR\trequests\tcost", "all\t1\t1\t1\t1\t1\t2\t"
+        "items\tn\tAVG\tTOP-1\tTOP-2\tRPSR\trequests\tcost", "all\t1\t1\t1\t1\t1\t2\tn/a"
     ]  # fmt: skip
     done = command.run(
         "repair", "run", file, "--replay", tmp_path / "run", "-o", tmp_path / "again", "-f", "json"
     )
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["run"] == "M, single with guidance, tests"
+    shown = json.loads(done.stdout)
+    assert (shown["run"], shown["rows"][0]["cost"]) == ("M, single with guidance, tests", None)
     done = command.run("repair", "report", tmp_path / "run", "-o", tmp_path / "report")
     assert done.stdout == f"{tmp_path}/report/report.html\n"
 
@@ -131,6 +132,10 @@ def test_refusals(server, file, tmp_path, status, sandbox):  # noqa: F811
             "expected --base-url URL, or OPENAI_BASE_URL: where should the requests go?",
         ),
         (("-o", "run", "--replay", "none"), "none: has no settings.json; expected the folder of a run"),
+        (
+            ("-o", "run", "--replay", "none", "--retries", "5"),
+            "--retries goes with an endpoint; --replay uses recorded replies",
+        ),
     ],
 )
 def test_wrong_options(file, tmp_path, monkeypatch, words, message):

@@ -139,7 +139,7 @@ def test_a_file_that_another_program_wrote_meanwhile_is_kept(folder, monkeypatch
         (folder / "out.html").write_text("precious")
 
     monkeypatch.setattr(run_report_option, "check", check_and_wait)
-    done = run("score", "a", "b", "--report", "out.html", cwd=folder)
+    done = run("score", "a", "b", "-q", "--report", "out.html", cwd=folder)
     assert (done.returncode, done.stderr) == (
         2, "simllm: error: out.html: exists already; --overwrite replaces it\n",
     )  # fmt: skip

@@ -122,6 +122,10 @@ def test_incomplete_items_are_errors(tmp_path, row, arguments, message):
     [
         (["score", "a", "b", "--metrics", "lemod"], "metrics for code need --jsonl FILE"),
         (["score", "a", "b", "--metrics", "jaccard", "--language", "java"], "--language goes with metrics"),
+        (
+            ["score", "--jsonl", "no", "--metrics", "lemod", "--language", "cobol"],
+            "language 'cobol': expected one of cpp, go, java",
+        ),
         (["frequencies", ".", "--ngrams", "3", "-o", "x.json"], "--ngrams K and --language NAME go together"),
         (["frequencies", ".", "--ngrams", "0", "--language", "go", "-o", "x.json"], "--ngrams 0: expected"),
         (["frequencies", ".", "--ngrams", "3", "--language", "go", "-o", "x.json"], ".: no files of go"),

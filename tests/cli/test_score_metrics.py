@@ -40,9 +40,16 @@ def test_each_metric_gets_a_column(pairs, model_folder, capsys):
 
 
 def test_a_tsv_table_has_the_metrics_as_columns(capsys):
-    status, out, _ = score(capsys, "a b", "a c", "--metrics", "jaccard,bleu-1", "-f", "tsv")
+    words = ("a b", "a c", "--metrics", "jaccard,bleu-1", "-f", "tsv")
+    status, out, err = score(capsys, *words)
     assert status == 0
     assert out.splitlines()[0] == "jaccard\tbleu-1\tcandidate\treference"
+    signatures = [metrics.load(name).signature for name in ("jaccard", "bleu-1")]
+    assert err.splitlines() == [
+        f"simllm: 1 pair, mean jaccard 0.3333, {signatures[0]}",
+        f"simllm: 1 pair, mean bleu-1 0.5000, {signatures[1]}",
+    ]
+    assert score(capsys, *words, "-q") == (0, out, "")
 
 
 @pytest.mark.parametrize(
@@ -56,6 +63,8 @@ def test_a_tsv_table_has_the_metrics_as_columns(capsys):
         ),
         (["--metrics", "jaccard", "--resume"], "--resume does not go with --metrics"),
         (["--metrics", "jaccard", "--on-long", "window"], "--on-long does not go with --metrics"),
+        (["--metrics", "jaccard", "--as-published"], "--as-published goes with metrics for code"),
+        (["--metrics", "jaccard", "--largest-tree", "9"], "--largest-tree goes with metrics for code"),
         (["--metrics", ""], "metric '': expected one of simllm"),
     ],
 )

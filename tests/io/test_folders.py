@@ -22,8 +22,9 @@ def contents(folder):
 
 def write(folder, **texts):
     """Write a folder of text files, in the way in which commands replace their output folders."""
-    with folder_replacement.replacing(folder) as partial:
+    with folder_replacement.replacing(folder, "results") as partial:
         for name, text in texts.items():
+            (partial / name).parent.mkdir(exist_ok=True)
             (partial / name).write_text(text)
 
 
@@ -72,6 +73,61 @@ def test_refuses_to_replace_a_file_that_the_user_added(tmp_path):
     assert contents(tmp_path) == before
 
 
+@pytest.mark.parametrize("keep", ["table/keep.txt", "inner"], ids=["a folder", "a file"])
+def test_refuses_to_replace_a_folder_or_file_of_the_user_by_the_other(tmp_path, keep):
+    """The user's folder has the name of a new file, or the user's file has the name of a new folder."""
+    out = tmp_path / "out"
+    write(out, result="1")
+    (out / keep).parent.mkdir(exist_ok=True)
+    (out / keep).write_text("mine")
+    before = contents(tmp_path)
+    with pytest.raises(InputError, match=f"{keep}: was not written by simllm; move it away"):
+        write(out, **{"table": "theirs", "inner/result": "theirs"})
+    assert contents(tmp_path) == before
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_refuses_to_replace_a_file_that_the_user_changed(tmp_path):
+    out = tmp_path / "out"
+    write(out, result="1", table="a")
+    (out / "table").write_text("edited")
+    before = contents(tmp_path)
+    with pytest.raises(InputError, match="table: was changed after simllm wrote it; move it away"):
+        write(out, result="2", table="b")
+    assert contents(tmp_path) == before
+    (out / "table").unlink()
+    write(out, result="2", table="b")
+    folders.add(out, "table", "written later by simllm")
+    write(out, result="3", table="c")
+    assert (out / "table").read_text() == "c"
+
+
+def test_damaged_files_are_replaced_where_users_do_not_edit(tmp_path):
+    for text in ("1", "2"):
+        with folder_replacement.replacing(tmp_path / "state", "a state", keep_edits=False) as partial:
+            (partial / "weights").write_text(text)
+        (tmp_path / "state" / "weights").write_text("damaged")
+
+
+def test_refuses_to_replace_other_content(tmp_path):
+    """A command does not delete what another command wrote, such as the recorded answers of a study."""
+    folders.own(tmp_path / "run", "a repair run")
+    folders.add(tmp_path / "run", "replies.jsonl", "paid for")
+    before = contents(tmp_path)
+    with pytest.raises(InputError, match="run: holds a repair run; name another folder for results"):
+        write(tmp_path / "run", result="1")
+    with pytest.raises(InputError, match="run: holds a repair run; name another folder for score tables"):
+        folders.own(tmp_path / "run", "score tables")
+    assert contents(tmp_path) == before
+
+
+def test_replaces_a_folder_whose_marker_does_not_say_what_it_holds(tmp_path):
+    write(tmp_path / "out", result="1")
+    (tmp_path / "out" / ".simllm").write_text('{"written_by": "simllm", "files": ["result"]}')
+    write(tmp_path / "out", result="2")
+    assert (tmp_path / "out" / "result").read_text() == "2"
+
+
 @pytest.mark.parametrize(
     "name", ["out.old", "out.partial", "out.parts", ".out.x.partial", ".out.x.old", ".out.lock"]
 )
@@ -105,7 +161,7 @@ def test_refuses_a_mount_point(tmp_path, monkeypatch):
     monkeypatch.setattr(os.path, "ismount", lambda path: path == tmp_path / "volume")
     with (
         pytest.raises(InputError, match="volume: is a mount point"),
-        folder_replacement.replacing(tmp_path / "volume"),
+        folder_replacement.replacing(tmp_path / "volume", "results"),
     ):
         pass
 
@@ -140,7 +196,7 @@ WRITER = """
 import sys
 from pathlib import Path
 from simllm.io import folder_replacement
-with folder_replacement.replacing(Path(sys.argv[1])) as partial:
+with folder_replacement.replacing(Path(sys.argv[1]), "results") as partial:
     (partial / "result").write_text(sys.argv[2])
     if len(sys.argv) > 3:
         Path(sys.argv[3]).touch()
@@ -219,8 +275,8 @@ def test_remove_deletes_only_files_that_simllm_wrote(tmp_path):
 def test_own_marks_new_and_empty_folders_and_refuses_others(tmp_path):
     for name in ("new", "empty"):
         (tmp_path / "empty").mkdir(exist_ok=True)
-        folders.own(tmp_path / name)
-        folders.own(tmp_path / name)
+        folders.own(tmp_path / name, "results")
+        folders.own(tmp_path / name, "results")
         folders.add(tmp_path / name, "result", "1")
         folders.add(tmp_path / name, "result", "2")
         assert (tmp_path / name / "result").read_text() == "2"
@@ -228,7 +284,7 @@ def test_own_marks_new_and_empty_folders_and_refuses_others(tmp_path):
     with pytest.raises(InputError, match="mine: was not written by simllm"):
         folders.add(tmp_path / "new", "mine", "x")
     with pytest.raises(InputError, match="did not write"):
-        folders.own(tmp_path)
+        folders.own(tmp_path, "results")
 
 
 def test_output_must_not_overlap_its_sources(tmp_path):

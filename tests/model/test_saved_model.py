@@ -85,7 +85,7 @@ def test_half_precision_on_disk_is_float32_in_every_loader(model_folder, tmp_pat
 
 def test_saving_replaces_the_whole_folder(model_folder, tmp_path):
     loaded = saved_model.load(model_folder)
-    with folder_replacement.replacing(tmp_path / "model") as earlier:
+    with folder_replacement.replacing(tmp_path / "model", saved_model.CONTENT) as earlier:
         (earlier / "stale").write_text("")
     info = saved_model.ModelInfo(pooling="cls", provenance={"updates": 3})
     saved_model.save(tmp_path / "model", loaded.encoder, loaded.tokenizer, info, "# Card\n")

@@ -88,6 +88,10 @@ def test_wrong_runs(runs, tmp_path):
         repair_report.write([tmp_path / "none"], tmp_path / "report")
     with pytest.raises(InputError, match="name another folder"):
         repair_report.write([runs / "cref"], runs / "cref" / "report")
+    again = runs / "single" / ".." / "cref"
+    with pytest.raises(InputError, match=f"{re.escape(str(again))}: is named twice"):
+        repair_report.write([runs / "cref", runs / "single", again], tmp_path / "report")
+    assert not (tmp_path / "report").exists()
 
 
 def test_items_that_differ_between_runs_are_refused(runs, tmp_path):

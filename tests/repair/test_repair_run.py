@@ -113,6 +113,9 @@ def test_a_missing_reply_of_a_replay(run, replay, server, write_items, tmp_path)
         replay(file)
 
 
+NO_ENDPOINT = {"model": None, "base_url": None, "retries": None}
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -130,7 +133,12 @@ def test_a_missing_reply_of_a_replay(run, replay, server, write_items, tmp_path)
         ({"judge": "no-such", "bar": 1.0}, "line 1: missing key reference"),
         ({"compare": "loose"}, "comparison 'loose': expected one of"),
         ({"prompts": "none"}, "none: cannot be read"),
-        ({"replay": "none"}, "none: has no settings.json; expected the folder of a run"),
+        (NO_ENDPOINT | {"replay": "none"}, "none: has no settings.json; expected the folder of a run"),
+        (NO_ENDPOINT | {"replay": "run", "model": "M"}, "--model goes with an endpoint; --replay uses"),
+        (NO_ENDPOINT | {"replay": "run", "base_url": "http://localhost"}, "--base-url goes with an endpoint"),
+        (NO_ENDPOINT | {"replay": "run", "rate": 60}, "--rate goes with an endpoint"),
+        (NO_ENDPOINT | {"replay": "run", "retries": 5}, "--retries goes with an endpoint"),
+        (NO_ENDPOINT | {"replay": "run", "max_cost": 1}, "--max-cost goes with an endpoint"),
     ],
 )
 def test_wrong_options(run, server, write_items, options, message):

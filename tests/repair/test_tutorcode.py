@@ -74,5 +74,16 @@ def test_wrong_folders(published, tmp_path, change, cases, message):
 
 
 def test_a_folder_without_items(tmp_path):
-    done = command.run("repair", "import", "tutorcode", tmp_path, "-o", tmp_path / "items.jsonl")
+    (tmp_path / "set").mkdir()
+    done = command.run("repair", "import", "tutorcode", tmp_path / "set", "-o", tmp_path / "items.jsonl")
     assert (done.returncode, "holds no items" in done.stderr) == (2, True)
+
+
+def test_an_output_inside_the_set_is_refused(published):
+    folder = published()
+    file = next(file for file in sorted(folder.rglob("*.json")))
+    before = file.read_bytes()
+    done = command.run("repair", "import", "tutorcode", folder, "-o", file, "--overwrite")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "is the source" in done.stderr
+    assert file.read_bytes() == before

@@ -193,7 +193,7 @@ def test_finished_files_are_not_made_again(call, checkout):
     assert recipe(call, checkout).returncode == 0
     assert checkout.steps.count("train.contrastive.wordnet_pairs") == 2
     corpus = checkout.folder / "runs" / "repositories"
-    with folder_replacement.replacing(corpus) as partial:
+    with folder_replacement.replacing(corpus, "a corpus") as partial:
         for name in ("train.txt", "corpus.json"):
             (partial / name).write_text("{}\n")
     for name in (

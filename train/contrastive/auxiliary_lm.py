@@ -160,6 +160,6 @@ def _write_texts(pattern: str, excluded: ExcludedTexts, folder: Path) -> tuple[P
     except OSError as error:
         raise InputError(f"{out}: cannot be read ({error.strerror})") from None
     if not exists:
-        folders.own(out.parent)
+        folders.own(out.parent, "training texts")
         folders.add(out.parent, out.name, kept)
     return out, identity

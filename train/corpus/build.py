@@ -15,7 +15,17 @@ from typing import Any
 from simllm.io import files, folder_replacement, folders
 from train.corpus import corpus_folder, decontaminate, merge_parts, part_workers, sources
 from train.corpus.config import CorpusConfig
-from train.corpus.corpus_folder import COMMENTS, FACTS, PAGE, PAIRS, REPORT, TEST, TRAIN
+from train.corpus.corpus_folder import (
+    COMMENTS,
+    CORPUS,
+    FACTS,
+    PAGE,
+    PAIRS,
+    PARTS,
+    REPORT,
+    TEST,
+    TRAIN,
+)
 from train.corpus.decontaminate import ExcludedTexts
 from train.corpus.engine import Engine
 from train.corpus.one_machine import OneMachine
@@ -66,10 +76,10 @@ def build(
     built = corpus_folder.read_facts(folder)
     if built and _is_current(built, config_values, excluded) and not scratch.exists():
         return built
-    folders.check_replaceable(folder, (TRAIN, TEST, COMMENTS, PAIRS, REPORT, PAGE, FACTS))
+    folders.check_replaceable(folder, CORPUS, (TRAIN, TEST, COMMENTS, PAIRS, REPORT, PAGE, FACTS))
     for source in config.sources:
         folders.check_apart(folder, sources.source_paths(source))
-    folders.check(scratch)
+    folders.check(scratch, PARTS)
     with files.locked(scratch):
         built = corpus_folder.read_facts(folder)
         if not built or not _is_current(built, config_values, excluded):
@@ -112,7 +122,7 @@ def _write(
     Returns:
         The content of `corpus.json`.
     """
-    with folder_replacement.replacing(folder) as partial:
+    with folder_replacement.replacing(folder, CORPUS) as partial:
         if copied:
             for name in (TRAIN, TEST, COMMENTS, PAIRS, REPORT, PAGE):
                 if (Path(config.sources[0]) / name).is_file():

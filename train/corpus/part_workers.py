@@ -29,6 +29,7 @@ from simllm.errors import InputError
 from simllm.io import folder_replacement, folders
 from train.corpus import make_part, sources
 from train.corpus.config import CorpusConfig
+from train.corpus.corpus_folder import PARTS
 from train.corpus.decontaminate import ExcludedTexts
 from train.corpus.engine import Engine, Job
 from train.corpus.part_file import Part
@@ -73,7 +74,7 @@ def make_parts(
     Raises:
         InputError: A part cannot be written or read, or a worker process is killed.
     """
-    folders.own(folder)
+    folders.own(folder, PARTS)
     for name in _part_names(folder):
         if name.endswith(".partial"):
             (folder / name).unlink()

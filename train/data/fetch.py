@@ -41,7 +41,7 @@ def fetch(catalog: Catalog, sets: Iterable[DataSet], root: Path, host: str, cach
         if not missing:
             print(f"{one.name}: already there", file=sys.stderr)
             continue
-        folders.own(root)
+        folders.own(root, "data sets")
         with files.locked(root):
             for file in missing:
                 folders.check_addition(root, file.path)

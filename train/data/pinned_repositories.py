@@ -52,6 +52,6 @@ def fetch_repository(folder: Path, name: str, revision: str, host: str) -> Path:
     # Keep the last two folders of the path: the corpus chooses held-out texts by a hash of them.
     path = folder / name.replace("/", "+") / "repo"
     if not path.is_dir():
-        with folder_replacement.replacing(path) as partial:
+        with folder_replacement.replacing(path, "a repository", keep_edits=False) as partial:
             RemoteRepository(name, revision, host, partial).fetch_all()
     return path

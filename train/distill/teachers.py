@@ -250,7 +250,7 @@ def _shard_folder(folder: Path, start: int) -> Path:
 
 def _write(shard: Path, embeddings: np.ndarray) -> None:
     """Write the embeddings of one shard as float16, with their checksum, into the folder `shard`."""
-    with folder_replacement.replacing(shard) as partial:
+    with folder_replacement.replacing(shard, "embeddings", keep_edits=False) as partial:
         np.save(partial / _FILE, embeddings.astype(np.float16))
         files.write(partial / _CHECKSUM, digest(partial / _FILE))
 

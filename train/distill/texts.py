@@ -106,7 +106,7 @@ def gather(
             if not kept:
                 raise InputError(f"texts {source.source!r}: all texts are excluded")
         mixed = [groups[number] for number in random.permutation(len(groups))]
-        with folder_replacement.replacing(folder) as partial:
+        with folder_replacement.replacing(folder, "training texts", keep_edits=False) as partial:
             files.write(partial / LINES, "".join(f"{text}\n" for group in mixed for text in group))
             files.write(partial / GROUPS, "".join(json.dumps(group) + "\n" for group in mixed))
     return [tuple(json.loads(line)) for _, line in lines(file)]

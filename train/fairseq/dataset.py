@@ -44,7 +44,7 @@ def export_dataset(run: Path, out: Path) -> None:
     """
     tokenizer = Tokenizer.load(_tokenizer_file(run))
     folders = {"train": run / "shards" / build.TRAIN, "valid": run / "shards" / build.TEST}
-    with replacing(out) as partial:
+    with replacing(out, "a fairseq dataset") as partial:
         for stem, folder in folders.items():
             if not folder.is_dir():
                 raise InputError(f"{folder}: no such shards; expected the folder of a pretraining run")

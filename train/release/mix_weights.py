@@ -64,10 +64,10 @@ def write_mixed(run: Path, folder: Path, start: Path, share: float) -> None:
     """
     if not 0 <= share <= 1:
         raise InputError(f"--share {share:g}: expected 0 to 1")
-    folders.check(folder)
+    folders.check(folder, saved_model.CONTENT)
     folders.check_apart(folder, [run, start])
     mixed = interpolate_weights(saved_model.load(run / "model"), saved_model.load(start), share)
-    with folder_replacement.replacing(folder) as candidate:
+    with folder_replacement.replacing(folder, saved_model.CONTENT) as candidate:
         save_rounded(mixed, candidate)
 
 

@@ -80,7 +80,7 @@ def write_release(release: Release) -> None:
         InputError: An input is missing or wrong, or the folder exists and simllm did not write it.
     """
     runs = release.runs
-    folders.check(release.out)
+    folders.check(release.out, saved_model.CONTENT)
     folders.check_apart(
         release.out, [*runs, *release.seeds, *([release.held_out] if release.held_out else [])]
     )
@@ -94,7 +94,7 @@ def write_release(release: Release) -> None:
     training = describe_training(stages)
     comments = [line for _, line in files.lines(release.centre)] if release.centre else []
     write_model = partial(postprocess, comments=comments)
-    with folder_replacement.replacing(release.out) as candidate:
+    with folder_replacement.replacing(release.out, saved_model.CONTENT) as candidate:
         write_model(run, candidate)
         if release.calibrate:
             calibrate(candidate, *release.calibrate)

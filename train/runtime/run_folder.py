@@ -18,6 +18,7 @@ from train.runtime.config import TrainingConfig
 from train.runtime.training_state import has_saved_states
 
 CONFIG = "config.json"
+CONTENT = "a training run"  # of the folder, for its marker
 # Keys that may differ between two starts of a run; they do not change the results, except for rounding.
 _MAY_CHANGE = ("out", "tensorboard", "gradient_checkpointing", "compile", "sharding")
 # Subfolders that hold further folders.
@@ -40,7 +41,7 @@ def claim(config: TrainingConfig) -> IO[str]:
     """
     out, values = Path(config.out), json.loads(json.dumps(_config_values(config)))
     _check_run(out, config, values)
-    folders.own(out)
+    folders.own(out, CONTENT)
     try:
         lock = (out / "lock").open("a", encoding="utf-8")
     except OSError as error:
@@ -73,7 +74,7 @@ def _check_run(out: Path, config: TrainingConfig, values: dict[str, Any]) -> Non
         InputError: The folder has files that are not from a training run; or it has a run with another
             configuration; or its log shows past training, but the saved states from which to resume are gone.
     """
-    folders.check(out)
+    folders.check(out, CONTENT)
     if not set(_file_names(out)) - {folder_marker.MARKER, "lock"}:
         return
     if not (out / CONFIG).is_file():

@@ -96,7 +96,7 @@ class TrainingState:
         for index, moments in self.adam.state_dict()["state"].items():
             tensors |= {f"adam.{index}.{key}": value for key, value in moments.items()}
         facts = {"run": self.run, "progress": asdict(self.progress), "scaler": self.scaler.state_dict()}
-        with folder_replacement.replacing(state) as partial:
+        with folder_replacement.replacing(state, "a training state", keep_edits=False) as partial:
             save_file({k: v.contiguous() for k, v in tensors.items()}, partial / _TENSORS)
             (partial / _FACTS).write_text(json.dumps(facts), encoding="utf-8")
             (partial / _CHECKSUM).write_text(_compute_checksum(partial), encoding="utf-8")

@@ -112,7 +112,7 @@ def write_or_load(
     except DamagedShardsError as error:
         if folder.exists():
             print(f"warning: {error}; written anew", file=sys.stderr)
-    with replacing(folder) as partial:
+    with replacing(folder, "token shards", keep_edits=False) as partial:
         stop = threading.Event()
 
         def write_part(number: int, lines: tuple[int, int]) -> dict[str, Any]:

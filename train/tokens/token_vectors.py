@@ -42,7 +42,7 @@ def load_or_compute(folder: Path, shards: Shards, vocab_size: int, size: int) ->
     except OSError as error:
         raise InputError(f"{error.filename or file}: cannot be read ({error.strerror})") from None
     vectors = compute(shards, vocab_size, size)
-    with replacing(folder) as partial:
+    with replacing(folder, "token vectors", keep_edits=False) as partial:
         np.save(partial / file.name, vectors)
         (partial / checksum.name).write_text(digest(partial / file.name), encoding="ascii")
     return vectors

@@ -36,7 +36,7 @@ def load_or_learn(folder: Path, texts: Path, size: int) -> Tokenizer:
     """
     file = folder / "tokenizer.json"
     if not file.is_file():
-        with folder_replacement.replacing(folder) as partial:
+        with folder_replacement.replacing(folder, "a vocabulary", keep_edits=False) as partial:
             model = partial / "sentencepiece.model"
             model.write_bytes(_learn_in_subprocess(texts, size))
             files.write(partial / file.name, convert(model).to_str(pretty=True))

@@ -100,7 +100,7 @@ def run(options: argparse.Namespace) -> None:
     columns = dict(_pair("--columns", text) for text in _split(options.columns))
     inputs = [*options.files, *(file for file in (options.about, options.ratings) if file)]
     files.check_output(options.output, inputs, options.overwrite)
-    classifier_report.check(options.out)
+    classifier_report.check(options.out, inputs)
     about = classifier_report.read_about(options.about)
     positive, missing = options.positive, dict[str, str]()
     if options.ratings:

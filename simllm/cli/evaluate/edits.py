@@ -50,7 +50,7 @@ def run(options: argparse.Namespace) -> None:
     if top[0] < 1:
         raise InputError(f"--top {options.top}: expected whole numbers from 1, such as 1,5")
     files.check_output(options.output, options.items, options.overwrite)
-    edit_report.check(options.out)
+    edit_report.check(options.out, options.items)
     names = metrics_option.chosen_names(options.metrics) if options.metrics is not None else METRICS
     names = metrics_option.with_code_options(names, options)
     study = run_study(options.items, names, top, options.language)

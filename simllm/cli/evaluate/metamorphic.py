@@ -52,7 +52,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--command", type=_words, metavar="WORDS", help="the tool that is asked about the code"
     )
-    command.add_argument("--draws", type=int, default=1, metavar="N", help="answers a side; default: 1")
+    command.add_argument("--draws", type=int, metavar="N", help="answers a side; default: 1")
     command.add_argument(
         "--judge", type=_words, metavar="WORDS", help="command that judges an answer by its exit status"
     )
@@ -62,10 +62,8 @@ def add_options(command: argparse.ArgumentParser) -> None:
         "--restore", action="store_true", help="put old names into answers about variants before judging"
     )
     command.add_argument("--nll-model", type=Path, metavar="FOLDER", help="causal language model for the NLL")
-    command.add_argument("--parallel", type=int, default=1, metavar="N", help="commands at once; default: 1")
-    command.add_argument(
-        "--timeout", type=float, default=600.0, metavar="S", help="seconds of a command; default: %(default)g"
-    )
+    command.add_argument("--parallel", type=int, metavar="N", help="commands at once; default: 1")
+    command.add_argument("--timeout", type=float, metavar="S", help="seconds of a command; default: 600")
     command.add_argument("--alpha", type=float, default=0.05, help="significance level; default: %(default)s")
 
 
@@ -98,7 +96,7 @@ def run(options: argparse.Namespace) -> None:
         from simllm.metrics import registry
     given = [file for file in (options.recorded, options.items, options.variants) if file]
     files.check_output(options.output, given, options.overwrite)
-    metamorphic_report.check(options.out)
+    metamorphic_report.check(options.out, given)
     items = _read_items(options)
     if options.command and not options.judge:
         _check_judged_by(options, items)
@@ -148,8 +146,26 @@ def _check(options: argparse.Namespace) -> None:
         raise InputError("--restore needs --variants, which hold the names")
     if options.nll_model and not options.items:
         raise InputError("--nll-model needs --items: the original code")
+    _set_limits(options)
     if options.draws < 1 or options.parallel < 1 or not options.timeout > 0:
         raise InputError("expected --draws and --parallel from 1, and --timeout above 0")
+
+
+def _set_limits(options: argparse.Namespace) -> None:
+    """Give the options `--draws`, `--parallel` and `--timeout` their default values if they are missing.
+
+    Raises:
+        InputError: One of these options is given, but no command is run to which it applies.
+    """
+    for name, default, commands in (
+        ("draws", 1, ("command",)),
+        ("parallel", 1, ("command", "judge")),
+        ("timeout", 600.0, ("command", "judge")),
+    ):
+        if getattr(options, name) is None:
+            setattr(options, name, default)
+        elif not any(getattr(options, command) for command in commands):
+            raise InputError(f"--{name} goes with {' or '.join(f'--{command}' for command in commands)}")
 
 
 def _read_items(options: argparse.Namespace) -> dict[str, dict[str, Any]]:
@@ -211,11 +227,12 @@ def _ask(
     Returns:
         The recorded answers.
     """
+    from simllm.evaluation.metamorphic import metamorphic_report
     from simllm.evaluation.metamorphic.recorded_draws import Recorded
     from simllm.evaluation.metamorphic.tool_answers import ANSWERS, AnswerRecord, make_questions
 
     questions = make_questions(items, variants, options.draws)
-    folders.own(options.out)
+    folders.own(options.out, metamorphic_report.CONTENT)
     folders.reserve(options.out, [ANSWERS])
     with files.locked(options.out / ANSWERS):
         record = AnswerRecord(options.out, options.command)

@@ -51,7 +51,7 @@ def run(options: argparse.Namespace) -> None:
     if options.questions is not None and "rq4" in questions and options.checkpoints is None:
         raise InputError("rq4 needs --checkpoints DIR")
     files.check_output(options.output, options.ratings, options.overwrite)
-    study_report.check(options.out)
+    study_report.check(options.out, options.ratings)
     names = metrics_option.chosen_names(options.metrics)
     result = run_study(options.ratings, names, options.model, options.checkpoints, questions)
     study_report.write(result, options.out, "simllm " + shlex.join(sys.argv[1:]))

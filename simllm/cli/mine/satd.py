@@ -13,7 +13,7 @@ from tqdm import tqdm
 
 from simllm.cli import metrics_option
 from simllm.errors import InputError
-from simllm.io import files
+from simllm.io import files, folders
 
 if TYPE_CHECKING:
     from simllm.code.mining.satd_items import Funnel
@@ -51,7 +51,7 @@ def run(options: argparse.Namespace) -> None:
         raise InputError("expected -o FILE, to write the items to")
     if options.model and not options.judge:
         raise InputError("--model goes with --judge")
-    files.check_output(options.output, [], options.overwrite)
+    files.check_output(options.output, [], overwrite=True)
     target = files.real(options.output)
     if target.exists() and not target.is_file():
         raise InputError(f"{options.output}: expected a file; the items cannot go to a pipe or a device")
@@ -65,6 +65,9 @@ def run(options: argparse.Namespace) -> None:
     key = os.environ.get("OPENAI_API_KEY", "").strip()
     endpoint = ChatEndpoint(options.judge, options.model, key) if options.judge else None
     repositories = find_repositories(options.folders)
+    for each in repositories:
+        folders.check_apart(options.output, [each.paths.folder, each.paths.own, each.paths.common])
+    files.check_output(options.output, [], options.overwrite)  # --overwrite never allows a file of git
     with files.locked(target):
         mining = SatdMining(target, repositories)
         is_silent = options.quiet or not sys.stderr.isatty()

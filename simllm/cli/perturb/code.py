@@ -14,6 +14,7 @@ from tqdm import tqdm
 from simllm.cli import metrics_option
 from simllm.errors import InputError
 from simllm.io import files, folder_replacement, folders, tables
+from simllm.io.number_format import format_count
 
 if TYPE_CHECKING:
     from simllm.perturb.code.new_names import Namer
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 FORMATS: tuple[str, ...] = ()  # JSON lines, or a folder
 MODEL = ("FOLDER", "with --names nearest: the model that knows the words; default: the included one")
+_CONTENT = "variants of code"  # of the output folder, for its marker
 HELP = "rewrite Java and Python code so that it behaves the same"
 EXAMPLES = """examples:
   simllm perturb code src/ --rules for-to-while,reverse-if -o out/
@@ -40,9 +42,12 @@ rules that run only when named: remove-comments, expand-compound, add-braces, de
 A rule rewrites every place where the language guarantees that nothing changes. The other places stay; the
 reasons are in the output under `skipped`.
 
-A folder keeps its files in other languages. A line of JSON lines has id, language (java or python), source
-(a file or a function), and possibly reference, label, nll and group. A file whose name ends in .json is an
-object of sources by their ids.
+A folder keeps its other files: they are copied unchanged. So are files that cannot be parsed, with a warning.
+Not copied are .git, the markers .simllm, empty folders, and links that are absolute or lead to nothing that
+is copied.
+
+A line of JSON lines has id, language (java or python), source (a file or a function), and possibly reference,
+label, nll and group. A file whose name ends in .json is an object of sources by their ids.
 """
 
 
@@ -105,9 +110,9 @@ def run(options: argparse.Namespace) -> None:
         if options.each_rule or options.language:
             raise InputError("--each-rule and --language go with --jsonl")
         variants.find_files(options.paths)
-        folders.check_replaceable(options.output)
+        folders.check_replaceable(options.output, _CONTENT)
         folders.check_apart(options.output, options.paths)
-        with folder_replacement.replacing(options.output) as partial:
+        with folder_replacement.replacing(options.output, _CONTENT) as partial:
             for _ in _counted(variants.vary_files(options.paths, plan, partial), counts, options):
                 pass
             if options.prove:
@@ -237,7 +242,7 @@ def _print(counts: VariantCounts, rules: Iterable[str]) -> None:
         print(f"{rule:<18}{counts.rewritten[rule]:>11,}{counts.skipped[rule]:>9,}", file=sys.stderr)
     states = ["rewritten", "unchanged", "unparsed", *(["refuted"] if counts.status["refuted"] else [])]
     done = ", ".join(f"{counts.status[name]:,} {name}" for name in states)
-    print(f"simllm: {sum(counts.status.values()):,} variants: {done}", file=sys.stderr)
+    print(f"simllm: {format_count(sum(counts.status.values()), 'variant')}: {done}", file=sys.stderr)
     run, killed = counts.mutants
     if set(counts.verdicts) - {"parsed"}:
         found = ", ".join(f"{count:,} {verdict}" for verdict, count in counts.verdicts.most_common())

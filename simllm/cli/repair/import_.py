@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from simllm.cli import metrics_option
-from simllm.io import files, tables
+from simllm.io import files, folders, tables
 
 MODEL = None
 FORMATS: tuple[str, ...] = ()  # always JSON lines
@@ -34,4 +34,5 @@ def run(options: argparse.Namespace) -> None:
         from simllm.repair.tutorcode import read_tutorcode
     if options.output is not None:
         files.check_output(options.output, [], options.overwrite)
+        folders.check_apart(options.output, [options.folder])
     tables.show(read_tutorcode(options.folder), options.output)

@@ -51,7 +51,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("--bar", type=float, metavar="X", help="with --judge: the score of a good summary")
     command.add_argument("--parallel", type=int, default=1, metavar="N", help="attempts at the same time")
     command.add_argument("--rate", type=float, metavar="N", help="most requests a minute")
-    command.add_argument("--retries", type=int, default=5, metavar="N", help="of a request; default: 5")
+    command.add_argument("--retries", type=int, metavar="N", help="of a request; default: 5")
     command.add_argument("--prices", type=Path, metavar="FILE", help="JSON: prices of a million tokens")
     command.add_argument("--max-cost", type=float, metavar="X", help="ask nothing more after this cost")
     command.add_argument("--replay", type=Path, metavar="RUN", help="use the replies of this run: no network")
@@ -120,8 +120,7 @@ def run(options: argparse.Namespace) -> int:
             )
         except KeyboardInterrupt:
             raise KeyboardInterrupt("(the same command continues)") from None
-    form = tables.format_for(options.format, None)
-    tables.write(_table(summary, options.rpsr, None if form == "json" else ""), form, None)
+    tables.write(_table(summary, options.rpsr), options.format, None)
     if not summary["complete"]:
         print(
             f"simllm: {summary['open attempts']:,} attempts are open "
@@ -131,13 +130,12 @@ def run(options: argparse.Namespace) -> int:
     return 0 if summary["complete"] else 1
 
 
-def _table(summary: dict[str, Any], rpsr: str, missing: str | None) -> tables.Table:
+def _table(summary: dict[str, Any], rpsr: str) -> tables.Table:
     """Make a table of the main figures of a run, with a row for all items and a row for each group of items.
 
     Args:
         summary: The summary of the run.
         rpsr: The definition of the metric RPSR: "mean" or "published" (see `add_rpsr_option`).
-        missing: The value that stands in the table for a missing figure.
     """
     from simllm.repair.run_figures import RPSR
 
@@ -146,7 +144,6 @@ def _table(summary: dict[str, Any], rpsr: str, missing: str | None) -> tables.Ta
     rows = []
     for name, found in [("all", summary["figures"]), *summary["groups"].items()]:
         rates = [found["AVG"], *(found["TOP"][k] for k in tops)]
-        values = [found["items"], *rates, found[RPSR[rpsr]], found["requests"], found["cost"]]
-        rows.append([name, *(missing if value is None else value for value in values)])
+        rows.append([name, found["items"], *rates, found[RPSR[rpsr]], found["requests"], found["cost"]])
     rest = {"complete": "yes"} if summary["complete"] else {"open attempts": summary["open attempts"]}
     return tables.Table(columns, rows, {"run": summary["run"], **rest})

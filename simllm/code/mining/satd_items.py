@@ -114,11 +114,18 @@ class SatdMining:
 
         Yields:
             None after each repository, so that the caller can show progress.
+
+        Raises:
+            InputError: None of the repositories could be read. The partial file is removed.
         """
         for number, repository in enumerate(self._repositories):
             if number >= len(self._done):
                 self._partial.append(_mine_repository(repository))
             yield
+        if all(record.get("unreadable") for record in self._partial.records()):
+            self._partial.remove()
+            more = f" and {len(self._repositories) - 1:,} more" if len(self._repositories) > 1 else ""
+            raise InputError(f"{self._repositories[0].paths.folder}{more}: no repository could be read")
 
     def judge(self, endpoint: ChatEndpoint) -> Iterator[None]:
         """Ask a language model whether the commits that `mine` found really repay technical debt.

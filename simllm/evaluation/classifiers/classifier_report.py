@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from simllm.stats.probability_calibration import Bin
 
 _LIBRARIES = ("numpy", "pandas", "scikit-learn", "scipy", "statsmodels")
 _LEAST_ROWS = 10  # rows for an interval; an interval of fewer rows would look too certain
+_CONTENT = "a report on classifiers"
 _NAMES = ("classifiers.json", "tables.tex", "report.html", "predictions.jsonl")
 # The keys of facts that a reader needs to repeat a study (steps S2 to S5), and descriptions of the facts.
 FACTS = {
@@ -35,15 +36,20 @@ FACTS = {
 }
 
 
-def check(folder: Path) -> None:
-    """Check that a report can be written to `folder`.
+def check(folder: Path, sources: Iterable[Path]) -> None:
+    """Check that a report can be written to a folder.
 
     Call this before a study, so that a wrong folder is found before the computations.
 
+    Args:
+        folder: The folder of the report.
+        sources: The files and folders that the study reads.
+
     Raises:
-        InputError: The report cannot be written there.
+        InputError: The report cannot be written there, or the folder overlaps with a source.
     """
-    folders.check_replaceable(folder, _NAMES)
+    folders.check_replaceable(folder, _CONTENT, _NAMES)
+    folders.check_apart(folder, sources)
 
 
 def read_about(file: Path | None) -> dict[str, str]:
@@ -101,7 +107,7 @@ def write(
     """
     facts = {"command": command, "versions": versions(_LIBRARIES), "about": dict(about)}
     figures = json.dumps(tables.finite(numbers(study) | facts), indent=1)
-    with folder_replacement.replacing(folder) as partial:
+    with folder_replacement.replacing(folder, _CONTENT) as partial:
         files.write(partial / "classifiers.json", figures + "\n")
         files.write(partial / "tables.tex", f"% {' '.join(command.split())}\n" + write_latex(study))
         files.write(partial / "report.html", html(study, facts))

@@ -71,9 +71,11 @@ def read_items(
         The item of each line, in order.
 
     Raises:
-        InputError: The file is empty. Or a line lacks a key, has a value that is not a text, or names an
-            unsupported language; then the message names the line.
+        InputError: `language` is not supported, or the file is empty. Or a line lacks a key, has a value that
+            is not a text, or names an unsupported language; then the message names the line.
     """
+    if language is not None:
+        find_language(language)
     where = ""
     for where, row in files.objects(file):
         named = language if language and "language" not in row else files.text_under(row, "language", where)

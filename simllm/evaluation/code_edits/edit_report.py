@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -23,20 +24,26 @@ from simllm.metrics import registry
 from simllm.metrics.code.compared_texts import edits
 
 _LIBRARIES = ("numpy", "nltk", "rapidfuzz", "sacrebleu", "tree-sitter")
+_CONTENT = "a report on code edits"
 _NAMES = ("edits.json", "tables.tex", "report.html")
 _MOST_EXAMPLES = 10
 _MOST_PANELS = 8  # metrics in the figure
 
 
-def check(folder: Path) -> None:
-    """Check that a report can be written to `folder`.
+def check(folder: Path, sources: Iterable[Path]) -> None:
+    """Check that a report can be written to a folder.
 
     Call this before a study, so that a wrong folder is found before the computations.
 
+    Args:
+        folder: The folder of the report.
+        sources: The files and folders that the study reads.
+
     Raises:
-        InputError: The report cannot be written there.
+        InputError: The report cannot be written there, or the folder overlaps with a source.
     """
-    folders.check_replaceable(folder, _NAMES)
+    folders.check_replaceable(folder, _CONTENT, _NAMES)
+    folders.check_apart(folder, sources)
 
 
 def write(study: EditStudy, folder: Path, command: str) -> None:
@@ -54,7 +61,7 @@ def write(study: EditStudy, folder: Path, command: str) -> None:
     """
     facts = {"command": command, "versions": versions(_LIBRARIES)}
     figures = json.dumps(tables.finite(numbers(study) | facts), indent=1)
-    with folder_replacement.replacing(folder) as partial:
+    with folder_replacement.replacing(folder, _CONTENT) as partial:
         files.write(partial / "edits.json", figures + "\n")
         files.write(partial / "tables.tex", f"% {' '.join(command.split())}\n" + latex(study))
         files.write(partial / "report.html", html(study, facts))

@@ -21,6 +21,7 @@ from simllm.code.line_edit import line_edit
 from simllm.errors import InputError
 from simllm.evaluation.code_edits.code_items import CodeFields, CodeItem, read_items
 from simllm.evaluation.metric_study.display_names import label
+from simllm.io import files
 from simllm.metrics import registry
 from simllm.metrics.code.compared_texts import Edits, edits
 from simllm.metrics.code.corpus_values import corpus_value
@@ -121,9 +122,10 @@ def run_study(
         language: The programming language of lines without the key `language`.
 
     Raises:
-        InputError: A file is wrong, systems have different items, a metric is unknown or unavailable, or an
-            item has fewer than k candidates.
+        InputError: A file is wrong or named twice, systems have different items, a metric is unknown or
+            unavailable, or an item has fewer than k candidates.
     """
+    files.check_different(paths)
     systems = _read_systems(paths, language)
     registry.check_names(names)
     for name in names:

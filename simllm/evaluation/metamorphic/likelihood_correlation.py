@@ -74,7 +74,6 @@ def correlate_with_likelihood(outcomes: Sequence[ItemOutcome]) -> Likelihood | N
     if not known:
         return None
     nll, difference = np.array(known).T
-    difference = np.round(difference, 12)  # so that 0.7 - 0.4 and 0.3 - 0 are equal
     median = float(np.median(nll))
     below, above = nll < median, nll > median
     return Likelihood(

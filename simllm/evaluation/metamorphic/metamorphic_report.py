@@ -8,7 +8,7 @@ from __future__ import annotations
 import difflib
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -26,19 +26,25 @@ from simllm.io.number_format import format_count, format_number, format_p_value
 from simllm.io.svg_figure import BLUE, GREY, style, svg_element
 
 _LIBRARIES = ("numpy", "scipy")
+CONTENT = "a metamorphic study"  # of the folder, for its marker
 _PAGE, _FIGURES = "report.html", "metamorphic.json"
 _WORST = 5  # items that are shown with their code
 
 
-def check(folder: Path) -> None:
-    """Check that a report can be written to `folder`.
+def check(folder: Path, sources: Iterable[Path]) -> None:
+    """Check that a report can be written to a folder.
 
     Call this before a study, so that a wrong folder is found before the computations.
 
+    Args:
+        folder: The folder of the report.
+        sources: The files and folders that the study reads.
+
     Raises:
-        InputError: The report cannot be written there.
+        InputError: The report cannot be written there, or the folder overlaps with a source.
     """
-    folders.check(folder)
+    folders.check(folder, CONTENT)
+    folders.check_apart(folder, sources)
 
 
 def write(study: MetamorphicStudy, folder: Path, command: str) -> None:
@@ -53,7 +59,7 @@ def write(study: MetamorphicStudy, folder: Path, command: str) -> None:
         InputError: A file cannot be written.
     """
     facts = {"command": command, "versions": versions(_LIBRARIES)}
-    folders.own(folder)
+    folders.own(folder, CONTENT)
     folders.add(folder, _FIGURES, json.dumps(numbers(study) | facts, indent=1) + "\n")
     folders.add(folder, _PAGE, html(study, facts))
 

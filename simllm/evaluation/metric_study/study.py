@@ -32,7 +32,7 @@ from simllm.evaluation.metric_study.study_conclusions import write_conclusions
 from simllm.evaluation.metric_study.study_groups import Group, correlate_groups
 from simllm.evaluation.metric_study.study_results import MetricResult, SetStudy, Study
 from simllm.evaluation.ratings import Ratings
-from simllm.io.files import real
+from simllm.io import files
 from simllm.metrics import registry
 from simllm.metrics.protocol import Metric, pair_scores
 from simllm.stats import compare_correlations
@@ -118,9 +118,7 @@ def _load_sets(rated: Sequence[Path]) -> list[Ratings]:
     Raises:
         InputError: A file is given twice, or cannot be read.
     """
-    for number, file in enumerate(rated):
-        if real(file) in map(real, rated[:number]):
-            raise InputError(f"{file}: given twice")
+    files.check_different(rated)
     sets = [ratings.load(file) for file in rated]
     names = [one.name for one in sets]
     return [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -21,20 +21,26 @@ from simllm.io.number_format import format_number, format_p_value
 from simllm.metrics import registry
 
 _LIBRARIES = ("numpy", "scipy", "torch", "nltk", "rouge-score", "sacrebleu", "scikit-learn")
+_CONTENT = "a report on metrics"
 _NAMES = ("study.json", "tables.tex", "report.html")
 _MOST_PARTS = 12  # largest number of columns in a LaTeX table
 _MOST_RATERS = 10  # largest number of raters that are listed one by one
 
 
-def check(folder: Path) -> None:
-    """Check that a report can be written to `folder`.
+def check(folder: Path, sources: Iterable[Path]) -> None:
+    """Check that a report can be written to a folder.
 
     Call this before a study, so that a wrong folder is found before the computations.
 
+    Args:
+        folder: The folder of the report.
+        sources: The files and folders that the study reads.
+
     Raises:
-        InputError: The report cannot be written there.
+        InputError: The report cannot be written there, or the folder overlaps with a source.
     """
-    folders.check_replaceable(folder, _NAMES)
+    folders.check_replaceable(folder, _CONTENT, _NAMES)
+    folders.check_apart(folder, sources)
 
 
 def write(study: Study, folder: Path, command: str) -> None:
@@ -57,7 +63,7 @@ def write(study: Study, folder: Path, command: str) -> None:
         "negated": [name for name in study.signatures if registry.lower_is_better(name)],
     }
     numbers = tables.finite({**facts, "missing": study.missing, "sets": [asdict(one) for one in study.sets]})
-    with folder_replacement.replacing(folder) as partial:
+    with folder_replacement.replacing(folder, _CONTENT) as partial:
         files.write(partial / "study.json", json.dumps(numbers, indent=1) + "\n")
         files.write(partial / "tables.tex", f"% {' '.join(command.split())}\n" + latex(study.sets))
         files.write(partial / "report.html", html(study, facts))

@@ -22,7 +22,8 @@ class CodeUnit:
         text: The parsed bytes: the source with the frame, if there is one.
         source: The range of `text` that contains the source, without the frame.
         root: The root of the syntax tree of `text`.
-        is_function: True for a single function or constructor, False for a file.
+        is_function: True for a single function or constructor that stands alone, False for a file. Other code
+            may use the names in a file.
     """
 
     language: str
@@ -115,7 +116,8 @@ class RewriteRules:
     """The rewrite rules of one programming language. A rule changes code without changing its behaviour.
 
     Attributes:
-        parse: The function that parses the bytes of source code.
+        parse: The function that parses the bytes of source code. Its second argument tells whether the code
+            is a whole file, even if it holds a single function.
         structural: The rules that change the structure of code: a dict from the name of each rule, such as
             "reverse-if", to a function. The function yields a `Site` for each place that the rule can
             rewrite, and a `SkippedSite` for each place that it must not rewrite. If one place contains
@@ -125,7 +127,7 @@ class RewriteRules:
         reserved: Words that must not be used as new names, such as keywords.
     """
 
-    parse: Callable[[bytes], CodeUnit]
+    parse: Callable[[bytes, bool], CodeUnit]
     structural: dict[str, StructuralRule]
     symbols: Callable[[CodeUnit], Iterator[Symbol | SkippedSite]]
     reserved: frozenset[str]

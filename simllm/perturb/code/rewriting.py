@@ -78,6 +78,7 @@ def rewrite(
     *,
     share: float = 1.0,
     seed: int = 0,
+    is_file: bool = False,
 ) -> Rewrite:
     """Rewrite code so that it looks different and behaves the same.
 
@@ -91,16 +92,19 @@ def rewrite(
             "variable"), and returns proposals, best first.
         share: The probability, from 0 to 1, of rewriting a place that a rule can rewrite.
         seed: The seed for choosing the places at random if `share` is below 1.
+        is_file: Whether the source is a file. If a file holds a single Python function, other files may use
+            the names of the function and of its parameters, so these names stay.
 
     Returns:
         The rewritten code, with a record of the changes.
 
     Raises:
-        InputError: The language or a rule is unknown, `share` is out of range, or the source has a syntax
-            error or is nested too deeply. The message about an error in the source begins with `line N: `.
+        InputError: The language or a rule is unknown, `rules` is empty, `share` is out of range, or the
+            source has a syntax error or is nested too deeply. The message about an error in the source begins
+            with `line N: `.
     """
     check_rules(rules, share)
-    rewriting = _Rewriting(source, find_rules(language), namer_of(names), share, random.Random(seed))
+    rewriting = _Rewriting(source, find_rules(language), namer_of(names), share, random.Random(seed), is_file)
     try:
         return rewriting.run(rules)
     except RecursionError:
@@ -115,11 +119,14 @@ def check_rules(rules: Sequence[str], share: float) -> None:
         share: The probability of rewriting a place that a rule can rewrite.
 
     Raises:
-        InputError: A rule is unknown, or the share is not between 0 and 1.
+        InputError: There is no rule, a rule is unknown, or the share is not between 0 and 1.
     """
+    known = ", ".join(DEFAULT_RULES + OPTIONAL_RULES)
+    if not rules:
+        raise InputError(f"expected the name of at least one rule; known: {known}")
     for rule in rules:
         if rule not in DEFAULT_RULES + OPTIONAL_RULES:
-            raise InputError(f"unknown rule {rule!r}; known: {', '.join(DEFAULT_RULES + OPTIONAL_RULES)}")
+            raise InputError(f"unknown rule {rule!r}; known: {known}")
     if not 0 <= share <= 1:
         raise InputError(f"share must lie between 0 and 1, not {share}")
 
@@ -168,17 +175,24 @@ class _Rewriting:
     """
 
     def __init__(
-        self, source: str, rules: RewriteRules, namer: Namer, share: float, choice: random.Random
+        self,
+        source: str,
+        rules: RewriteRules,
+        namer: Namer,
+        share: float,
+        choice: random.Random,
+        is_file: bool,
     ) -> None:
         try:
             self._source = source.encode()
         except UnicodeEncodeError as error:
             line = source.count("\n", 0, error.start) + 1
-            raise InputError(f"line {line}: the code is not valid Unicode") from None
+            raise InputError(f"line {line}: the code is not valid UTF-8") from None
         self._rules = rules
         self._namer = namer
         self._share = share
         self._choice = choice
+        self._is_file = is_file
         self._words = _words(source)  # later also the words that rules have added
         self._names: dict[str, str] = {}
         self._counts: Counter[str] = Counter()
@@ -187,13 +201,13 @@ class _Rewriting:
     def run(self, rules: Sequence[str]) -> Rewrite:
         """Apply rules in the given order, and return the rewritten code."""
         text, pieces = self._source, [Piece(self._source, 0)]
-        unit = self._rules.parse(text)
+        unit = self._rules.parse(text, self._is_file)
         for rule in rules:
             edits = list(self._rename(unit, rule) if rule in _RENAMES else self._restructure(unit, rule))
             if edits:
                 pieces = compose(pieces, _without_frame(apply_edits(unit.text, edits), unit))
                 text = b"".join(piece.text for piece in pieces)
-                unit = self._rules.parse(text)
+                unit = self._rules.parse(text, self._is_file)
         return Rewrite(
             text.decode(),
             text_edits(self._source, pieces),

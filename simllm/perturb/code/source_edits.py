@@ -189,7 +189,8 @@ def line_map(source: bytes, pieces: list[Piece]) -> list[int | None]:
     """Return, for each line of an edited text, the number of the source line from which it comes.
 
     Line numbers count from 1. If a line has code from several source lines, the code that comes first in the
-    line decides. A line without code from the source gets None.
+    line decides. A line without code from the source gets None. A line break at the end of the text begins no
+    further line.
 
     Args:
         source: The source.
@@ -205,4 +206,5 @@ def line_map(source: bytes, pieces: list[Piece]) -> list[int | None]:
             if piece.start is not None and part.strip() and lines[-1] is None:
                 lines[-1] = bisect_left(breaks, piece.start + at) + 1
             at += len(part) + 1
-    return lines
+    text = b"".join(piece.text for piece in pieces)
+    return lines[:-1] if not text or text.endswith(b"\n") else lines

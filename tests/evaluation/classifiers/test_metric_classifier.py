@@ -75,6 +75,16 @@ def test_command_keeps_predictions_and_variants(rated, tmp_path):
     assert run("evaluate", "classifiers", file, "--positive", "acceptable", "--out", again).returncode == 0
     other = json.loads((again / "classifiers.json").read_text())
     assert other["tests"] == found["tests"]
+    # The report that holds them is not replaced.
+    before = file.read_bytes()
+    about = tmp_path / "report" / "about.toml"
+    about.write_text('model = "x"\n')
+    for files, inner in (([file], file), ([again / "none.csv", "--about", about], about)):
+        words = (*files, "--positive", "acceptable", "--out", tmp_path / "report")
+        done = run("evaluate", "classifiers", *words)
+        assert done.returncode == 2
+        assert f"report: is the source {inner}, inside it or above it; name another folder\n" in done.stderr
+    assert file.read_bytes() == before
 
 
 def test_too_few_pairs_of_a_class(rated):

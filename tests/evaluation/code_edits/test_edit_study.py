@@ -179,6 +179,27 @@ def test_foreign_folder_is_refused(systems, tmp_path):
     assert (tmp_path / "mine" / "report.html").read_text() == "mine"
 
 
+def test_input_inside_the_report_is_refused(systems, tmp_path):
+    report = tmp_path / "report"
+    assert run("evaluate", "edits", *systems, "--out", report, "--metrics", "exact-match").returncode == 0
+    (tmp_path / "link.jsonl").symlink_to(report / "edits.json")
+    before = (report / "edits.json").read_bytes()
+    for file in (report / "edits.json", tmp_path / "link.jsonl"):
+        done = run("evaluate", "edits", systems[0], file, "--out", report, "--metrics", "exact-match")
+        assert done.returncode == 2
+        message = f"{report}: is the source {file}, inside it or above it; name another folder"
+        assert done.stderr == f"simllm: error: {message}\n"
+    assert (report / "edits.json").read_bytes() == before
+
+
+def test_a_file_is_given_only_once(systems, tmp_path):
+    again = tmp_path / "none" / ".." / "good.jsonl"
+    (tmp_path / "none").mkdir()
+    done = run("evaluate", "edits", *systems, again, "--out", tmp_path / "report")
+    assert (done.returncode, done.stderr) == (2, f"simllm: error: {again}: is named twice\n")
+    assert not (tmp_path / "report").exists()
+
+
 def test_two_files_with_one_name_are_no_system(tmp_path):
     for name in "ab":
         (tmp_path / name).mkdir()

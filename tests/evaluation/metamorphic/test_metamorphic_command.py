@@ -142,6 +142,34 @@ def test_several_tools_are_corrected_together(tmp_path):
     assert "The data do not show that this is more than chance" in page
 
 
+def test_a_single_item_has_no_interval(tmp_path):
+    (tmp_path / "results.jsonl").write_text(json.dumps(ROW) + "\n")
+    done = run("evaluate", "metamorphic", "--recorded", tmp_path / "results.jsonl", "--out", tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    header, row = (line.split("\t") for line in done.stdout.splitlines())
+    assert [row[header.index(name)] for name in ("items", "low", "high")] == ["1", "n/a", "n/a"]
+
+
+def test_limits_apply_to_the_judge_of_recorded_answers(tmp_path):
+    rows = [{"id": "a", "side": side, "output": "x"} for side in ("original", "transformed")]
+    (tmp_path / "results.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    words = ("--recorded", tmp_path / "results.jsonl", "--out", tmp_path / "out", "--judge", "sleep 60")
+    done = run("evaluate", "metamorphic", *words, "--timeout", "0.1", "--parallel", "2")
+    assert done.returncode == 0, done.stderr
+    assert results(tmp_path)["mean"]["original"] == 0
+
+
+def test_results_inside_the_folder_of_the_report_are_refused(tmp_path):
+    (tmp_path / "results.jsonl").write_text(json.dumps(ROW) + "\n")
+    words = ("evaluate", "metamorphic", "--out", tmp_path / "out", "--recorded")
+    assert run(*words, tmp_path / "results.jsonl").returncode == 0
+    inner = tmp_path / "out" / "metamorphic.json"
+    before = inner.read_bytes()
+    done = run(*words, inner)
+    assert (done.returncode, "name another folder" in done.stderr) == (2, True)
+    assert inner.read_bytes() == before
+
+
 @pytest.mark.slow
 @needs_browser
 def test_the_page_shows_hostile_answers_as_text(study, tmp_path):
@@ -197,7 +225,12 @@ def test_bad_results_give_file_and_line(tmp_path, rows, message):
         (["--recorded", "r", "--variants", "v"], "--variants needs --items"),
         (["--recorded", "r", "--threshold", "1"], "--threshold needs --metric"),
         (["--recorded", "r", "--judge", "x", "--metric", "bleu", "--threshold", "1"], "name one"),
-        (["--recorded", "r", "--draws", "0"], "expected --draws and --parallel from 1"),
+        (["--command", "x", "--items", "i", "--variants", "v", "--draws", "0"], "expected --draws and"),
+        (["--recorded", "r", "--judge", "x", "--parallel", "0"], "expected --draws and --parallel from 1"),
+        (["--recorded", "r", "--draws", "1"], "--draws goes with --command"),
+        (["--recorded", "r", "--judge", "x", "--draws", "4"], "--draws goes with --command"),
+        (["--recorded", "r", "--parallel", "1"], "--parallel goes with --command or --judge"),
+        (["--recorded", "r", "--timeout", "3"], "--timeout goes with --command or --judge"),
         (["--recorded", "r"], "r: "),
         (
             ["--command", "a 'b", "--items", "i", "--variants", "v"],

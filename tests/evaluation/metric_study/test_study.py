@@ -205,7 +205,7 @@ def test_sets_with_equal_names_are_labelled_by_path(tmp_path, comments):
         (["--out", "."], "{folder}: holds files that simllm did not write"),
         (["--out", "loop"], "{folder}/loop: is a loop of links"),
         (["--out", "loop/report"], "{folder}/loop: is a loop of links"),
-        (["--ratings", "rated.jsonl", "./rated.jsonl"], "rated.jsonl: given twice"),
+        (["--ratings", "rated.jsonl", "./rated.jsonl"], "rated.jsonl: is named twice"),
         (["--ratings", "loop"], "loop: cannot be read"),
         (["--ratings", "loop", "rated.jsonl"], "loop: cannot be read"),
         (["--questions", "rq1,rq4"], "rq4 needs --checkpoints DIR"),
@@ -220,6 +220,16 @@ def test_bad_input(run, tmp_path, comments, arguments, message):
     assert (status, said) == (2, f"simllm: error: {message}" + said.partition(message)[2])
     assert said.count("\n") == 1
     assert not (tmp_path / "out").exists()
+
+
+def test_ratings_inside_the_report_are_refused(quick, tmp_path):
+    assert quick()[0] == 0
+    moved = (tmp_path / "rated.jsonl").rename(tmp_path / "report" / "rated.jsonl")
+    (tmp_path / "rated.jsonl").symlink_to(moved)
+    status, _, said = quick()
+    assert status == 2
+    assert said.endswith("report: is the source rated.jsonl, inside it or above it; name another folder\n")
+    assert moved.stat().st_size
 
 
 @pytest.fixture

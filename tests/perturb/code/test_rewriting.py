@@ -43,7 +43,7 @@ def test_edits_counts_and_lines_describe_the_variant():
         "expand-increment": 4,
     }
     lines, originals = found.text.splitlines(), SOURCE.splitlines()
-    for line, number in zip(lines, found.line_map, strict=False):
+    for line, number in zip(lines, found.line_map, strict=True):
         if "return" in line or "continue" in line:
             assert number is not None
             assert line.split()[0] == originals[number - 1].split()[0]
@@ -68,19 +68,31 @@ def test_rules_run_in_the_given_order():
     assert rewrite(source, "java", ["for-to-while"]).text != first
 
 
+def test_a_file_of_one_function_keeps_the_names_that_callers_use():
+    source = "def scale(value, by=2):\n    sum = value\n    return sum * by\n"
+    names = {"scale": "f0", "value": "p0", "by": "p1", "sum": "v0"}
+    assert rewrite(source, "python", names=names).names == names
+    found = rewrite(source, "python", names=names, is_file=True)
+    assert found.names == {"sum": "v0"}
+    assert found.text == source.replace("sum", "v0")
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ({"language": "go"}, "cannot rewrite 'go'; expected one of java, python"),
         ({"rules": ["reverse"]}, "unknown rule 'reverse'; known: rename-function"),
+        ({"rules": []}, "expected the name of at least one rule; known: rename-function"),
         ({"share": 1.5}, "share must lie between 0 and 1, not 1.5"),
         ({"share": float("nan")}, "share must lie between 0 and 1, not nan"),
         ({"source": "int f( {"}, "line 1: syntax error"),
         ({"source": "class A {\n  int x\n}\n"}, "line 2: syntax error"),
-        ({"source": "int f() {\n  return '\ud800'; }"}, "line 2: the code is not valid Unicode"),
+        ({"source": "int f() {\n  return '\ud800'; }"}, "line 2: the code is not valid UTF-8"),
         ({"source": f"void f(int a) {{ if ({LONG}) {{ g(); }} else {{ h(); }} }}"}, TOO_DEEP),
         ({"source": ""}, "line 1: expected a Java file, or exactly one method"),
         ({"source": "int f() {}\nint g() {}"}, "line 1: expected a Java file, or exactly one method"),
+        ({"source": "int f() {}", "is_file": True}, "line 1: syntax error; expected a whole Java file"),
+        ({"source": "    f()", "language": "python", "is_file": True}, "line 1: unexpected indent"),
     ],
 )
 def test_bad_input_is_an_error_of_one_line(arguments, message):

@@ -60,7 +60,7 @@ def test_reported_edits_give_the_edited_text(case):
     for edit in reversed(text_edits(source, pieces)):
         text = text[: edit.start] + edit.text + text[edit.end :]
     assert text.encode() == text_of(pieces)
-    assert len(line_map(source, pieces)) == text.count("\n") + 1
+    assert len(line_map(source, pieces)) == len(text.encode().splitlines())
 
 
 @given(edited(), st.data())
@@ -80,3 +80,10 @@ def test_composed_passes_keep_the_places_of_the_first_source(case, data):
 def test_lines_are_mapped_to_the_lines_of_their_first_code():
     pieces = [Piece(b"a\n", 0), Piece(b"new\n", None), Piece(b"  ", None), Piece(b"c", 4), Piece(b"\nb", 1)]
     assert line_map(b"a\nb\nc\n", pieces) == [1, None, 3, 2]
+
+
+def test_the_end_of_a_text_is_no_line():
+    assert line_map(b"a\nb\n", [Piece(b"a\nb\n", 0)]) == [1, 2]
+    assert line_map(b"a\nb", [Piece(b"a\nb", 0)]) == [1, 2]
+    assert line_map(b"a\n\n", [Piece(b"a\n\n", 0)]) == [1, None]
+    assert line_map(b"", []) == []

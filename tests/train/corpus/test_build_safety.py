@@ -19,6 +19,7 @@ from tests.train.corpus.conftest import lines, rows
 from train.corpus import __main__ as corpus_command
 from train.corpus import build, make_part, part_workers, source_trees
 from train.corpus.config import CorpusConfig
+from train.corpus.corpus_folder import PARTS
 from train.corpus.decontaminate import ExcludedTexts
 from train.corpus.one_machine import OneMachine
 from train.corpus.skip_counts import Tally
@@ -68,7 +69,7 @@ def test_foreign_folder_of_parts_is_refused(texts, tmp_path):
 
 
 def test_user_file_among_the_parts_is_kept(texts, tmp_path):
-    folders.own(tmp_path / ".corpus.parts")
+    folders.own(tmp_path / ".corpus.parts", PARTS)
     (tmp_path / ".corpus.parts" / "notes.npz").write_text("mine")
     build.build(config(texts), tmp_path / "corpus")
     assert [
@@ -269,7 +270,7 @@ def test_failed_build_is_resumed(tmp_path, texts, monkeypatch):
 
 def test_leftover_parts_of_a_finished_corpus_are_removed(tmp_path, texts):
     first = build.build(config(texts), tmp_path / "corpus")
-    folders.own(tmp_path / ".corpus.parts")
+    folders.own(tmp_path / ".corpus.parts", PARTS)
     (tmp_path / ".corpus.parts" / "000000-0123456789abcdef01234567.npz").write_text("left")
     assert build.build(config(texts), tmp_path / "corpus") == first
     assert not (tmp_path / ".corpus.parts").exists()

@@ -35,18 +35,21 @@ def test_folder_with_user_files_is_refused(run, tmp_path, name):
     assert content(tmp_path / "mine") == before
 
 
-@pytest.mark.parametrize("made", ["corpus", "model", "states/state-00000008"])
-def test_folders_of_other_commands_are_refused(run, resumable_run, few_comments, made):
+@pytest.mark.parametrize(
+    ("made", "what"),
+    [("corpus", "a corpus"), ("model", "a model"), ("states/state-00000008", "a training state")],
+)
+def test_folders_of_other_commands_are_refused(run, resumable_run, few_comments, made, what):
     before = content(resumable_run)
     status, errors = run("train.pretrain", *pretraining(few_comments, resumable_run / made))
-    expected = "holds something else than a training run; name a new or empty folder"
+    expected = f"holds {what}; name another folder for a training run"
     assert (status, errors) == (2, f"error: {resumable_run / made}: {expected}\n")
     assert content(resumable_run) == before
 
 
 def test_user_folder_inside_a_run_is_refused(run, few_comments, tmp_path):
     out = tmp_path / "run"
-    folders.own(out)
+    folders.own(out, "a training run")
     (out / "corpus").mkdir()
     (out / "corpus" / "train.txt").write_text("mine\n")
     (out / "config.json").write_text('{"out": "", "updates": 1}')
@@ -171,14 +174,14 @@ def test_leftovers_of_a_killed_save_are_removed(run, resumable_run, few_comments
 
 def test_leftovers_of_a_neighbouring_folder_are_kept(tmp_path):
     """A replacement of `model` does not touch the leftovers of `model.v2`."""
-    with folder_replacement.replacing(tmp_path / "model.v2") as partial:
+    with folder_replacement.replacing(tmp_path / "model.v2", "a model") as partial:
         (partial / "weights").write_text("two\n")
     (tmp_path / "model.v2").rename(tmp_path / ".model.v2.abcd1234.old")
     for text in ("one\n", "another\n"):
-        with folder_replacement.replacing(tmp_path / "model") as partial:
+        with folder_replacement.replacing(tmp_path / "model", "a model") as partial:
             (partial / "weights").write_text(text)
     assert (tmp_path / ".model.v2.abcd1234.old" / "weights").read_text() == "two\n"
-    with folder_replacement.replacing(tmp_path / "model.v2"):
+    with folder_replacement.replacing(tmp_path / "model.v2", "a model"):
         pass
     assert not list(tmp_path.glob(".*"))
 
@@ -197,7 +200,7 @@ def test_nothing_is_removed_through_a_link(tmp_path):
     """A stranger's run folder may list files outside of it, behind a link; these files are kept."""
     (tmp_path / "home").mkdir()
     (tmp_path / "home" / "thesis.txt").write_text("mine\n")
-    with folder_replacement.replacing(tmp_path / "state") as partial:
+    with folder_replacement.replacing(tmp_path / "state", "a training state") as partial:
         (partial / "weights").write_text("one\n")
     (tmp_path / "state" / "link").symlink_to(tmp_path / "home")
     marker = {"written_by": "simllm", "files": ["weights", "link/thesis.txt"]}

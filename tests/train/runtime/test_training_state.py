@@ -223,7 +223,7 @@ def test_killed_at_any_system_call_of_a_replacement(tmp_path, step):
     whole = ({"a": "old", "b": "old"}, {"b": "new", "c": "new"})
 
     def write(folder, number):
-        with folder_replacement.replacing(folder) as partial:
+        with folder_replacement.replacing(folder, "results") as partial:
             for name, text in whole[number].items():
                 (partial / name).write_text(text)
 

@@ -40,11 +40,12 @@ class JavaUnit(CodeUnit):
         return JavaScopes(self.root, self.text)
 
 
-def parse(source: bytes) -> JavaUnit:
+def parse(source: bytes, is_file: bool = False) -> JavaUnit:
     """Parse a Java file, method or constructor.
 
     Args:
         source: The bytes of a file, or of a single method or constructor.
+        is_file: Whether the source is a file. A single method is then an error.
 
     Raises:
         InputError: The source has a syntax error, or is not a file, method or constructor. The message begins
@@ -55,6 +56,9 @@ def parse(source: bytes) -> JavaUnit:
     _check_characters(source, root)
     if not root.has_error and any(child.type in _FILE for child in root.named_children):
         return JavaUnit("java", source, Span(0, len(source)), root, is_function=False)
+    if is_file:
+        line = _first_error(root).start_point.row + 1 if root.has_error else 1
+        raise InputError(f"line {line}: syntax error; expected a whole Java file")
     before, after = _FRAME
     text = before + source + after
     frame = java.parse(text)

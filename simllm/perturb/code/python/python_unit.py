@@ -23,22 +23,23 @@ _REST = re.compile(rb"(?:[ \t\f;]|\\\r?\n)*")
 _LONE_RETURN = re.compile(rb"\r(?!\n)")
 
 
-def parse(source: bytes) -> CodeUnit:
+def parse(source: bytes, is_file: bool = False) -> CodeUnit:
     """Parse Python code.
 
     Args:
         source: The bytes of a file, or of a single function or method. A single function may be indented.
+        is_file: Whether the source is a file, even if it holds a single function.
 
     Returns:
-        The parsed code. Its `is_function` is True if the source has one function and nothing else, apart from
-        comments.
+        The parsed code. Its `is_function` is True if the source is not known to be a file, and has one
+        function and nothing else, apart from comments.
 
     Raises:
         InputError: The code is not UTF-8, or has a syntax error. The message begins with the line number, as
             in `line 3: `.
     """
     _check_encoding(source)
-    frame = _FRAME if _FIRST_CODE.match(source) else b""
+    frame = _FRAME if not is_file and _FIRST_CODE.match(source) else b""
     text = frame + source
     frame_lines = frame.count(b"\n")
     _check_syntax(text, frame_lines)
@@ -50,7 +51,7 @@ def parse(source: bytes) -> CodeUnit:
     if frame:
         block = statements[0].child_by_field_name("consequence") if len(statements) == 1 else None
         statements = _statements(block) if block else []
-    is_function = len(statements) == 1 and _is_function(statements[0])
+    is_function = not is_file and len(statements) == 1 and _is_function(statements[0])
     if frame and not is_function:
         line = source.count(b"\n", 0, source.index(source.lstrip()[:1])) + 1
         raise InputError(f"line {line}: the code is indented, but is not a single function")

@@ -1,0 +1,27 @@
+"""The line on standard error with the mean score and the signature, which a TSV table cannot hold."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from simllm.io.number_format import format_count
+
+
+def print_mean(
+    options: argparse.Namespace, format_: str, pairs: int, mean: tuple[str, float], signature: str
+) -> None:
+    """Print the mean score and the signature to standard error, if a table is TSV.
+
+    Nothing is printed with `--quiet`, or for other formats, because their tables have this information.
+
+    Args:
+        options: The parsed options; `quiet` is read.
+        format_: The format of the table: "text", "tsv" or "json".
+        pairs: The number of pairs whose mean score is printed.
+        mean: The name of the mean, such as "mean raw score", and its value.
+        signature: The signature of the scores: text that names everything that can change a score.
+    """
+    if format_ == "tsv" and not options.quiet:
+        name, value = mean
+        print(f"simllm: {format_count(pairs, 'pair')}, {name} {value:.4f}, {signature}", file=sys.stderr)
