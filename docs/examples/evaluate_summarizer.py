@@ -45,7 +45,7 @@ def main() -> None:
     for difference in compare(metric, systems, [references]).differences:
         interval = f"95% interval {difference.low:.3f} to {difference.high:.3f}"
         print(f"   {difference.a} - {difference.b}: {difference.difference:.3f}, {interval}")
-        print(f"   permutation test: p = {difference.permutation_p:.3f}")
+        print(f"   permutation test: p = {difference.permutation_p:.4f}")
 
     first, found = next(iter(scores.items()))
     print(f"\n3. The three worst summaries of {first}")
