@@ -247,6 +247,7 @@ def save(
     card: str,
     dtype: torch.dtype = torch.float32,
     head: MeaningHead | None = None,
+    keep_edits: bool = True,
 ) -> None:
     """Save a model folder; an interruption leaves the old folder or the new one, never a mixture.
 
@@ -259,9 +260,12 @@ def save(
         dtype: The number type of the stored weights.
         head: The network that predicts whether two texts have the same meaning. `info.meaning` must describe
             this network. None if the model has no such network; then `info.meaning` is not saved.
+        keep_edits: Whether to refuse if the user changed a file of the existing folder. False for the model
+            of a training run, which is replaced again and again.
 
     Raises:
-        InputError: The folder cannot be written, or simllm did not write the existing folder.
+        InputError: The folder cannot be written, or may not be replaced: simllm did not write it, or the user
+            changed a file.
     """
     if head is None:
         info = replace(info, meaning=None)
@@ -269,7 +273,7 @@ def save(
         transformers_name(name): tensor.detach().to("cpu", dtype).contiguous()
         for name, tensor in encoder.state_dict().items()
     }
-    with folder_replacement.replacing(folder, CONTENT) as partial:
+    with folder_replacement.replacing(folder, CONTENT, keep_edits=keep_edits) as partial:
         encoder.config.save(partial / CONFIG)
         save_file(state, partial / SINGLE_FILE, metadata={"format": "pt"})
         # save_file makes a file that other users cannot read.

@@ -1,3 +1,4 @@
+import contextlib
 import json
 import shutil
 import warnings
@@ -81,6 +82,18 @@ def test_half_precision_on_disk_is_float32_in_every_loader(model_folder, tmp_pat
     assert AutoModel.from_pretrained(tmp_path / "half").dtype == torch.float32
     sentences = SentenceTransformer(str(tmp_path / "half"), device="cpu").encode(texts)
     assert np.abs(SimLLM(tmp_path / "half").embed(texts) - sentences).max() < 1e-5
+
+
+@pytest.mark.parametrize("keep_edits", [True, False])
+def test_an_edited_card_is_kept_except_in_the_folder_of_a_training_run(model_folder, tmp_path, keep_edits):
+    loaded, folder = saved_model.load(model_folder), tmp_path / "model"
+    for card in ("# One\n", "# Two\n"):
+        refused = pytest.raises(InputError, match=r"README\.md: was changed after simllm wrote it")
+        with refused if keep_edits and card == "# Two\n" else contextlib.nullcontext():
+            saved_model.save(
+                folder, loaded.encoder, loaded.tokenizer, loaded.info, card, keep_edits=keep_edits
+            )
+        (folder / "README.md").write_text("# Mine\n")
 
 
 def test_saving_replaces_the_whole_folder(model_folder, tmp_path):

@@ -109,7 +109,9 @@ def train(config: ContrastiveConfig, world: World, stop: StopRequest) -> Path:
         info = saved_model.ModelInfo(start.info.pooling, start.info.similarity, facts, meaning=meaning)
         card = training_card("Trained on pairs of texts with the same meaning", facts)
         head = task.meaning.head if task.meaning else None
-        saved_model.save(out / "model", task.encoder, start.tokenizer, info, card, head=head)
+        saved_model.save(
+            out / "model", task.encoder, start.tokenizer, info, card, head=head, keep_edits=False
+        )
 
     inputs = [
         start.hash + task.head_start.head_hash,

@@ -58,7 +58,7 @@ def distil(config: DistillConfig, world: World, stop: StopRequest) -> Path:
         }
         info = saved_model.ModelInfo(provenance=provenance)
         card = training_card("Distilled from larger sentence encoders", provenance)
-        saved_model.save(out / "model", task.model, start.tokenizer, info, card)
+        saved_model.save(out / "model", task.model, start.tokenizer, info, card, keep_edits=False)
 
     identity = run_folder.identity(config, start.hash, start.tokenizer.hash, str(facts))
     training_loop.train(config, task, world, stop, identity, log, save_best)

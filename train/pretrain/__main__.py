@@ -87,7 +87,7 @@ def pretrain(config: PretrainConfig, world: World, stop: StopRequest) -> Path:
         }
         info = saved_model.ModelInfo(provenance=facts)
         card = training_card("Pretrained on code comments", facts)
-        saved_model.save(out / "model", task.model.encoder, data.tokenizer, info, card)
+        saved_model.save(out / "model", task.model.encoder, data.tokenizer, info, card, keep_edits=False)
 
     identity = run_folder.identity(config, data.corpus_hash, data.tokenizer.hash)
     training_loop.train(config, task, world, stop, identity, log, save_best)
