@@ -8,7 +8,7 @@ import torch
 
 from simllm.model.encoder import Encoder
 from simllm.model.network_shape import ModelConfig
-from train.fairseq import weights
+from train.fairseq import parameter_names
 from train.pretrain.objective import PermutedLanguageModel
 from train.pretrain.permutation import lay_out_batch
 
@@ -37,10 +37,10 @@ def model(vectors, case):
         max_position_embeddings=shape["max_positions"] + 2,
     )
     model = PermutedLanguageModel(Encoder(config))
-    theirs = weights.canonical_weights(
+    theirs = parameter_names.canonical_weights(
         {name: torch.tensor(value) for name, value in case["state_dict"].items()}
     )
-    model.load_state_dict(weights.rename_weights(theirs, model.state_dict()))
+    model.load_state_dict(parameter_names.rename_weights(theirs, model.state_dict()))
     return model.eval()
 
 
