@@ -109,7 +109,7 @@ def test_scores_equal_those_of_python(page, metric, texts):
     score, same, percentile = np.array(found).T
     differences = np.abs(score - expected.values).max(), np.abs(same - expected.same).max()
     print(f"\n1,000 pairs in {seconds:.1f} s; largest differences (score, same): {differences}")
-    assert max(differences) < 1e-3
+    assert max(differences) < 2e-3
     assert np.abs(percentile - expected.percentiles).max() < 0.1
 
 

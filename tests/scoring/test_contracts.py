@@ -273,7 +273,7 @@ import socket
 def refuse(*_, **__): raise AssertionError("a socket was opened")
 socket.socket.connect = socket.socket.__init__ = socket.getaddrinfo = refuse
 from simllm.cli import main
-raise SystemExit(main(["score", "adds two lists", "combines 2 arrays"]))
+raise SystemExit(main(["score", "adds two lists", "combines 2 arrays", "--quiet"]))
 """
 
 
