@@ -131,7 +131,7 @@ def test_changed_texts_or_start_are_recomputed(config):
     [
         ("teachers=[nowhere]", "nowhere: no model.safetensors; expected a model folder"),
         ("texts=[{source: nothing.txt}]", "no such file"),
-        ("model.hidden_size=64", "start.layers: |has width 32, the student 64|teachers' embeddings have 56"),
+        ("model.hidden_size=64", "the teachers' embeddings have width 56, the encoder's have width 64"),
         ("model.vocab_size=30000", "too few|vocab"),
     ],
 )
