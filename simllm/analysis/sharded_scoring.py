@@ -270,7 +270,9 @@ def _check_sources(shards: Sequence[Shard], done: dict[str, Any], folder: Path) 
 
 
 def _drop_outdated(shards: Sequence[Shard], done: dict[str, Any]) -> None:
-    """Remove the tables whose input files have changed since, so that these files are scored again.
+    """Remove tables from the dict `done` if their input files have changed since.
+
+    These files are then scored again. Until that is done, the old tables stay in the folder.
 
     Args:
         shards: The input files, and the paths of their tables.

@@ -174,10 +174,10 @@ def _replace(new: Path, folder: Path, content: str) -> None:
     for path in (*new.rglob("*"), new):
         files.sync(path)
     check_replaceable(folder, content)
-    others = _others(folder)
     names = set(files_in(new))
-    for name in sorted(others):  # a file or folder of the user may have the name of a new file or folder
-        if names & {name, *map(str, Path(name).parents)} or any(Path(name) in Path(n).parents for n in names):
+    inner = {str(above) for name in names for above in Path(name).parents}  # the folders of the new files
+    for name in sorted(_others(folder)):  # the user may have a folder where a new file comes, or vice versa
+        if name in names or name in inner or names.intersection(map(str, Path(name).parents)):
             raise InputError(f"{folder / name}: was not written by simllm; move it away")
     old = None
     if names_in(folder):
