@@ -22,7 +22,7 @@ from simllm.errors import InputError
 from simllm.io import folders
 from train.data.pinned_repositories import fetch_repository, read_repositories
 from train.data.remote_repository import GITHUB
-from train.runtime import signals
+from train.runtime import signal_handlers
 from train.runtime.command_line import run_tool
 from train.runtime.config_file import data_root
 
@@ -144,7 +144,7 @@ def _run(command: list[str], data: str) -> None:
     """
     print("$ python -m " + " ".join(command), file=sys.stderr)
     environment = {**os.environ, "SIMLLM_DATA": data}  # for the configurations of all steps
-    if status := signals.run_forwarding_signals([sys.executable, "-m", *command], environment):
+    if status := signal_handlers.run_forwarding_signals([sys.executable, "-m", *command], environment):
         sys.exit(status)
 
 

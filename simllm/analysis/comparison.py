@@ -22,7 +22,7 @@ from simllm.errors import InputError
 from simllm.metric import SimLLM
 from simllm.scoring.scores import Scores
 from simllm.stats.multiple_testing import holm
-from simllm.stats.paired_resampling import SEED, bootstrap_p, interval, resampled_means, sign_flip_p
+from simllm.stats.paired_significance_tests import SEED, bootstrap_p, interval, resampled_means, sign_flip_p
 from simllm.text_cleaning import clean
 
 Values = NDArray[np.float64]

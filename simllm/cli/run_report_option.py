@@ -188,7 +188,7 @@ def write(
         raise InputError(f"{options.jsonl}: changed while it was read")
     command = encodable(shlex.join(["simllm", *sys.argv[1:]]))
     if metrics:
-        from simllm.analysis.run_report.explained_pairs import find_changing_words
+        from simllm.analysis.run_report.changing_words import find_changing_words
         from simllm.analysis.run_report.long_texts import find_long_texts
 
         words, long = find_changing_words(metrics, run), find_long_texts(metrics, run)

@@ -18,7 +18,7 @@ from simllm.errors import InputError
 from simllm.metrics.protocol import ScoreFunction
 from simllm.perturb.summaries import meaning_changing_edits, meaning_preserving_edits
 from simllm.perturb.summaries.lexicon import Lexicon
-from simllm.stats.correlation import area_under_roc
+from simllm.stats.roc_curve import area_under_roc
 from simllm.text_cleaning import clean
 
 _MOST_WORDS = 200  # longer summaries are cut, because the time for edits grows with the square

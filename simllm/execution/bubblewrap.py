@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from simllm.execution.run_messages import Limits
+from simllm.execution.resource_limits import Limits
 
 BOX = "/box"  # the working folder inside the sandbox
 SEARCH_PATH = "/usr/bin:/bin:/usr/local/bin"

@@ -11,7 +11,8 @@ from dataclasses import asdict, dataclass, replace
 
 from simllm.errors import InputError
 from simllm.execution.output_comparison import comparison
-from simllm.execution.run_messages import Limits, Outcome
+from simllm.execution.resource_limits import Limits
+from simllm.execution.run_messages import Outcome
 from simllm.execution.sandbox import Sandbox
 from simllm.execution.toolchains import Program, compile_program
 

@@ -10,51 +10,17 @@ import json
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from math import isfinite
 from pathlib import PurePosixPath
 from typing import IO, Any
 
 from simllm.errors import InputError
+from simllm.execution.resource_limits import Limits
 
 _LENGTH = struct.Struct("!Q")
 
 
 class SandboxError(RuntimeError):
     """Error for a failure of the sandbox itself. It says nothing about the program that should have run."""
-
-
-@dataclass(frozen=True)
-class Limits:
-    """Limits for one run of a command, which may start further processes.
-
-    Attributes:
-        time: Seconds of processor time, for all processes together.
-        memory: MiB of resident memory, for all processes together.
-        output: Largest number of bytes on standard output, and separately on standard error.
-        disk: Size in MiB of each writable folder: the working folder, `/tmp` and `/dev/shm`.
-        processes: Largest number of processes and threads that exist at the same time.
-    """
-
-    time: float = 10.0
-    memory: int = 256
-    output: int = 1 << 24
-    disk: int = 64
-    processes: int = 64
-
-    def __post_init__(self) -> None:
-        """Check that all limits of the run are positive numbers.
-
-        Raises:
-            InputError: A limit is zero, negative, infinite or NaN.
-        """
-        for name, value in asdict(self).items():
-            if not (isfinite(value) and value > 0):
-                raise InputError(f"limit {name}: expected a positive number, not {value!r}")
-
-    @property
-    def wall_time(self) -> float:
-        """Seconds of real time after which a run is stopped, even if it has used little processor time."""
-        return 2 * self.time + 1
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from simllm.errors import InputError
-from simllm.execution.run_messages import Limits, Outcome, Request
+from simllm.execution.resource_limits import Limits
+from simllm.execution.run_messages import Outcome, Request
 from simllm.execution.self_attack import attack, find_bubblewrap, raise_if_breached
 from simllm.execution.supervisor_pool import SupervisorPool
 

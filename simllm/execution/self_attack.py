@@ -14,7 +14,8 @@ from pathlib import Path
 
 from simllm.errors import InputError
 from simllm.execution.bubblewrap import SEARCH_PATH
-from simllm.execution.run_messages import Limits, Request, SandboxError
+from simllm.execution.resource_limits import Limits
+from simllm.execution.run_messages import Request, SandboxError
 from simllm.execution.supervisor_pool import SupervisorPool
 
 _INSTALL = "apt-get install bubblewrap (0.8 or newer; see docs/sandbox.md)"

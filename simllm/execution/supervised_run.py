@@ -11,7 +11,6 @@ import contextlib
 import errno
 import fcntl
 import json
-import math
 import os
 import resource
 import select
@@ -26,8 +25,9 @@ from dataclasses import dataclass
 from simllm.execution.box_files import read_files, write_files
 from simllm.execution.bubblewrap import ENVIRONMENT, SIZED_FOLDERS, bwrap_command
 from simllm.execution.end_processes import Ended, end_children
-from simllm.execution.resource_watch import exact_cpu_seconds, measure
-from simllm.execution.run_messages import Limits, Outcome, Request, SandboxError
+from simllm.execution.resource_limits import prlimit_options
+from simllm.execution.resource_usage import exact_cpu_seconds, measure
+from simllm.execution.run_messages import Outcome, Request, SandboxError
 from simllm.execution.syscall_filter import seccomp_program
 
 # File descriptors of the started process. The supervisor itself uses none of them but the first three.
@@ -37,9 +37,6 @@ STDIN, STDOUT, STDERR, GATE, STATUS, SECCOMP = FIXED_DESCRIPTORS
 # supervisor is killed, the shell reads the end of the stream, and the program never starts.
 _STUB = f'cd "$HOME" && echo >&{GATE} && read -r go <&{GATE} && exec prlimit "$@" {GATE}>&-'
 _SEALS = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK
-_ADDRESS_SPACE = 4096  # MiB above the memory limit; it limits the growth between two measurements
-_STACK = 64  # MiB
-_OPEN_FILES = 128
 _START_TIMEOUT = 60  # seconds
 _INTERVAL = 0.01  # seconds between two measurements
 _IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
@@ -168,7 +165,15 @@ class SupervisedRun:
         Returns:
             The process id of bubblewrap, or of the shell if there is no sandbox.
         """
-        program = ["/bin/sh", "-c", _STUB, "sh", *_rlimits(self.limits, self.setup), "--", *self.request.argv]
+        program = [
+            "/bin/sh",
+            "-c",
+            _STUB,
+            "sh",
+            *prlimit_options(self.limits, count_processes=self.setup.bwrap is not None),
+            "--",
+            *self.request.argv,
+        ]
         environment: Mapping[str, str] = {}  # the environment of bwrap can be seen in /proc/1/environ
         self.folder = None
         if self.setup.bwrap:
@@ -330,30 +335,3 @@ class SupervisedRun:
         """
         self.held.callback(os.close, descriptor)
         return descriptor
-
-
-def _rlimits(limits: Limits, setup: Setup) -> list[str]:
-    """Return command-line options for the program `prlimit`, which sets the kernel's limits for a run.
-
-    Each process gets limits on its address space, processor time, file sizes, open files and stack, and
-    cannot write core dumps. In a sandbox, the number of all processes together is limited, too.
-
-    Args:
-        limits: The limits of the run.
-        setup: The settings that say whether the run is in a sandbox.
-    """
-    wanted = {
-        "as": (limits.memory + _ADDRESS_SPACE) * _MIB,
-        "core": 0,
-        "cpu": math.floor(limits.time) + 1,
-        "fsize": limits.disk * _MIB,
-        "nofile": _OPEN_FILES,
-        "stack": _STACK * _MIB,
-    }
-    if setup.bwrap:  # outside of a sandbox, the limit would count all processes of the user
-        wanted["nproc"] = limits.processes
-    options = []
-    for name, value in wanted.items():
-        highest = resource.getrlimit(getattr(resource, f"RLIMIT_{name.upper()}"))[1]
-        options.append(f"--{name}={value if highest == resource.RLIM_INFINITY else min(value, highest)}")
-    return options

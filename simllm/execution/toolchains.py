@@ -11,7 +11,8 @@ from dataclasses import field as dataclass_field
 from simllm.errors import InputError
 from simllm.execution import java_source
 from simllm.execution.bubblewrap import SEARCH_PATH
-from simllm.execution.run_messages import Limits, Outcome
+from simllm.execution.resource_limits import Limits
+from simllm.execution.run_messages import Outcome
 from simllm.execution.sandbox import Sandbox
 
 COMPILE_LIMITS = Limits(time=30, memory=1024, output=1 << 20, disk=256)

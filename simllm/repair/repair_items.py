@@ -7,7 +7,7 @@ from pathlib import Path
 
 from simllm.errors import InputError
 from simllm.execution.program_judge import JudgeTest, ProgramFiles
-from simllm.execution.run_messages import Limits
+from simllm.execution.resource_limits import Limits
 from simllm.execution.toolchains import TOOLCHAINS
 from simllm.io import files
 from simllm.io.strict_loading import build

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from simllm.stats.paired_resampling import sign_flip_p
+from simllm.stats.paired_significance_tests import sign_flip_p
 
 Floats = NDArray[np.float64]
 FEW_DISCORDANT = 25  # McNemar's exact test is chosen for fewer discordant items

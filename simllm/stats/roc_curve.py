@@ -7,9 +7,21 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import norm, rankdata
+from scipy.stats import mannwhitneyu, norm, rankdata
 
 Floats = NDArray[np.float64]
+
+
+def area_under_roc(positive: Floats, negative: Floats) -> float:
+    """Compute the area under the ROC curve.
+
+    It is the probability that a positive item scores higher than a negative item; a tie counts half.
+
+    Args:
+        positive: (n,) scores of the positive items.
+        negative: (m,) scores of the negative items.
+    """
+    return float(mannwhitneyu(positive, negative).statistic / (len(positive) * len(negative)))
 
 
 def auc_with_covariance(positive: NDArray[np.bool_], scores: Floats) -> tuple[Floats, Floats]:

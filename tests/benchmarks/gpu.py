@@ -38,12 +38,12 @@ from tests.benchmarks.training_speed import beside_baseline
 from train.pretrain.attention import BLOCK_SIZE, flex_attention_over_texts
 from train.pretrain.batches import PretrainingBatches
 from train.pretrain.config import PretrainConfig
-from train.pretrain.objective import PermutedLanguageModel
+from train.pretrain.language_model import PermutedLanguageModel
 from train.pretrain.permutation import pad_streams
 from train.pretrain.task import PretrainingTask
 from train.runtime import config_file, training_loop
 from train.runtime.distributed import PRECISIONS, World
-from train.runtime.signals import Interrupted, StopRequest
+from train.runtime.signal_handlers import Interrupted, StopRequest
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 TOLERANCE = {"fp32": 2e-3, "bf16": 0.05, "fp16": 0.02}  # of losses and gradients, relative to their norms

@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from simllm.code.mining import satd_items
+from simllm.code.mining import mine_repositories
 from tests.chat_server import chat_server
 from tests.command import process, run
 from tests.conftest import ROOT
@@ -263,7 +263,7 @@ def stopped_run(rules, tmp_path, monkeypatch):
     """Start a run that is stopped after the first of two repositories; return its folder."""
     before, after = repaid("g", "FIXME: return two")
     make_history(tmp_path / "all" / "second", {"g.py": before}, {"g.py": after})
-    mine_repository = satd_items._mine_repository
+    mine_repository = mine_repositories._mine_repository
 
     def stop(repository):
         if repository.name == "second":
@@ -271,7 +271,7 @@ def stopped_run(rules, tmp_path, monkeypatch):
         return mine_repository(repository)
 
     with monkeypatch.context() as patch:
-        patch.setattr(satd_items, "_mine_repository", stop)
+        patch.setattr(mine_repositories, "_mine_repository", stop)
         with pytest.raises(StoppedError):
             mine(tmp_path)
     assert not (tmp_path / "items.jsonl").exists()
@@ -280,8 +280,10 @@ def stopped_run(rules, tmp_path, monkeypatch):
 
 def test_stopped_run_is_continued_by_the_same_command(stopped_run, monkeypatch):
     mined = []
-    mine_repository = satd_items._mine_repository
-    monkeypatch.setattr(satd_items, "_mine_repository", lambda r: mined.append(r.name) or mine_repository(r))
+    mine_repository = mine_repositories._mine_repository
+    monkeypatch.setattr(
+        mine_repositories, "_mine_repository", lambda r: mined.append(r.name) or mine_repository(r)
+    )
     done = mine(stopped_run)
     assert mined == ["second"]
     assert not (stopped_run / "items.jsonl.partial").exists()
@@ -308,13 +310,13 @@ def test_run_with_other_repositories_is_not_continued(stopped_run, change):
 
 
 def test_output_that_appears_during_the_run_is_kept(rules, tmp_path, monkeypatch):
-    mine_repository = satd_items._mine_repository
+    mine_repository = mine_repositories._mine_repository
 
     def late(repository):
         (tmp_path / "items.jsonl").write_text("theirs")
         return mine_repository(repository)
 
-    monkeypatch.setattr(satd_items, "_mine_repository", late)
+    monkeypatch.setattr(mine_repositories, "_mine_repository", late)
     assert mine(tmp_path).returncode == 2
     assert (tmp_path / "items.jsonl").read_text() == "theirs"
 
@@ -323,7 +325,7 @@ def test_ctrl_c_says_how_to_continue(rules, tmp_path, monkeypatch):
     def interrupt(_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(satd_items, "_mine_repository", interrupt)
+    monkeypatch.setattr(mine_repositories, "_mine_repository", interrupt)
     done = mine(tmp_path)
     assert (done.returncode, done.stderr) == (130, "simllm: interrupted (the same command continues)\n")
 
@@ -405,7 +407,7 @@ def test_failing_judge_is_an_error_and_earlier_answers_are_kept(rules, tmp_path,
     assert not (tmp_path / "items.jsonl").exists()
     server.requests.clear()
     server.reply = lambda prompt: "yes"
-    monkeypatch.setattr(satd_items, "_mine_repository", None)  # the repository is mined already
+    monkeypatch.setattr(mine_repositories, "_mine_repository", None)  # the repository is mined already
     assert mine(tmp_path, "--judge", server.url).returncode == 0
     assert len(server.requests) == 1
     assert len(read(tmp_path / "items.jsonl")) == 2

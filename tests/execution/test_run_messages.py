@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from simllm.execution.resource_limits import Limits
 from simllm.execution.run_messages import (
-    Limits,
     Outcome,
     Request,
     SandboxError,

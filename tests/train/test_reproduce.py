@@ -178,7 +178,7 @@ def checkout(tmp_path, teachers, monkeypatch):
     monkeypatch.chdir(tmp_path / "checkout")
     steps = []
     monkeypatch.setattr(
-        reproduce.signals, "run_forwarding_signals", lambda command, _: steps.append(command[2])
+        reproduce.signal_handlers, "run_forwarding_signals", lambda command, _: steps.append(command[2])
     )
     return SimpleNamespace(folder=tmp_path / "checkout", steps=steps)
 
@@ -229,5 +229,5 @@ def test_user_files_are_refused_before_the_first_step(call, checkout, name):
 
 
 def test_exit_status_of_a_failed_step_is_returned(call, checkout, monkeypatch):
-    monkeypatch.setattr(reproduce.signals, "run_forwarding_signals", lambda *_: 75)
+    monkeypatch.setattr(reproduce.signal_handlers, "run_forwarding_signals", lambda *_: 75)
     assert recipe(call, checkout).returncode == 75

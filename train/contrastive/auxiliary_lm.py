@@ -18,7 +18,7 @@ from train.contrastive.config import LanguageModelConfig
 from train.corpus.decontaminate import ExcludedTexts
 from train.corpus.sources import match_files
 from train.pretrain.batches import PretrainingBatches, combined_seed
-from train.pretrain.objective import PermutedLanguageModel
+from train.pretrain.language_model import PermutedLanguageModel
 from train.pretrain.permutation import PermutedBatch
 from train.runtime.config import TrainingConfig
 from train.runtime.distributed import World

@@ -25,8 +25,8 @@ from train.contrastive.meaning_task import MeaningTask
 from train.distill.imitation import Imitation
 from train.distill.losses import neighbour_distillation_loss
 from train.distill.pca_targets import Targets
-from train.runtime.chunked_loss import embedding_loss_parts
 from train.runtime.distributed import World
+from train.runtime.embedding_loss import embedding_loss_parts
 from train.runtime.gradient_exchange import LossPart
 
 

@@ -20,8 +20,8 @@ from train.distill.losses import cosine_loss, neighbour_distillation_loss, squar
 from train.distill.pca_targets import Targets
 from train.distill.texts import Group
 from train.pretrain.batches import combined_seed
-from train.runtime.chunked_loss import embedding_loss_parts
 from train.runtime.distributed import World
+from train.runtime.embedding_loss import embedding_loss_parts
 from train.runtime.gradient_exchange import LossPart
 from train.runtime.log import print_progress
 from train.runtime.prefetch import Prefetcher

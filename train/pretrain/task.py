@@ -16,7 +16,7 @@ from train.corpus.corpus_folder import TRAIN
 from train.pretrain.attention import BLOCK_SIZE, flex_attention_over_texts, grouped_attention
 from train.pretrain.batches import PretrainingBatches
 from train.pretrain.config import PretrainConfig
-from train.pretrain.objective import PermutedLanguageModel
+from train.pretrain.language_model import PermutedLanguageModel
 from train.pretrain.permutation import PermutedBatch, pad_streams
 from train.runtime.distributed import World
 from train.runtime.flops import training_flops

@@ -23,7 +23,7 @@ from simllm.io import files, folders
 from train.contrastive.config import ContrastiveConfig
 from train.pretrain.config import PretrainConfig
 from train.release.measure import MeasureConfig, measure
-from train.runtime import config_file, signals
+from train.runtime import config_file, signal_handlers
 from train.runtime.command_line import add_overwrite_option, check_output, run_tool
 from train.runtime.config import TrainingConfig
 
@@ -144,9 +144,9 @@ def run_ablations(config: AblationsConfig, output: Path, overwrite: bool = False
         if name in rows:
             continue
         for command in runs[name]:
-            status = signals.run_forwarding_signals([sys.executable, "-m", *command])
-            if status in (signals.STOPPED_BY_SIGNAL, signals.STOPPED_BY_KEYBOARD):
-                raise signals.Interrupted("stopped; rerun the same command to resume", status)
+            status = signal_handlers.run_forwarding_signals([sys.executable, "-m", *command])
+            if status in (signal_handlers.STOPPED_BY_SIGNAL, signal_handlers.STOPPED_BY_KEYBOARD):
+                raise signal_handlers.Interrupted("stopped; rerun the same command to resume", status)
             if status:
                 raise InputError(f"{name}: training ended with exit status {status}")
         rows[name] = {"variant": name, **settings[name], **measure(outs[name] / "model", sets)}

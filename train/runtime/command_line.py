@@ -9,7 +9,7 @@ from pathlib import Path
 
 from simllm.errors import InputError
 from simllm.io import files, folders
-from train.runtime.signals import STOPPED_BY_KEYBOARD, Interrupted
+from train.runtime.signal_handlers import STOPPED_BY_KEYBOARD, Interrupted
 
 
 def run_tool(work: Callable[[], object]) -> int:

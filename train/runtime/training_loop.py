@@ -23,7 +23,7 @@ from train.runtime.distributed import World
 from train.runtime.flops import peak_flops
 from train.runtime.gradient_exchange import GradientExchange, LossPart
 from train.runtime.optimizer_and_schedule import learning_rate, make_optimizer
-from train.runtime.signals import Interrupted, StopRequest
+from train.runtime.signal_handlers import Interrupted, StopRequest
 from train.runtime.training_state import Progress, TrainingState
 
 

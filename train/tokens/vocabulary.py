@@ -17,7 +17,7 @@ from simllm.errors import InputError
 from simllm.io import files, folder_replacement
 from simllm.model.tokenizer import SPECIAL_TOKENS, UNK_ID, Tokenizer
 from simllm.text_cleaning import normalizer
-from train.runtime import signals
+from train.runtime import signal_handlers
 
 # All characters of cleaned texts. They are in every vocabulary, so that no character is unknown.
 _ALPHABET = "".join(c for c in map(chr, range(0x21, 0x7F)) if c not in string.ascii_uppercase)
@@ -102,7 +102,7 @@ def _learn_in_subprocess(texts: Path, size: int) -> bytes:
     command = [sys.executable, "-m", "train.tokens.vocabulary", str(texts.absolute()), str(size)]
     child = None
     try:
-        with signals.postponed():  # a signal before the assignment would leave the process running
+        with signal_handlers.postponed():  # a signal before the assignment would leave the process running
             child = subprocess.Popen(
                 command, cwd=Path(__file__).parents[2], stdout=subprocess.PIPE, stderr=subprocess.PIPE
             )
@@ -130,7 +130,7 @@ def _main() -> int:
     Returns:
         The exit status: 0, or 2 if the vocabulary cannot be learned.
     """
-    signals.ignore_signals()  # the parent process handles signals and ends this process
+    signal_handlers.ignore_signals()  # the parent process handles signals and ends this process
     _, file, size = sys.argv
     try:
         with Path(file).open(encoding="ascii") as lines:

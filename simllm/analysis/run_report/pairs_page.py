@@ -16,7 +16,6 @@ from simllm.analysis.run_report.group_means import (
     mean_with_interval,
     number_ranges,
 )
-from simllm.analysis.run_report.pair_sample import choose_pairs, describe_choice
 from simllm.analysis.run_report.report_sentences import (
     describe_high_scores,
     describe_scores,
@@ -27,6 +26,7 @@ from simllm.analysis.run_report.score_figures import draw_distribution, draw_sca
 from simllm.analysis.run_report.score_trends import describe_trend, spearman_with_p
 from simllm.analysis.run_report.scored_run import ScoredRun
 from simllm.analysis.run_report.script_data import LONGEST_SHOWN, is_cut, script_data
+from simllm.analysis.run_report.shown_pairs import choose_pairs, describe_choice
 from simllm.io.html_page import render
 from simllm.io.number_format import format_count, format_number, format_p_value
 from simllm.scoring.scores import DOUBTFUL, SIMILAR

@@ -9,8 +9,8 @@ import numpy as np
 
 from simllm.analysis.comparison import Comparison
 from simllm.analysis.run_report.group_means import GroupMean
-from simllm.analysis.run_report.pair_sample import LONGEST_EXPLAINED
 from simllm.analysis.run_report.scored_run import ScoredRun
+from simllm.analysis.run_report.shown_pairs import LONGEST_EXPLAINED
 from simllm.io.number_format import format_count, format_number, format_p_value
 from simllm.metrics.protocol import Floats
 from simllm.model.score_scale import ScoreScale

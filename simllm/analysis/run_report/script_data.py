@@ -6,8 +6,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from simllm.analysis.run_report.pair_sample import choose_pairs
 from simllm.analysis.run_report.scored_run import ScoredRun
+from simllm.analysis.run_report.shown_pairs import choose_pairs
 from simllm.io import tables
 
 LONGEST_SHOWN = 2_000  # characters of a text that the page shows

@@ -16,7 +16,7 @@ from simllm.errors import InputError
 from simllm.io import files, folders
 
 if TYPE_CHECKING:
-    from simllm.code.mining.satd_items import Funnel
+    from simllm.code.mining.mine_repositories import Funnel
 
 FORMATS: tuple[str, ...] = ()  # always JSON lines
 MODEL = ("NAME", "with --judge: the name of the model; default: the server's choice")
@@ -58,9 +58,9 @@ def run(options: argparse.Namespace) -> None:
     if not shutil.which("git"):
         raise InputError("git is not installed")
     with metrics_option.require_code_extra():
-        from simllm.code.mining.repositories import find_repositories
-        from simllm.code.mining.satd_items import SatdMining
-    from simllm.io.chat_endpoint import ChatEndpoint
+        from simllm.code.mining.mine_repositories import SatdMining
+        from simllm.code.mining.repository_splits import find_repositories
+    from simllm.code.mining.judge_endpoint import ChatEndpoint
 
     key = os.environ.get("OPENAI_API_KEY", "").strip()
     endpoint = ChatEndpoint(options.judge, options.model, key) if options.judge else None
@@ -93,7 +93,7 @@ def _print(funnel: Funnel) -> None:
     - for each rule, the comments that fulfil this rule and all earlier rules;
     - for each split (training, validation and test data), the items that were written.
     """
-    from simllm.code.mining.repositories import SPLITS
+    from simllm.code.mining.repository_splits import SPLITS
 
     noun = "repository" if funnel.repositories == 1 else "repositories"
     unreadable = f", {funnel.unreadable:,} unreadable" if funnel.unreadable else ""

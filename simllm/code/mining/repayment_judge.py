@@ -9,8 +9,8 @@ import hashlib
 import json
 import re
 
-from simllm.code.mining.repayments import Repayment
-from simllm.io.chat_endpoint import ChatEndpoint
+from simllm.code.mining.debt_repayments import Repayment
+from simllm.code.mining.judge_endpoint import ChatEndpoint
 
 _PROMPT = """\
 A commit deletes a comment in which developers admit a shortcoming of their {language} code.

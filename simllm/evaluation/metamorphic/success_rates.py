@@ -14,7 +14,7 @@ import numpy as np
 from simllm.evaluation.metamorphic.item_outcome import ItemOutcome
 from simllm.evaluation.metamorphic.likelihood_correlation import Likelihood, correlate_with_likelihood
 from simllm.evaluation.metamorphic.published_analysis import ItemTest, Pooled, compare_items, pool
-from simllm.stats.paired_resampling import SEED, interval, resampled_means, sign_flip_p
+from simllm.stats.paired_significance_tests import SEED, interval, resampled_means, sign_flip_p
 
 _LEVEL = 0.05
 

@@ -35,10 +35,13 @@ from simllm.evaluation.ratings import Ratings
 from simllm.io import files
 from simllm.metrics import registry
 from simllm.metrics.protocol import Metric, pair_scores
-from simllm.stats import compare_correlations
-from simllm.stats.correlation import interval_by_rater, kendall, pairwise_accuracy, pearson, spearman
+from simllm.stats import correlation_tests
+from simllm.stats.correlation_coefficients import kendall, pearson
+from simllm.stats.correlation_intervals import interval_by_rater
 from simllm.stats.multiple_testing import holm_of_pairs
+from simllm.stats.pairwise_accuracy import pairwise_accuracy
 from simllm.stats.rater_agreement import rater_agreement
+from simllm.stats.spearman import spearman
 
 QUESTIONS = ("rq1", "rq2", "rq3", "rq4", "rq5")
 _QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
@@ -189,7 +192,7 @@ def _study_set(
     results.sort(key=lambda row: -row.spearman)
     rho, ordered = [row.spearman for row in results], [values[row.metric] for row in results]
     between = np.atleast_2d(np.corrcoef(np.stack([stats.rankdata(scores) for scores in ordered])))
-    p = compare_correlations.permutation_p_values(ordered, rated.values)
+    p = correlation_tests.permutation_p_values(ordered, rated.values)
     corrected, people = holm_of_pairs(p), rater_agreement(rated.raters)
     variant_results = [correlate_metric(name, scores, rated) for name, scores in variants.items()]
     return SetStudy(
@@ -197,10 +200,10 @@ def _study_set(
         pairs=n,
         agreement=people,
         results=results,
-        clusters=compare_correlations.clusters(rho, corrected),
+        clusters=correlation_tests.clusters(rho, corrected),
         permutation=p.tolist(),
         williams=[
-            [compare_correlations.williams(a, b, between[i, j], n) for j, b in enumerate(rho)]
+            [correlation_tests.williams(a, b, between[i, j], n) for j, b in enumerate(rho)]
             for i, a in enumerate(rho)
         ],
         between=between.tolist(),
@@ -231,8 +234,8 @@ def _clusters(results: list[MetricResult], values: list[Floats], rated: Ratings)
     """
     if not results:
         return []
-    p = holm_of_pairs(compare_correlations.permutation_p_values(values, rated.values))
-    return compare_correlations.clusters([row.spearman for row in results], p)
+    p = holm_of_pairs(correlation_tests.permutation_p_values(values, rated.values))
+    return correlation_tests.clusters([row.spearman for row in results], p)
 
 
 def correlate_metric(name: str, values: Floats, rated: Ratings) -> MetricResult:

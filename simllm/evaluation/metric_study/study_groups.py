@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simllm.evaluation.ratings import Ratings
-from simllm.stats.correlation import rank_correlations
+from simllm.stats.correlation_coefficients import rank_correlations
 from simllm.text_cleaning import clean
 
 _FEWEST = 20  # pairs in a group; the correlation over fewer pairs is too uncertain

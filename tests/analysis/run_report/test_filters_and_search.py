@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import expect
 
 from simllm.analysis.run_report import ScoredRun
-from simllm.analysis.run_report.pair_sample import MOST
+from simllm.analysis.run_report.shown_pairs import MOST
 from tests.analysis.run_report.report_in_browser import column, scored_run
 from tests.browser import needs_browser
 

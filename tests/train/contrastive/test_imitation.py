@@ -16,7 +16,7 @@ from train.contrastive.__main__ import load_or_compute_targets, train
 from train.contrastive.task import ContrastiveTask
 from train.distill import teachers as teacher_module
 from train.runtime.distributed import World
-from train.runtime.signals import StopRequest
+from train.runtime.signal_handlers import StopRequest
 
 
 @pytest.fixture(scope="module")

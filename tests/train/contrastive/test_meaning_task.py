@@ -16,7 +16,7 @@ from train.contrastive.meaning_pairs import DIFFERENT, SAME, open_source
 from train.contrastive.task import ContrastiveTask
 from train.corpus.decontaminate import ExcludedTexts
 from train.runtime.distributed import World
-from train.runtime.signals import StopRequest
+from train.runtime.signal_handlers import StopRequest
 
 NOTHING = ExcludedTexts([])
 

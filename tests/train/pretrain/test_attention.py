@@ -9,7 +9,7 @@ from torch.nn.attention import flex_attention
 from simllm.model.encoder import Encoder
 from simllm.model.network_shape import ModelConfig
 from train.pretrain.attention import BLOCK_SIZE, flex_attention_over_texts, grouped_attention
-from train.pretrain.objective import PermutedLanguageModel
+from train.pretrain.language_model import PermutedLanguageModel
 from train.pretrain.permutation import (
     keyed_uniform,
     lay_out_batch,

@@ -64,7 +64,7 @@ def trained(monkeypatch):
         return status.get(len(commands), 0)
 
     status = {}
-    monkeypatch.setattr(ablations.signals, "run_forwarding_signals", train)
+    monkeypatch.setattr(ablations.signal_handlers, "run_forwarding_signals", train)
     monkeypatch.setattr(ablations, "measure", lambda model, sets: FIGURES | {"model": str(model)})
     return SimpleNamespace(commands=commands, status=status)
 

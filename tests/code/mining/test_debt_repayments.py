@@ -6,7 +6,7 @@ import pytest
 
 from simllm.code.git_history import FileVersions
 from simllm.code.languages.language_registry import LANGUAGE_OF_SUFFIX
-from simllm.code.mining.repayments import RULES, find_repayments, may_admit_debt
+from simllm.code.mining.debt_repayments import RULES, find_repayments, may_admit_debt
 
 ALL = len(RULES)
 

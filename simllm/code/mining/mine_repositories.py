@@ -21,17 +21,17 @@ from simllm.code.git_history import file_versions
 from simllm.code.git_repository import open_repository
 from simllm.code.languages.language_registry import LANGUAGE_OF_SUFFIX
 from simllm.code.mining import repayment_judge
-from simllm.code.mining.repayments import (
+from simllm.code.mining.debt_repayments import (
     LARGEST_FILE,
     RULES,
     Repayment,
     find_repayments,
     may_admit_debt,
 )
-from simllm.code.mining.repositories import SPLITS, NamedRepository, split_of
+from simllm.code.mining.judge_endpoint import ChatEndpoint
+from simllm.code.mining.repository_splits import SPLITS, NamedRepository, split_of
 from simllm.errors import InputError
 from simllm.io import files
-from simllm.io.chat_endpoint import ChatEndpoint
 from simllm.io.partial_file import PartialFile
 
 MOST_TOKENS = 1024  # in the code before (source) and after a change (reference)

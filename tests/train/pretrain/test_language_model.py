@@ -9,7 +9,7 @@ import torch
 from simllm.model.encoder import Encoder
 from simllm.model.network_shape import ModelConfig
 from train.fairseq import parameter_names
-from train.pretrain.objective import PermutedLanguageModel
+from train.pretrain.language_model import PermutedLanguageModel
 from train.pretrain.permutation import lay_out_batch
 
 TOLERANCE = 1e-4

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from simllm.analysis.explanation import explain_pairs
-from simllm.analysis.run_report.pair_sample import LONGEST_EXPLAINED, number_of_explained
 from simllm.analysis.run_report.scored_run import ScoredRun
+from simllm.analysis.run_report.shown_pairs import LONGEST_EXPLAINED, number_of_explained
 from simllm.metric import SimLLM
 
 _LONGEST_TOKENS = 64  # guards against words of very many tokens

@@ -5,8 +5,8 @@ import re
 
 import pytest
 
+from simllm.code.mining.judge_endpoint import ChatEndpoint
 from simllm.errors import InputError
-from simllm.io.chat_endpoint import ChatEndpoint
 from tests.chat_server import chat_server
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from simllm.code.mining.repositories import find_repositories, split_of
+from simllm.code.mining.repository_splits import find_repositories, split_of
 from simllm.errors import InputError
 from tests.histories import git, make_history
 

@@ -1,0 +1,77 @@
+"""Limits of a run in the sandbox: processor time, memory, output, files and number of processes."""
+
+from __future__ import annotations
+
+import math
+import resource
+from dataclasses import asdict, dataclass
+
+from simllm.errors import InputError
+
+_ADDRESS_SPACE = 4096  # MiB above the memory limit; it limits the growth between two measurements
+_STACK = 64  # MiB
+_OPEN_FILES = 128
+_MIB = 1 << 20
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Limits for one run of a command, which may start further processes.
+
+    Attributes:
+        time: Seconds of processor time, for all processes together.
+        memory: MiB of resident memory, for all processes together.
+        output: Largest number of bytes on standard output, and separately on standard error.
+        disk: Size in MiB of each writable folder: the working folder, `/tmp` and `/dev/shm`.
+        processes: Largest number of processes and threads that exist at the same time.
+    """
+
+    time: float = 10.0
+    memory: int = 256
+    output: int = 1 << 24
+    disk: int = 64
+    processes: int = 64
+
+    def __post_init__(self) -> None:
+        """Check that all limits of the run are positive numbers.
+
+        Raises:
+            InputError: A limit is zero, negative, infinite or NaN.
+        """
+        for name, value in asdict(self).items():
+            if not (math.isfinite(value) and value > 0):
+                raise InputError(f"limit {name}: expected a positive number, not {value!r}")
+
+    @property
+    def wall_time(self) -> float:
+        """Seconds of real time after which a run is stopped, even if it has used little processor time."""
+        return 2 * self.time + 1
+
+
+def prlimit_options(limits: Limits, count_processes: bool) -> list[str]:
+    """Return command-line options for the program `prlimit`, which sets the kernel's limits for a run.
+
+    Each process gets limits on its address space, processor time, file sizes, open files and stack, and
+    cannot write core dumps. A limit is never higher than the highest value that the kernel allows this
+    process.
+
+    Args:
+        limits: The limits of the run.
+        count_processes: Whether to limit the number of all processes together, too. Outside of a sandbox,
+            this limit would count all processes of the user.
+    """
+    wanted = {
+        "as": (limits.memory + _ADDRESS_SPACE) * _MIB,
+        "core": 0,
+        "cpu": math.floor(limits.time) + 1,
+        "fsize": limits.disk * _MIB,
+        "nofile": _OPEN_FILES,
+        "stack": _STACK * _MIB,
+    }
+    if count_processes:
+        wanted["nproc"] = limits.processes
+    options = []
+    for name, value in wanted.items():
+        highest = resource.getrlimit(getattr(resource, f"RLIMIT_{name.upper()}"))[1]
+        options.append(f"--{name}={value if highest == resource.RLIM_INFINITY else min(value, highest)}")
+    return options
