@@ -24,22 +24,25 @@ def add_option(command: argparse._ActionsContainer) -> None:
     command.add_argument("--metrics", metavar="A,B,…", help="names, or name=argument; default: all of them")
 
 
-def chosen_names(value: str | None) -> list[str]:
+def chosen_names(value: str | None, model: str | None = None) -> list[str]:
     """Split the value of the option `--metrics` into metric names.
 
     Args:
         value: Names separated by commas; None for all metrics.
+        model: The value of the option `--model`; None if it is not given.
 
     Returns:
         The names, some with an argument, such as "word-vectors=corpus.jsonl".
 
     Raises:
-        InputError: A name is unknown.
+        InputError: A name is unknown, or a model is given that none of the metrics would use.
     """
     from simllm.metrics import registry
 
     chosen = list(registry.names()) if value is None else [name.strip() for name in value.split(",")]
     registry.check_names(chosen)
+    if model is not None and not registry.LEARNED.intersection(chosen):
+        raise InputError("--model goes with the metric simllm or simllm-same in --metrics")
     return chosen
 
 

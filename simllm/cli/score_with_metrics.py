@@ -61,7 +61,7 @@ def run(options: argparse.Namespace, source: PairSource, groups: Groups) -> None
         InputError: A metric is unknown or unavailable, or an option cannot be used with `--metrics`.
     """
     useless_options.refuse(options, _LEARNED_ONLY, "does not go with --metrics")
-    names = metrics_option.chosen_names(options.metrics)
+    names = metrics_option.chosen_names(options.metrics, options.model)
     chosen = list(dict.fromkeys(metrics_option.with_code_options(names, options)))
     with metrics_option.require_eval_extra():
         from simllm.metrics import registry

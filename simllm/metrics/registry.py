@@ -26,6 +26,7 @@ from simllm.metrics.score_cache import CachedMetric
 from simllm.metrics.text import BASELINES, UnavailableError
 
 GROUP = "simllm.metrics"  # group of entry points
+LEARNED = frozenset({"simllm", "simllm-same"})  # metrics that use the model of `load`
 BUILT_IN = ("simllm", "simllm-same", *BASELINES)
 CODE = tuple(CODE_METRICS)  # metrics for code; `names` leaves them out, because they do not score texts
 _COLUMN = "column"
@@ -116,7 +117,7 @@ def load(name: str, model: str | os.PathLike[str] | None = None) -> Metric:
         if not argument:
             raise UnavailableError("name it as column=NAME")
         return ColumnMetric(name, argument)
-    if kind in ("simllm", "simllm-same"):
+    if kind in LEARNED:
         # Imported by name, because `simllm.metric` imports this package.
         learned = import_module("simllm.metric").SimLLM(argument or model)
         return model_metric(name, learned) if kind == "simllm" else same_metric(name, learned)

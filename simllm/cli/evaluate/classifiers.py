@@ -106,7 +106,8 @@ def run(options: argparse.Namespace) -> None:
     if options.ratings:
         if options.acceptable is None:
             raise InputError("--ratings needs --acceptable: the lowest acceptable mean rating")
-        metrics, missing = registry.load_all(metrics_option.chosen_names(options.metrics), options.model)
+        names = metrics_option.chosen_names(options.metrics, options.model)
+        metrics, missing = registry.load_all(names, options.model)
         rated, positive = ratings.load(options.ratings), metric_classifier.POSITIVE
         predictions = metric_classifier.classify(
             rated,

@@ -39,7 +39,8 @@ def run(options: argparse.Namespace) -> None:
         from simllm.metrics.text import jaccard
     files.check_output(options.output, [options.triples] if options.triples else [], options.overwrite)
     triples = contrast.clean_triples(contrast.load(options.triples or contrast.CONTRAST_SET))
-    metrics, missing = registry.load_all(metrics_option.chosen_names(options.metrics), options.model)
+    names = metrics_option.chosen_names(options.metrics, options.model)
+    metrics, missing = registry.load_all(names, options.model)
     rows = [("word overlap", *contrast.accuracies(jaccard.score, triples))]
     for name, shares in metrics_option.compute_for_each(
         metrics, missing, lambda score: contrast.accuracies(score, triples)

@@ -46,7 +46,7 @@ def run(options: argparse.Namespace) -> None:
     files.check_output(options.output, [options.ratings], options.overwrite)
     with metrics_option.require_eval_extra():
         from simllm.evaluation import human_correlation
-    names = metrics_option.chosen_names(options.metrics)
+    names = metrics_option.chosen_names(options.metrics, options.model)
     if options.level == "system":
         rows, missing = human_correlation.correlate_systems(options.ratings, names, options.model)
         table = _system_table(rows)

@@ -51,7 +51,8 @@ def run(options: argparse.Namespace) -> None:
     files.check_output(options.output, [file] if file else [], options.overwrite)
     summaries = [line for _, line in files.lines(file)] if file else contrast.load().references
     edits = make_edits(summaries, lexicon.load(), options.seed)
-    metrics, missing = registry.load_all(metrics_option.chosen_names(options.metrics), options.model)
+    names = metrics_option.chosen_names(options.metrics, options.model)
+    metrics, missing = registry.load_all(names, options.model)
     rows, separation, failures = [], {}, {}
     for name, result in metrics_option.compute_for_each(
         metrics, missing, lambda score: measure_robustness(score, edits, options.examples)
