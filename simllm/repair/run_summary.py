@@ -11,9 +11,9 @@ from simllm.errors import InputError
 from simllm.io import tables
 from simllm.io.strict_loading import read_json
 from simllm.repair.repair_items import RepairItem
-from simllm.repair.run_figures import figures
 from simllm.repair.run_results import AttemptResult
 from simllm.repair.run_settings import RunSettings
+from simllm.repair.run_statistics import compute_statistics
 
 SUMMARY = "summary.json"
 NO_GROUP = "(no group)"
@@ -43,7 +43,7 @@ def summarize(
     """
 
     def of(chosen: Sequence[AttemptResult]) -> dict[str, Any]:
-        return figures(chosen, settings.attempts, most_rounds, settings.price)
+        return compute_statistics(chosen, settings.attempts, most_rounds, settings.price)
 
     group_of = {item.id: item.group or NO_GROUP for item in items}
     groups = dict.fromkeys(group_of.values()) if any(item.group for item in items) else {}

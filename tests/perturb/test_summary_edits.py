@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simllm.evaluation import contrast
-from simllm.perturb.summaries import grammar_rules, lexicon
+from simllm.perturb.summaries import grammatical_rewording, lexicon
 from simllm.perturb.summaries.meaning_changing_edits import KINDS, change
 from simllm.perturb.summaries.random_rewording import reword
 from simllm.text_cleaning import clean
@@ -89,16 +89,16 @@ def test_possible_rewordings(text, expected):
     ],
 )
 def test_sentences_that_do_not_become_passive(text):
-    assert grammar_rules.passive_by(text.split(), LEXICON, np.random.default_rng(0)) is None
+    assert grammatical_rewording.passive_by(text.split(), LEXICON, np.random.default_rng(0)) is None
 
 
 @pytest.mark.parametrize(
     ("rule", "text"),
     [
-        (grammar_rules.adverb_moved, "loads the assembly"),
-        (grammar_rules.adverb_moved, "returns the font family"),
-        (grammar_rules.genitive, "checks that it's empty"),
-        (grammar_rules.genitive, "makes sure that there's room"),
+        (grammatical_rewording.adverb_moved, "loads the assembly"),
+        (grammatical_rewording.adverb_moved, "returns the font family"),
+        (grammatical_rewording.genitive, "checks that it's empty"),
+        (grammatical_rewording.genitive, "makes sure that there's room"),
     ],
 )
 def test_rules_that_do_not_fit(rule, text):

@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterator
 from simllm.code.languages.language import Function
 from simllm.code.languages.language_registry import load_language
 from train.corpus import markup
-from train.corpus.comment_filters import DocumentedFunction, is_generated, rejecting_filter
+from train.corpus.comment_filters import DocumentedFunction, rejecting_filter
 from train.corpus.first_sentence import first_sentence
 from train.corpus.function_comment import Comment
+from train.corpus.generated_files import is_generated
 
 LARGEST = 1 << 20  # bytes; larger files are usually data
 

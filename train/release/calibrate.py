@@ -29,7 +29,7 @@ from simllm.metric import SimLLM
 from simllm.model import saved_model
 from simllm.model.score_scale import ScoreScale, Values
 from simllm.perturb.summaries import lexicon
-from simllm.stats.probability_calibration import fit_platt
+from simllm.stats.platt_scaling import fit_platt
 from train.contrastive.meaning_items import read_items
 from train.contrastive.meaning_pairs import DIFFERENT, SAME, ItemPairs, MeaningPair, RuleMadePairs
 from train.corpus.decontaminate import ExcludedTexts

@@ -31,11 +31,11 @@ from simllm.metrics import registry
 from simllm.metrics.protocol import Metric
 from simllm.perturb.summaries import lexicon
 from simllm.scoring import token_matching
-from simllm.stats.probability_calibration import calibration_errors, reliability
+from simllm.stats.calibration_error import calibration_errors, reliability
 from train.contrastive.meaning_items import read_items
 from train.corpus.decontaminate import ExcludedTexts
 from train.release.calibrate import meaning_test_pairs
-from train.release.meaning_figures import (
+from train.release.measure_meaning import (
     contrast_accuracies,
     measure_flags,
     measure_items,

@@ -137,7 +137,7 @@ def _table(summary: dict[str, Any], rpsr: str) -> tables.Table:
         summary: The summary of the run.
         rpsr: The definition of the metric RPSR: "mean" or "published" (see `add_rpsr_option`).
     """
-    from simllm.repair.run_figures import RPSR
+    from simllm.repair.run_statistics import RPSR
 
     tops = list(summary["figures"]["TOP"])
     columns = ("items", "n", "AVG", *(f"TOP-{k}" for k in tops), RPSR[rpsr], "requests", "cost")

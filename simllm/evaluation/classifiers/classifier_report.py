@@ -19,7 +19,7 @@ from simllm.io import files, folder_replacement, folders, tables
 from simllm.io.html_page import render
 from simllm.io.installed_versions import versions
 from simllm.io.number_format import format_number, format_p_value
-from simllm.stats.probability_calibration import Bin
+from simllm.stats.calibration_error import Bin
 
 _LIBRARIES = ("numpy", "pandas", "scikit-learn", "scipy", "statsmodels")
 _LEAST_ROWS = 10  # rows for an interval; an interval of fewer rows would look too certain

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pandas import DataFrame
 
-from simllm.evaluation.classifiers.confidence_calibration import Calibration, calibrate
+from simllm.evaluation.classifiers.classifier_calibration import Calibration, calibrate
 from simllm.evaluation.classifiers.estimates import Estimate, finite, make_estimate, wilson
 from simllm.evaluation.classifiers.ranking_metrics import rank_classes, rank_two_classes
 from simllm.stats import classification

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from simllm.perturb.summaries.grammar_rules import restructure
+from simllm.perturb.summaries.grammatical_rewording import restructure
 from simllm.perturb.summaries.lexicon import Lexicon
 from simllm.perturb.summaries.numerals import other_spelling
 from simllm.perturb.summaries.phrase_templates import Template

@@ -21,7 +21,7 @@ from train.contrastive.meaning_items import read_items
 from train.contrastive.meaning_pairs import SAME
 from train.corpus.decontaminate import ExcludedTexts
 from train.release import __main__ as release_
-from train.release import calibrate, card, meaning_figures
+from train.release import calibrate, card, measure_meaning
 from train.release import measure as measure_
 from train.release.calibrate import meaning_test_pairs
 from train.release.measure import MeasureConfig, measure
@@ -152,7 +152,7 @@ def items(tmp_path):
 def test_flags_are_counted_among_similar_texts(head_folder, items):
     metric = SimLLM(head_folder)
     test = read_items(items, "test", ExcludedTexts([]), lexicon.load().held_out_words)
-    flags = meaning_figures.measure_flags(metric, test)
+    flags = measure_meaning.measure_flags(metric, test)
     scores = metric.score([item.same[1] for item in test], [item.same[0] for item in test])
     similar = scores.values >= 0.5
     found = flags["rewordings"]
@@ -166,7 +166,7 @@ def test_flags_are_counted_among_similar_texts(head_folder, items):
 def test_all_unseen_items_are_measured(head_folder, items):
     metric = SimLLM(head_folder)
     unseen = read_items(items, None, ExcludedTexts([]), lexicon.load().held_out_words)
-    figures = meaning_figures.measure_unseen_items(metric, unseen)
+    figures = measure_meaning.measure_unseen_items(metric, unseen)
     assert figures["items"] == 100
     texts = [f"opens {i} files" for i in range(100)]
     same = metric.score([f"open {i} files" for i in range(100)], texts).same

@@ -14,7 +14,7 @@ from pandas import DataFrame
 
 from simllm.evaluation.classifiers.predictions import chances_of
 from simllm.evaluation.classifiers.ranking_metrics import LEAST_PROBABILITY, Floats, Ints, positive_scores
-from simllm.stats.probability_calibration import Bin, calibration_errors, consistency, reliability
+from simllm.stats.calibration_error import Bin, calibration_errors, consistency, reliability
 
 
 @dataclass(frozen=True)

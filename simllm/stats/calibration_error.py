@@ -1,4 +1,4 @@
-"""Calibration of predicted probabilities.
+"""Calibration error of predicted probabilities, and reliability diagrams.
 
 Probabilities are calibrated if they agree with frequencies: among the predictions with a probability of 0.8,
 80% have a positive label.
@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
 
 Floats = NDArray[np.floating]
 _SEED = 12345
@@ -116,24 +115,3 @@ def consistency(
         gaps = np.abs(np.add.reduceat(drawn, starts, axis=1, dtype=np.int64) - total)
         errors += (gaps.sum(axis=1) / len(order)).tolist()
     return float(np.mean(errors)), float((np.array(errors) >= observed - 1e-12).mean())
-
-
-def fit_platt(logits: Floats, labels: Floats) -> tuple[float, float]:
-    """Fit the formula sigmoid(slope * logit + intercept), which turns logits into calibrated probabilities.
-
-    The fit is by maximum likelihood (Platt, 1999).
-
-    Args:
-        logits: (n,) outputs of a model.
-        labels: (n,) true labels, 0 or 1; both values must occur.
-
-    Returns:
-        The slope and the intercept.
-    """
-
-    def loss(parameters: Floats) -> float:
-        x = parameters[0] * logits + parameters[1]
-        return float(np.mean(np.logaddexp(0.0, x) - labels * x))
-
-    slope, intercept = minimize(loss, np.array([1.0, 0.0]), method="BFGS").x
-    return float(slope), float(intercept)

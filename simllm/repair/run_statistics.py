@@ -35,7 +35,7 @@ def finished_by_item(attempts: Sequence[AttemptResult]) -> Items:
     return {id_: list(group) for id_, group in groupby(finished, key=lambda attempt: attempt.item)}
 
 
-def figures(
+def compute_statistics(
     attempts: Sequence[AttemptResult], most_attempts: int, most_rounds: int, price: Price | None
 ) -> dict[str, Any]:
     """Compute statistics of a model's attempts to repair programs: pass rates, sizes of patches, and costs.
@@ -65,7 +65,7 @@ def figures(
         "rounds": by_round(finished, most_rounds),
         "skipped rounds": sum(len(attempt.skipped) for attempt in finished),
         "verdicts": _verdicts(finished),
-        **patch_figures(items),
+        **patch_statistics(items),
         "95% intervals": _intervals(items, passed, most_attempts),
         **_cost(attempts, price),
     }
@@ -134,7 +134,7 @@ def _verdicts(finished: Sequence[AttemptResult]) -> dict[str, dict[str, int]]:
     }
 
 
-def patch_figures(items: Items) -> dict[str, Any]:
+def patch_statistics(items: Items) -> dict[str, Any]:
     """Compute how large a model's patches are, relative to the programs and to the known fixes.
 
     A patch turns an incorrect program into the model's final program. A fix turns the incorrect program into

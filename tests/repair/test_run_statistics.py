@@ -7,9 +7,9 @@ from simllm.metrics.code.tree_distances import PatchSize
 from simllm.repair.repair_items import RepairItem
 from simllm.repair.request_budget import Price
 from simllm.repair.run_comparison import compare_runs
-from simllm.repair.run_figures import figures
 from simllm.repair.run_results import AttemptResult, RoundResult
 from simllm.repair.run_settings import RunSettings
+from simllm.repair.run_statistics import compute_statistics
 from simllm.repair.run_summary import summarize
 
 
@@ -37,7 +37,7 @@ def test_figures_of_the_reference_vectors(vectors):
     assert len(cases) == 10
     for case in cases:
         most = max(len(item["attempts"]) for item in case["items"])
-        found = figures(attempts_of(case), most, case["max rounds"], None)
+        found = compute_statistics(attempts_of(case), most, case["max rounds"], None)
         expected = case["expected"]
         assert found["TOP"] == pytest.approx(expected["TOP"], abs=1e-12), case["name"]
         assert found["AVG"] == pytest.approx(expected["AVG"], abs=1e-12), case["name"]
@@ -69,34 +69,34 @@ def test_figures_by_group_have_the_published_weighted_mean(vectors):
 
 def test_tokens_that_are_not_reported_stay_unknown():
     price = Price(3, 15)
-    found = figures([attempt("a", 1, True), attempt("b", 1, True)], 1, 1, price)
+    found = compute_statistics([attempt("a", 1, True), attempt("b", 1, True)], 1, 1, price)
     assert found["cost"] == pytest.approx((20 * 3 + 14 * 15) / 1e6)
-    found = figures([attempt("a", 1, True), attempt("b", 1, True, tokens=(10, None))], 1, 1, price)
+    found = compute_statistics([attempt("a", 1, True), attempt("b", 1, True, tokens=(10, None))], 1, 1, price)
     assert (found["prompt tokens"], found["completion tokens"], found["cost"]) == (20, None, None)
-    assert figures([attempt("a", 1, True)], 1, 1, None)["cost"] is None
+    assert compute_statistics([attempt("a", 1, True)], 1, 1, None)["cost"] is None
 
 
 def test_open_attempts_count_only_for_requests():
     done = [attempt("a", 1, True), attempt("a", 2, False)]
     lost = [attempt("b", 1, True), attempt("b", 2, False, open="no reply")]
-    found = figures(done + lost, 2, 1, None)
+    found = compute_statistics(done + lost, 2, 1, None)
     assert found["open attempts"] == 1
     assert found["AVG"] == pytest.approx(0.75)
     assert found["TOP"] == {"1": 0.75, "2": 1.0}
     assert found["requests"] == 4
-    assert figures([attempt("b", 1, False, open="no reply")], 1, 1, None)["AVG"] is None
+    assert compute_statistics([attempt("b", 1, False, open="no reply")], 1, 1, None)["AVG"] is None
 
 
 def test_published_rpsr_without_a_fix_or_with_an_equal_one_is_unknown():
-    assert figures([attempt("a", 1, False, patch=3)], 1, 1, None)["RPSR published"] is None
-    assert figures([attempt("a", 1, False, patch=0, fix=0)], 1, 1, None)["RPSR published"] is None
-    found = figures([attempt("a", 1, False, patch=3, fix=2)], 1, 1, None)
+    assert compute_statistics([attempt("a", 1, False, patch=3)], 1, 1, None)["RPSR published"] is None
+    assert compute_statistics([attempt("a", 1, False, patch=0, fix=0)], 1, 1, None)["RPSR published"] is None
+    found = compute_statistics([attempt("a", 1, False, patch=3, fix=2)], 1, 1, None)
     assert found["RPSR published"] == pytest.approx(1.5)
 
 
 def test_intervals_hold_the_figure():
     made = [attempt(f"{i}", n, (i + n) % 3 == 0, patch=i, fix=2) for i in range(30) for n in (1, 2)]
-    found = figures(made, 2, 1, None)
+    found = compute_statistics(made, 2, 1, None)
     for name, value in {"AVG": found["AVG"], "TOP-2": found["TOP"]["2"], "RPSR": found["RPSR"]}.items():
         low, high = found["95% intervals"][name]
         assert low < value < high

@@ -1,0 +1,30 @@
+"""Platt scaling, which turns the outputs of a classifier into calibrated probabilities."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+
+Floats = NDArray[np.floating]
+
+
+def fit_platt(logits: Floats, labels: Floats) -> tuple[float, float]:
+    """Fit the formula sigmoid(slope * logit + intercept), which turns logits into calibrated probabilities.
+
+    The fit is by maximum likelihood (Platt, 1999).
+
+    Args:
+        logits: (n,) outputs of a model.
+        labels: (n,) true labels, 0 or 1; both values must occur.
+
+    Returns:
+        The slope and the intercept.
+    """
+
+    def loss(parameters: Floats) -> float:
+        x = parameters[0] * logits + parameters[1]
+        return float(np.mean(np.logaddexp(0.0, x) - labels * x))
+
+    slope, intercept = minimize(loss, np.array([1.0, 0.0]), method="BFGS").x
+    return float(slope), float(intercept)
