@@ -188,6 +188,8 @@ def score_shards(
         folder_replacement.recover_all(folder)
         done = _done(folder, settings)
         _check_sources(shards, done, folder)
+        if done:
+            _check_signature(ShardScorer(settings).signature, done, folder)
         _drop_outdated(shards, done)
         folders.reserve(folder, [SUMMARY, *(shard.table.name for shard in shards)])
         missing = [s for s in shards if s.table.name not in done or not s.table.exists()]

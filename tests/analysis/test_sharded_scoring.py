@@ -143,8 +143,9 @@ def test_files_with_one_name_and_other_settings_are_refused(shards, tmp_path):
         score_shards(shards, tmp_path / "out", ShardSettings(mode="fast"))
     summary = tmp_path / "out" / "summary.json"
     summary.write_text(summary.read_text().replace(SIGNATURE, "model:another"))
-    with pytest.raises(InputError, match="was scored by another model"):
-        score_shards(shards, tmp_path / "out", ShardSettings())
+    for sources in (shards, shards[:1]):  # with further files to score, and without
+        with pytest.raises(InputError, match="was scored by another model"):
+            score_shards(sources, tmp_path / "out", ShardSettings())
     summary.write_text("{")
     with pytest.raises(InputError, match="is damaged"):
         score_shards(shards, tmp_path / "out", ShardSettings())
