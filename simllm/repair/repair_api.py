@@ -12,9 +12,9 @@ from simllm.errors import InputError
 from simllm.execution.output_comparison import comparison
 from simllm.io import folders
 from simllm.repair.prompt_texts import load_prompts
+from simllm.repair.rate_and_cost_limits import read_price
 from simllm.repair.repair_items import read_items
 from simllm.repair.repair_run import Source, run_items
-from simllm.repair.request_budget import read_price
 from simllm.repair.run_settings import RunSettings, read_settings
 
 FilePath = str | os.PathLike[str]

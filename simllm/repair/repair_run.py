@@ -31,10 +31,10 @@ from simllm.repair.chat_client import (
 from simllm.repair.conversation import Conversation
 from simllm.repair.kept_values import KeptValues
 from simllm.repair.prompt_texts import Prompts
+from simllm.repair.rate_and_cost_limits import RequestBudget
 from simllm.repair.repair_items import RepairItem
 from simllm.repair.reply_judges import ProgramJudge, ReplyJudge, SummaryJudge
 from simllm.repair.reply_records import ReplyPlace, ReplyRecords, read_records
-from simllm.repair.request_budget import RequestBudget
 from simllm.repair.round_messages import Message
 from simllm.repair.run_results import RESULTS, AttemptResult, to_json_lines
 from simllm.repair.run_settings import CONTENT, RunSettings, own_folder

@@ -10,8 +10,8 @@ from pathlib import Path
 from simllm.errors import InputError
 from simllm.io import folders
 from simllm.io.strict_loading import build, read_json
+from simllm.repair.rate_and_cost_limits import Price
 from simllm.repair.repair_items import RepairItem, read_items
-from simllm.repair.request_budget import Price
 
 SETTINGS, ITEMS = "settings.json", "items.jsonl"
 CONTENT = "a repair run"  # of the folder, for its marker

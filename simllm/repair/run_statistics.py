@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simllm.metrics.code.tree_distances import ratio_of_sizes
-from simllm.repair.request_budget import Price
+from simllm.repair.rate_and_cost_limits import Price
 from simllm.repair.run_results import AttemptResult
 from simllm.stats.paired_significance_tests import SEED, interval, resampled_means
 from simllm.stats.pass_rates import average_pass_rate, pass_at_k

@@ -35,12 +35,12 @@ from simllm.model.inference import Engine
 from tests.benchmarks import machine
 from tests.benchmarks.gradient_exchange import random_shards
 from tests.benchmarks.training_speed import beside_baseline
-from train.pretrain.attention import BLOCK_SIZE, flex_attention_over_texts
 from train.pretrain.batches import PretrainingBatches
 from train.pretrain.config import PretrainConfig
 from train.pretrain.language_model import PermutedLanguageModel
 from train.pretrain.permutation import pad_streams
 from train.pretrain.task import PretrainingTask
+from train.pretrain.two_stream_attention import BLOCK_SIZE, flex_attention_over_texts
 from train.runtime import config_file, training_loop
 from train.runtime.distributed import PRECISIONS, World
 from train.runtime.signal_handlers import Interrupted, StopRequest

@@ -4,8 +4,8 @@ import pytest
 
 from simllm.errors import InputError
 from simllm.metrics.code.tree_distances import PatchSize
+from simllm.repair.rate_and_cost_limits import Price
 from simllm.repair.repair_items import RepairItem
-from simllm.repair.request_budget import Price
 from simllm.repair.run_comparison import compare_runs
 from simllm.repair.run_results import AttemptResult, RoundResult
 from simllm.repair.run_settings import RunSettings

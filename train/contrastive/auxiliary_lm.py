@@ -23,7 +23,7 @@ from train.pretrain.permutation import PermutedBatch
 from train.runtime.config import TrainingConfig
 from train.runtime.distributed import World
 from train.runtime.gradient_exchange import LossPart
-from train.runtime.log import print_progress
+from train.runtime.log_file import print_progress
 from train.runtime.prefetch import Prefetcher
 from train.tokens import shards
 

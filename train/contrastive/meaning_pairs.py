@@ -18,7 +18,7 @@ from simllm.io.files import lines, text_under
 from simllm.perturb.summaries.lexicon import Lexicon
 from simllm.perturb.summaries.meaning_changing_edits import change
 from simllm.perturb.summaries.random_rewording import reword
-from simllm.perturb.summaries.sentence import replace
+from simllm.perturb.summaries.word_replacement import replace
 from simllm.text_cleaning import clean
 from train.contrastive.config import MeaningSourceConfig
 from train.contrastive.meaning_items import MeaningItem, read_items

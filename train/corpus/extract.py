@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 from simllm.code.languages.language import Function
 from simllm.code.languages.language_registry import load_language
-from train.corpus import markup
+from train.corpus import remove_markup
 from train.corpus.comment_filters import DocumentedFunction, rejecting_filter
 from train.corpus.first_sentence import first_sentence
 from train.corpus.function_comment import Comment
@@ -65,7 +65,7 @@ def make_comment(function: Function, language: str, drop: Callable[[str, str], N
         The comment; None if a filter rejects the documentation. The caller adds the repository, the path and
         the licence.
     """
-    paragraphs = markup.paragraphs(function.text, language)
+    paragraphs = remove_markup.paragraphs(function.text, language)
     summary = first_sentence(paragraphs[0]).rstrip(" :") if paragraphs else ""
     description = "\n\n".join(paragraphs)
     if reason := rejecting_filter(DocumentedFunction(function, language, summary)):

@@ -23,7 +23,7 @@ from train.distill.config import DistillConfig
 from train.distill.task import DistillationTask
 from train.runtime import run_folder, training_loop
 from train.runtime.distributed import World
-from train.runtime.log import open_log, print_progress
+from train.runtime.log_file import open_log, print_progress
 from train.runtime.provenance import git_revision, training_card, training_provenance
 from train.runtime.signal_handlers import StopRequest
 from train.runtime.training_command import run_training

@@ -23,7 +23,7 @@ from train.pretrain.batches import combined_seed
 from train.runtime.distributed import World
 from train.runtime.embedding_loss import embedding_loss_parts
 from train.runtime.gradient_exchange import LossPart
-from train.runtime.log import print_progress
+from train.runtime.log_file import print_progress
 from train.runtime.prefetch import Prefetcher
 from train.runtime.run_folder import short_hash
 

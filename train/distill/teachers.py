@@ -28,7 +28,7 @@ from simllm.model.read_weights import read_weights, weight_files
 from simllm.model.saved_model import transformers_name
 from simllm.scoring.encode import Tokenized, embed
 from train.runtime.distributed import World
-from train.runtime.log import print_progress
+from train.runtime.log_file import print_progress
 from train.tokens.shards import digest
 
 SHARD = 8192  # texts in a shard

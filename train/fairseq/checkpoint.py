@@ -26,7 +26,7 @@ from simllm.model.encoder import Encoder
 from simllm.model.network_shape import ModelConfig
 from simllm.model.tokenizer import UNK_ID, Tokenizer
 from train.fairseq import dictionary, parameter_names
-from train.runtime.log import print_progress
+from train.runtime.log_file import print_progress
 from train.runtime.provenance import training_card
 
 # Our names of settings, and fairseq's.

@@ -13,11 +13,11 @@ from torch import Tensor
 from simllm.errors import InputError
 from simllm.model.encoder import Encoder
 from train.corpus.corpus_folder import TRAIN
-from train.pretrain.attention import BLOCK_SIZE, flex_attention_over_texts, grouped_attention
 from train.pretrain.batches import PretrainingBatches
 from train.pretrain.config import PretrainConfig
 from train.pretrain.language_model import PermutedLanguageModel
 from train.pretrain.permutation import PermutedBatch, pad_streams
+from train.pretrain.two_stream_attention import BLOCK_SIZE, flex_attention_over_texts, grouped_attention
 from train.runtime.distributed import World
 from train.runtime.flops import training_flops
 from train.runtime.gradient_exchange import LossPart

@@ -13,7 +13,7 @@ from typing import IO, Any
 from simllm.errors import InputError
 from simllm.io import files, folder_marker, folder_replacement, folders
 from simllm.io.strict_loading import read_json
-from train.runtime import config_file, log
+from train.runtime import config_file, log_file
 from train.runtime.config import TrainingConfig
 from train.runtime.training_state import has_saved_states
 
@@ -82,7 +82,7 @@ def _check_run(out: Path, config: TrainingConfig, values: dict[str, Any]) -> Non
     before = read_json(out / CONFIG)
     if not {"out", "updates"} <= before.keys():
         raise InputError(f"{out}: holds something else than a training run; name a new or empty folder")
-    lines, _ = log.read_log(out / log.LOG_FILE)
+    lines, _ = log_file.read_log(out / log_file.LOG_FILE)
     trained = max((update for update, _ in lines), default=0)
     saved = has_saved_states(out / "states")
     if saved or trained:  # only then can training results be lost

@@ -12,7 +12,7 @@ from simllm.errors import InputError
 from train.runtime import config_file, run_folder
 from train.runtime.config import TrainingConfig
 from train.runtime.distributed import ReportedError, World, join_processes
-from train.runtime.log import print_progress
+from train.runtime.log_file import print_progress
 from train.runtime.signal_handlers import Interrupted, StopRequest
 from train.runtime.training_loop import DivergedError
 

@@ -14,7 +14,7 @@ from simllm.perturb.summaries.function_words import DETERMINERS, FUNCTION_WORDS
 from simllm.perturb.summaries.inflection import THIRD_PERSON
 from simllm.perturb.summaries.lexicon import Lexicon, Replacements
 from simllm.perturb.summaries.numerals import other_number
-from simllm.perturb.summaries.sentence import replace, replaceable
+from simllm.perturb.summaries.word_replacement import replace, replaceable
 from simllm.text_cleaning import clean
 
 # Patterns that add or remove a negation. (?!…) prevents double negations. `if` is not replaced if it

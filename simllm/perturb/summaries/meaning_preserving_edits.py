@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from simllm.perturb.summaries.lexicon import Lexicon, Replacements
+from simllm.perturb.summaries.lexicon import Lexicon
 from simllm.perturb.summaries.numerals import other_spelling
-from simllm.perturb.summaries.sentence import replace, replaceable
+from simllm.perturb.summaries.synonym_replacement import synonyms
+from simllm.perturb.summaries.word_replacement import replace_each
 
 _ARTICLES = frozenset(("the", "a", "an"))
 
@@ -62,7 +63,7 @@ def abbreviations(text: str, lexicon: Lexicon, random: np.random.Generator) -> I
     For example, "config" becomes "configuration", and vice versa. `lexicon` has the abbreviations. `random`
     is not used; all edits take the same arguments.
     """
-    return _replace_each(text, lexicon.abbreviations, lexicon)
+    return replace_each(text, lexicon.abbreviations, lexicon)
 
 
 def numerals(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator[str]:
@@ -78,14 +79,6 @@ def numerals(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterat
         yield " ".join([*words[:place], other_spelling(words, place), *words[place + 1 :]])
 
 
-def synonyms(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator[str]:
-    """Yield one text for each word and each of its synonyms: `text` with the synonym instead of the word.
-
-    `lexicon` has the synonyms. `random` is not used; all edits take the same arguments.
-    """
-    return _replace_each(text, lexicon.synonyms, lexicon)
-
-
 KINDS: dict[str, Callable[[str, Lexicon, np.random.Generator], Iterator[str]]] = {
     "case": case,
     "punctuation": punctuation,
@@ -95,19 +88,3 @@ KINDS: dict[str, Callable[[str, Lexicon, np.random.Generator], Iterator[str]]] =
     "numeral": numerals,
     "synonym": synonyms,
 }
-
-
-def _replace_each(text: str, table: Replacements, lexicon: Lexicon) -> Iterator[str]:
-    """Yield one text for each possible replacement of a word or phrase in a text.
-
-    Each yielded text has exactly one word or phrase replaced.
-
-    Args:
-        text: The cleaned text.
-        table: For each word or phrase, the words that may replace it.
-        lexicon: Tells which words are verbs and nouns. A word is only replaced by a word with the same part
-            of speech.
-    """
-    words = text.split()
-    for start, end, options in replaceable(words, table, lexicon):
-        yield from (" ".join(replace(words, start, end, option)) for option in options)

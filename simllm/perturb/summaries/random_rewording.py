@@ -11,7 +11,7 @@ from simllm.perturb.summaries.grammatical_rewording import restructure
 from simllm.perturb.summaries.lexicon import Lexicon
 from simllm.perturb.summaries.numerals import other_spelling
 from simllm.perturb.summaries.phrase_templates import Template
-from simllm.perturb.summaries.sentence import replace, replaceable
+from simllm.perturb.summaries.synonym_replacement import replace_randomly
 from simllm.text_cleaning import clean
 
 _WRONG = re.compile(r"\b(?:the|an?|many|any|each) (?:the|an?)\b|\bif to\b")
@@ -40,7 +40,7 @@ def reword(text: str, lexicon: Lexicon, random: np.random.Generator) -> str:
         words = restructure(words, lexicon, random)
     if random.random() < strength:
         words = _fewer_articles(words, random)
-    words = with_synonyms(words, lexicon, random, strength)
+    words = replace_randomly(words, lexicon, random, strength)
     words = [
         other_spelling(words, place) if random.random() < strength else word
         for place, word in enumerate(words)
@@ -107,33 +107,6 @@ def _replace_phrase(text: str, template: Template, other: str, lexicon: Lexicon)
                 return None
             other = other.replace(slot, value)
     return text[: match.start()] + other + match["end"] + text[match.end() :]
-
-
-def with_synonyms(
-    words: list[str], lexicon: Lexicon, random: np.random.Generator, probability: float
-) -> list[str]:
-    """Replace some words of a text by random synonyms.
-
-    Args:
-        words: The words of the text.
-        lexicon: The lexicon with the synonyms.
-        random: The generator that chooses the words to replace and their synonyms.
-        probability: The probability with which a word that has synonyms is replaced. At least one such word
-            is replaced.
-
-    Returns:
-        The words of the new text; `words` if no word has synonyms.
-    """
-    places = list(replaceable(words, lexicon.synonyms, lexicon))
-    if not places:
-        return words
-    chosen = [place for place in places if random.random() < probability]
-    taken = len(words) + 1
-    for start, end, options in reversed(chosen or [places[random.integers(len(places))]]):
-        if end <= taken:
-            words = replace(words, start, end, options[random.integers(len(options))])
-            taken = start
-    return words
 
 
 def _fewer_articles(words: list[str], random: np.random.Generator) -> list[str]:

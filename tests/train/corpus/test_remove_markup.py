@@ -1,6 +1,6 @@
 import pytest
 
-from train.corpus.markup import paragraphs
+from train.corpus.remove_markup import paragraphs
 
 # fmt: off
 # ruff: noqa: E501 (one case a line)

@@ -8,7 +8,6 @@ from torch.nn.attention import flex_attention
 
 from simllm.model.encoder import Encoder
 from simllm.model.network_shape import ModelConfig
-from train.pretrain.attention import BLOCK_SIZE, flex_attention_over_texts, grouped_attention
 from train.pretrain.language_model import PermutedLanguageModel
 from train.pretrain.permutation import (
     keyed_uniform,
@@ -17,6 +16,7 @@ from train.pretrain.permutation import (
     permute_positions,
     predicted_counts,
 )
+from train.pretrain.two_stream_attention import BLOCK_SIZE, flex_attention_over_texts, grouped_attention
 
 LENGTHS = [5, 5, 5, 9, 30, 30, 64, 12, 12, 7]
 

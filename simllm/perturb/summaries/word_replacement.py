@@ -56,6 +56,22 @@ def replace(words: list[str], start: int, end: int, new: str) -> list[str]:
     return [*before, *new.split(), *words[end:]]
 
 
+def replace_each(text: str, table: Replacements, lexicon: Lexicon) -> Iterator[str]:
+    """Yield one text for each possible replacement of a word or phrase in a text.
+
+    Each yielded text has exactly one word or phrase replaced.
+
+    Args:
+        text: The cleaned text.
+        table: For each word or phrase, the words that may replace it.
+        lexicon: Tells which words are verbs and nouns. A word is only replaced by a word with the same part
+            of speech.
+    """
+    words = text.split()
+    for start, end, options in replaceable(words, table, lexicon):
+        yield from (" ".join(replace(words, start, end, option)) for option in options)
+
+
 def _fits(words: list[str], start: int, end: int, option: Replacement, lexicon: Lexicon) -> bool:
     """Return whether a word or phrase in a text can be replaced by a new word with a given part of speech.
 
