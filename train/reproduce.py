@@ -241,9 +241,9 @@ def _second_stage(suffix: str, wordnet: Path, overrides: list[str]) -> list[list
     command mixes the weights of the trained encoder and of the encoder before this stage.
 
     Args:
-        suffix: The suffix of the folders to write: "", or "-control" for the control model. In the contrast
-            set (a test set), word pairs such as "attaches" and "detaches" make the difference in meaning. The
-            control model is trained without these word pairs.
+        suffix: The suffix of the folders to write: "", or "-control" for the control model. The control model
+            is trained without the word pairs, such as "attaches" and "detaches", by which the texts of the
+            contrast set (a test set) differ.
         wordnet: The file of text pairs from WordNet, such as words and definitions.
         overrides: `key=value` items that change the configuration of the training.
     """

@@ -30,7 +30,7 @@ def file_name(source: str) -> str:
 
 
 def _outermost(code: str) -> str:
-    """Replace each part of Java code in braces or parentheses, including nested parts, by a single `{`.
+    """Replace each outermost pair of braces or parentheses, with everything inside, by a single `{`.
 
     The declarations of the outermost classes remain, without their bodies.
 

@@ -2,8 +2,8 @@
 
 simllm puts a file `.simllm`, the marker, into each folder that it writes. The marker says what the folder
 holds, and lists the files that simllm wrote. If the folder is replaced, only these files are replaced; all
-others are kept. simllm refuses to write into a folder that has files but no marker, or that holds something
-else than what is written now.
+others are kept. simllm refuses to write into a folder that has files but no marker, or whose marker names
+another kind of content, such as score tables where a report is to be written.
 """
 
 from __future__ import annotations

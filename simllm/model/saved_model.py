@@ -292,14 +292,15 @@ def save(
 
 
 def _other_libraries_files(config: ModelConfig, info: ModelInfo) -> dict[str, Any]:
-    """Make the settings files that transformers and sentence-transformers need.
+    """Return the content of the settings files that transformers and sentence-transformers need.
 
     Args:
         config: The shape of the encoder.
         info: The content of `simllm.json`.
 
     Returns:
-        A dict from the path of each file in the model folder to its content, as JSON values.
+        A dict: the keys are the paths of these files in the model folder, the values are their contents as
+        JSON values.
     """
     bos, pad, eos, unk, mask = SPECIAL_TOKENS
     module = "sentence_transformers.models."

@@ -103,8 +103,8 @@ def run_items(
         The content of `summary.json`, such as pass rates and costs.
 
     Raises:
-        InputError: An option or file is wrong, the sandbox does not isolate programs, or the endpoint refuses
-            all requests. Or the replies come from an earlier run, which has no reply to a request.
+        InputError: An option or file is wrong, the sandbox does not isolate programs, the endpoint refuses
+            all requests, or replies are taken from an earlier run that lacks the reply to one of the requests.
     """
     prompts = Prompts(settings.prompts)
     prompts.check()

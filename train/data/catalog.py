@@ -68,7 +68,7 @@ class OutputFile:
 
     @property
     def repositories(self) -> set[str]:
-        """The git repositories whose files are converted into this file, each as "owner/name"."""
+        """The git repositories, each as "owner/name", from whose files this data file is made."""
         return {part.repository for part in self.inputs}
 
 

@@ -115,8 +115,8 @@ class ScoredRun:
 
         A value near 1 means that the candidate and the reference share many words, but the score is bad. A
         value near -1 means that they share few words, but the score is good. The value is the pair's rank by
-        word overlap minus its rank by score, divided by n. Pairs with more common words have a higher rank by
-        word overlap, and pairs with a better score have a higher rank by score.
+        word overlap minus its rank by score, divided by n. Ranks grow from the pair with the least overlap to
+        the pair with the most, and from the worst score to the best.
         """
         return _rank(self.overlap) - _rank(-self.ranking if self.lower_is_better else self.ranking)
 

@@ -2,7 +2,7 @@
 
 Each row is the prediction of a classifier for an item. The columns `item`, `gold` (the true class) and
 `predicted` are required. If `predicted` is empty, the output of the classifier could not be parsed.
-`COLUMNS` lists all columns. Other columns can name groups of items.
+`COLUMNS` lists all columns that have a fixed meaning. Further columns may divide the items into groups.
 """
 
 from __future__ import annotations

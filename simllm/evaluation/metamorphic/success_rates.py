@@ -161,11 +161,11 @@ def study_success(outcomes: Sequence[ItemOutcome], kept: frozenset[str] | None =
 def compare_means(outcomes: Sequence[ItemOutcome]) -> MeanDifference:
     """Compare a tool's mean success rates on original and on rewritten code.
 
-    The test and the interval treat items (pieces of code) as independent, but not the single answers about
-    one item.
+    The result has a significance test and a confidence interval. Both assume that different items (pieces of
+    code) are independent of each other. They do not assume this of the answers about the same item.
 
     Args:
-        outcomes: The numbers of successes on each of one or more items.
+        outcomes: The numbers of answers and successes, for each of one or more items.
     """
     rates = np.array([one.rates for one in outcomes])
     differences = rates[:, 1] - rates[:, 0]

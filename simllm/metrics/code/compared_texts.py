@@ -52,7 +52,7 @@ def edits(example: Example) -> Edits:
 
 
 def compare_whole(example: Example, score: TextScore) -> float:
-    """Score the whole candidate against the whole reference, both in normal form.
+    """Score the whole candidate against the whole reference, without comments and in the same formatting.
 
     Args:
         example: The candidate and the reference, with their language.

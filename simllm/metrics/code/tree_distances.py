@@ -1,8 +1,9 @@
 """Metrics for code that compare syntax trees: tree similarity, RPS and RPSR.
 
-All are computed from edit distances of syntax trees. RPS (relative patch size) is the size of the
-candidate's patch, divided by the size of the source. RPSR (relative patch size ratio) is the size of the
-candidate's patch, divided by the size of the reference's patch.
+All are computed from edit distances of syntax trees. A patch turns the source into the candidate or into
+the reference. RPS (relative patch size) is the size of the candidate's patch, divided by the size of the
+source. RPSR (relative patch size ratio) is the size of the candidate's patch, divided by the size of the
+reference's patch.
 """
 
 from __future__ import annotations

@@ -191,16 +191,18 @@ class JavaScopes:
         self._scopes.append(scope)
 
     def _identifier(self, node: Node, start: int, name: str, role: str) -> None:
-        """Record an identifier: it declares a variable, or it is a use of a variable.
+        """Record an identifier if it declares or uses a variable.
 
         Args:
             node: The identifier.
             start: The index of the first byte of the identifier.
             name: The text of the identifier.
-            role: The role of the identifier. "parameter", "variable" or "pattern": it declares a variable of
-                this kind. "label": it is used as a `case` label. Empty: it is any other use of a variable.
-                "field": it declares a field, and only its place is recorded. "other": it does not name a
-                variable, and nothing is recorded.
+            role: The role of the identifier, one of these:
+                "parameter", "variable" or "pattern": it declares a variable of this kind.
+                "field": it declares a field; only its place is recorded.
+                "label": it uses a variable as a `case` label.
+                "" (empty): it uses a variable in any other way.
+                "other": it does not name a variable; nothing is recorded.
         """
         if role == "other":
             return

@@ -62,7 +62,8 @@ class Proof:
             "proven": both versions compile, and behave the same on all inputs (at least one).
             "tests passed": a command of the user, such as a test suite, succeeds on both versions.
             "compiled": both versions compile, but there is no input on which they could be compared.
-            "parsed": the original cannot be compiled on its own, for example because it needs other code.
+            "parsed": nothing is known except that the code can be parsed. The original cannot be compiled on
+                its own, for example because it needs other code.
             "refuted": the variant does not compile, or behaves differently.
         inputs: The number of inputs on which both versions behave the same.
         mutants: The number of mutants that compile.

@@ -1,4 +1,4 @@
-"""The lines of Python code: their text, their indentation, and whether they can be indented further."""
+"""The lines of Python code: text, indentation, and whether further indentation keeps their meaning."""
 
 from __future__ import annotations
 

@@ -198,9 +198,9 @@ def _common(kinds: Iterable[str | None]) -> str | None:
 
 
 def _combine(operator: str, left: str | None, right: str | None) -> str | None:
-    """Return the kind of value that an expression with a binary operator has, such as `a + b`.
+    """Return the kind of the value of a binary expression, such as `a + b`.
 
-    A kind is "integer", "plain" (any immutable value), or None if it is unknown.
+    A kind is "integer", "plain" (an immutable value, perhaps an integer), or None (nothing is known).
 
     Args:
         operator: The operator, such as "+".
