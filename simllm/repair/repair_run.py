@@ -104,7 +104,8 @@ def run_items(
 
     Raises:
         InputError: An option or file is wrong, the sandbox does not isolate programs, the endpoint refuses
-            all requests, or replies are taken from an earlier run that lacks the reply to one of the requests.
+            all requests, or replies are taken from an earlier run that lacks the reply to one of the
+            requests.
     """
     prompts = Prompts(settings.prompts)
     prompts.check()

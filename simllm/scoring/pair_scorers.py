@@ -106,7 +106,8 @@ def split_pairs(candidates: list[Windows], references: list[Windows]) -> Iterato
     """Split n text pairs into groups of at most 16,384 tokens, to limit the memory for hidden states.
 
     Pairs are first sorted by the length of their references, and pairs with the same length by the tokens of
-    the reference. Pairs with equal references are then neighbours, and usually in the same group. Within a group, a repeated reference is encoded only once.
+    the reference. Pairs with equal references are then neighbours, and usually in the same group. Within a
+    group, a repeated reference is encoded only once.
 
     Args:
         candidates: For each candidate, its windows: the token ids of consecutive pieces of the text.

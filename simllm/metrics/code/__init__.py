@@ -30,8 +30,9 @@ class CodeMetricKind:
         options: Keyword arguments for the function that makes the metric.
         argument: The argument that a user may write after the metric's name and `=`. For example, "multiset"
             allows `lemod=multiset`. Words in capitals are placeholders: "FILE" stands for the path of a file,
-            "NODES" for a whole number, which counts syntax nodes. Empty if the metric takes no argument. Some metrics also take "as-published" (compute
-            exactly as the published code of Sheikhaei et al.), which is not listed here.
+            "NODES" for a whole number, which counts syntax nodes. Empty if the metric takes no argument. Some
+            metrics also take "as-published" (compute exactly as the published code of Sheikhaei et al.),
+            which is not listed here.
         needs_source: Whether the examples must have a source, which is the code before it was edited.
         lower_is_better: Whether a lower score is better.
     """
