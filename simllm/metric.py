@@ -19,13 +19,13 @@ from simllm.model.embedding_similarity import get_similarity
 from simllm.model.inference import MODES, make_engine, prepare_module
 from simllm.model.pooling import get_pooling
 from simllm.model.saved_model import default_model
-from simllm.scoring import encode, token_matching
+from simllm.scoring import embed_texts, token_matching, token_windows
 from simllm.scoring.document_frequencies import Frequencies
-from simllm.scoring.encode import Tokenized, text_list
 from simllm.scoring.meaning_scorer import MeaningScorer
 from simllm.scoring.pair_scorers import PairScorer, PooledScorer, TokenScorer
 from simllm.scoring.scores import Scores, concatenate, issue_warnings
 from simllm.scoring.streaming import CHUNK, Pair, chunks, score_in_chunks
+from simllm.scoring.token_windows import Tokenized, text_list
 from simllm.text_cleaning import LONGEST
 
 
@@ -81,8 +81,8 @@ class SimLLM:
         info = self.model.info
         self.pooling, self.similarity = pooling or info.pooling, similarity or info.similarity
         self.mode, self.on_long, self.frequencies = mode, on_long, frequencies
-        if on_long not in encode.ON_LONG:
-            raise InputError(f"on_long {on_long!r}: expected one of {', '.join(encode.ON_LONG)}")
+        if on_long not in token_windows.ON_LONG:
+            raise InputError(f"on_long {on_long!r}: expected one of {', '.join(token_windows.ON_LONG)}")
         device = device or ("cuda" if torch.cuda.is_available() else "cpu")
         self.engine = make_engine(self.model.encoder.to(device), mode)
         self._pool = get_pooling(self.pooling)
@@ -195,7 +195,7 @@ class SimLLM:
         tokenized = self.tokenize(texts)
         unreadable = sum(bool(texts[i].strip()) for i in np.flatnonzero(tokenized.empty))
         self.warn_about_texts(len(texts), len(tokenized.long), unreadable)
-        return encode.embed(self.engine, tokenized, self._pool)
+        return embed_texts.embed(self.engine, tokenized, self._pool)
 
     def compute(self, *, predictions: Sequence[str], references: Sequence[str]) -> dict[str, Any]:
         """Score n pairs, with the argument names of the Hugging Face `evaluate` library.
@@ -224,7 +224,7 @@ class SimLLM:
             InputError: A text is too long and `on_long` is `error`.
         """
         longest = self.model.encoder.config.max_length
-        return encode.tokenize(self.model.tokenizer, texts, longest, self.on_long)
+        return token_windows.tokenize(self.model.tokenizer, texts, longest, self.on_long)
 
     def count_frequencies(self, references: Iterable[str]) -> Frequencies:
         """Count, for each token, the references that contain it.

@@ -19,7 +19,7 @@ import torch
 from simllm import SimLLM
 from simllm.analysis.comparison import compare
 from simllm.analysis.explanation import explain
-from simllm.evaluation import contrast, human_correlation, model_variants, robustness
+from simllm.evaluation import contrast, human_correlation, metric_robustness, model_variants
 from simllm.evaluation.metric_study.study import run_study
 from simllm.io import files, folder_replacement
 from simllm.metrics import registry
@@ -125,8 +125,8 @@ def test_evaluating(model_folder, tmp_path, comments):
     contrast.rewording_wins(partial(pair_scores, metric), contrast.load())
     model_variants.load_variants(model_folder)
     score = partial(pair_scores, metric)
-    robustness.measure_robustness(
-        score, robustness.make_edits(comments[:20], lexicon.load(), seed=1), examples=2
+    metric_robustness.measure_robustness(
+        score, metric_robustness.make_edits(comments[:20], lexicon.load(), seed=1), examples=2
     )
 
 

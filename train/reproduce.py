@@ -20,7 +20,7 @@ from pathlib import Path
 
 from simllm.errors import InputError
 from simllm.io import folders
-from train.data.pinned_repositories import fetch_repository, read_repositories
+from train.data.corpus_repositories import fetch_repository, read_repositories
 from train.data.remote_repository import GITHUB
 from train.runtime import signal_handlers
 from train.runtime.command_line import run_tool

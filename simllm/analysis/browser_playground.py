@@ -13,7 +13,7 @@ from simllm.errors import InputError
 from simllm.io import files, folder_replacement
 from simllm.io.packaged_folder import find_packaged
 from simllm.metric import SimLLM
-from simllm.model.browser_model import write_browser_model
+from simllm.model.browser_onnx_export import write_browser_model
 from simllm.scoring.scores import DOUBTFUL, SIMILAR
 from simllm.text_cleaning import LONGEST
 

@@ -14,11 +14,12 @@ from typing import Any, NamedTuple
 
 from simllm.errors import InputError
 from simllm.io import files, folder_marker, folder_replacement, folders, tables
+from simllm.io.file_lock import locked
 from simllm.io.number_format import format_count
 from simllm.io.read_text_pairs import from_jsonl
 from simllm.metric import SimLLM
 from simllm.scoring.document_frequencies import Frequencies
-from simllm.scoring.score_columns import ScoreTable
+from simllm.scoring.score_table import ScoreTable
 from simllm.scoring.scores import Scores, concatenate
 
 SUMMARY = "summary.json"
@@ -184,7 +185,7 @@ def score_shards(
     folders.check_apart(folder, sources)
     shards = _plan(sources, folder, settings.format)
     folders.own(folder, "score tables")
-    with files.locked(files.real(folder)):
+    with locked(files.real(folder)):
         folder_replacement.recover_all(folder)
         done = _done(folder, settings)
         _check_sources(shards, done, folder)

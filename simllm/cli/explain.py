@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from simllm.cli import metrics_option
 from simllm.io import files, tables
-from simllm.scoring.score_columns import CHANGED
+from simllm.scoring.score_table import CHANGED
 
 if TYPE_CHECKING:
     from simllm.analysis.explanation import Explanation, Word

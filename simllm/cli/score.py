@@ -23,6 +23,7 @@ from simllm.cli.mean_line import print_mean
 from simllm.cli.run_report_option import Groups
 from simllm.errors import InputError
 from simllm.io import files, partial_file, tables
+from simllm.io.file_lock import locked
 from simllm.io.number_format import format_count
 from simllm.io.partial_file import PartialFile
 from simllm.io.read_text_pairs import PairSource, PairWithId, from_files, from_jsonl
@@ -160,7 +161,7 @@ def run(options: argparse.Namespace) -> None:
         scores = _write(options, scale, metric, _with_bar(metric.stream(rows), bar))
         _write_report(options, groups, pairs, scores, metric)
         return
-    with files.locked(target):
+    with locked(target):
         partial = PartialFile(target, {"signature": metric.signature, "pairs": total}, options.resume)
         chunks = resumable.stream(metric.stream, rows, partial, metric.no_scores)
         done = 0
@@ -238,7 +239,7 @@ def _write(options: argparse.Namespace, scale: str, metric: SimLLM, chunks: Iter
     Returns:
         The scores of all pairs.
     """
-    from simllm.scoring.score_columns import ScoreTable
+    from simllm.scoring.score_table import ScoreTable
     from simllm.scoring.scores import concatenate
 
     form = tables.format_for(options.format, options.output)

@@ -62,7 +62,7 @@ def run(options: argparse.Namespace) -> None:
     if options.method != "k-fold" and options.folds is not None:
         raise InputError(f"--folds goes with --method k-fold, not {options.method}")
     with metrics_option.require_eval_extra():
-        from simllm.evaluation.classifiers.predictions import PLACE, read_table
+        from simllm.evaluation.classifiers.prediction_files import PLACE, read_table
         from simllm.evaluation.data_split import SplitPlan, split_items
     rows = read_table(options.items).drop(columns=PLACE)
     name = "split" if options.method == "holdout" else "fold"

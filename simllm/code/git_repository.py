@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from simllm.code.git_folders import (
+from simllm.code.git_directory import (
     HASH,
     LARGEST_REFS,
     RepositoryPaths,

@@ -18,8 +18,8 @@ from simllm.metrics.protocol import Floats, Metric, pair_scores
 from simllm.metrics.registry import ColumnMetric
 from simllm.metrics.text import UnavailableError
 from simllm.stats.correlation_coefficients import kendall, pearson, rank_correlations
+from simllm.stats.delong_auc import area_under_roc
 from simllm.stats.rater_agreement import round_means
-from simllm.stats.roc_curve import area_under_roc
 from simllm.stats.spearman import spearman
 from simllm.text_cleaning import clean
 

@@ -26,10 +26,10 @@ from simllm.model.encoder import Encoder
 from simllm.model.inference import Engine
 from simllm.model.pooling import POOLINGS
 from simllm.scoring import token_matching
-from simllm.scoring.encode import Tokenized
 from simllm.scoring.pair_scorers import PairValues
 from simllm.scoring.streaming import CHUNK, score_in_chunks
 from simllm.scoring.token_matching import TOKEN_SIMILARITIES
+from simllm.scoring.token_windows import Tokenized
 
 
 @dataclass(frozen=True)

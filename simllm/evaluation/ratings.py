@@ -28,8 +28,8 @@ from numpy.typing import NDArray
 
 from simllm.errors import InputError
 from simllm.evaluation import haque_csv
-from simllm.evaluation.metric_study.display_names import label
 from simllm.io import files
+from simllm.io.display_names import label
 from simllm.metrics.protocol import Example
 from simllm.stats.rater_agreement import mean_ratings
 

@@ -1,9 +1,9 @@
 """Script that attacks a sandbox from inside, to test the sandbox.
 
-The module `simllm.execution.self_attack` runs the script in the sandbox. The script does not import simllm,
-because simllm is not available there. The command line has these arguments: a TCP port outside the sandbox,
-the name of an abstract socket (a Unix socket without a file) outside the sandbox, the size limit of each
-writable folder in bytes, the largest number of processes, and the paths that programs may read.
+The module `simllm.execution.isolation_check` runs the script in the sandbox. The script does not import
+simllm, because simllm is not available there. The command line has these arguments: a TCP port outside the
+sandbox, the name of an abstract socket (a Unix socket without a file) outside the sandbox, the size limit of
+each writable folder in bytes, the largest number of processes, and the paths that programs may read.
 
 Each attack is a function. It returns a text that says how the attack succeeded, or "" if the sandbox
 prevented the attack. The script prints a JSON object with the name and the returned text of each attack.

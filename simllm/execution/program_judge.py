@@ -12,8 +12,8 @@ from dataclasses import asdict, dataclass, replace
 from simllm.errors import InputError
 from simllm.execution.output_comparison import comparison
 from simllm.execution.resource_limits import Limits
-from simllm.execution.run_messages import Outcome
 from simllm.execution.sandbox import Sandbox
+from simllm.execution.supervisor_messages import Outcome
 from simllm.execution.toolchains import Program, compile_program
 
 # no code, compile error, accepted, wrong answer, presentation error (equal without white space), time limit,

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from simllm.errors import InputError
+from simllm.execution.isolation_check import attack, find_bubblewrap, raise_if_breached
 from simllm.execution.resource_limits import Limits
-from simllm.execution.run_messages import Outcome, Request
-from simllm.execution.self_attack import attack, find_bubblewrap, raise_if_breached
+from simllm.execution.supervisor_messages import Outcome, Request
 from simllm.execution.supervisor_pool import SupervisorPool
 
 _DEFAULT_LIMITS = Limits()

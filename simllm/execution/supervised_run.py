@@ -27,7 +27,7 @@ from simllm.execution.bubblewrap import ENVIRONMENT, SIZED_FOLDERS, bwrap_comman
 from simllm.execution.end_processes import Ended, end_children
 from simllm.execution.resource_limits import prlimit_options
 from simllm.execution.resource_usage import exact_cpu_seconds, measure
-from simllm.execution.run_messages import Outcome, Request, SandboxError
+from simllm.execution.supervisor_messages import Outcome, Request, SandboxError
 from simllm.execution.syscall_filter import seccomp_program
 
 # File descriptors of the started process. The supervisor itself uses none of them but the first three.

@@ -12,8 +12,8 @@ import os
 import select
 import sys
 
-from simllm.execution.run_messages import SandboxError, receive_request, send_outcome
 from simllm.execution.supervised_run import FIXED_DESCRIPTORS, CallerGoneError, Setup, SupervisedRun
+from simllm.execution.supervisor_messages import SandboxError, receive_request, send_outcome
 
 _PR_SET_CHILD_SUBREAPER = 36
 _FIRST_FREE_USER = 1_500_000_000

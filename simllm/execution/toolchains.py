@@ -12,8 +12,8 @@ from simllm.errors import InputError
 from simllm.execution import java_source
 from simllm.execution.bubblewrap import SEARCH_PATH
 from simllm.execution.resource_limits import Limits
-from simllm.execution.run_messages import Outcome
 from simllm.execution.sandbox import Sandbox
+from simllm.execution.supervisor_messages import Outcome
 
 COMPILE_LIMITS = Limits(time=30, memory=1024, output=1 << 20, disk=256)
 _CHECK_PYTHON = "import sys; compile(open(sys.argv[1], 'rb').read(), sys.argv[1], 'exec', dont_inherit=True)"

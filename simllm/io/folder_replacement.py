@@ -18,6 +18,7 @@ from safetensors import SafetensorError
 
 from simllm.errors import InputError
 from simllm.io import files
+from simllm.io.file_lock import locked
 from simllm.io.folder_marker import (
     MARKER,
     Marker,
@@ -58,7 +59,7 @@ def replacing(folder: Path, content: str, *, keep_edits: bool = True) -> Iterato
     """
     check_replaceable(folder, content)
     folder = files.real(folder)
-    with files.locked(folder):
+    with locked(folder):
         try:
             recover(folder)
             partial = _temporary_name(folder, "partial")
@@ -125,7 +126,7 @@ def recover_all(parent: Path) -> None:
     """
     matches = [match for match in map(_LEFTOVER.fullmatch, names_in(parent)) if match]
     for name in sorted({match[1] for match in matches}):
-        with files.locked(parent / name):
+        with locked(parent / name):
             recover(parent / name)
     for match in matches:
         path = parent / match[0]

@@ -19,7 +19,7 @@ class PartialFile:
     Each line has a checksum and a JSON object. The object in the first line has the command's settings. The
     objects in all other lines are called records; they have the results. If the process is killed while it
     writes a line, this incomplete line is ignored. The caller must hold the lock of FILE (see
-    `files.locked`).
+    `simllm.io.file_lock.locked`).
     """
 
     def __init__(self, output: Path, settings: Mapping[str, Any], resume: bool) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 from simllm.errors import InputError
 from simllm.execution.output_comparison import comparison
 from simllm.io import folders
-from simllm.repair.prompt_texts import load_prompts
+from simllm.repair.prompt_templates import load_prompts
 from simllm.repair.rate_and_cost_limits import read_price
 from simllm.repair.repair_items import read_items
 from simllm.repair.repair_run import Source, run_items

@@ -14,14 +14,14 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from simllm.errors import InputError
-from simllm.evaluation.metric_study.display_names import label, short_label
 from simllm.io import files, folder_replacement, folders, tables
+from simllm.io.display_names import label, short_label
 from simllm.io.html_page import render
 from simllm.io.number_format import format_number, format_p_value
 from simllm.io.svg_figure import BLUE, GREY, INK, style, svg_element
+from simllm.repair.attempt_results import AttemptResult, read_results
 from simllm.repair.repair_items import RepairItem
 from simllm.repair.run_comparison import compare_runs
-from simllm.repair.run_results import AttemptResult, read_results
 from simllm.repair.run_settings import RunSettings, read_run_items, read_settings
 from simllm.repair.run_statistics import RPSR
 from simllm.repair.run_summary import read_summary

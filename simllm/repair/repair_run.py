@@ -17,9 +17,11 @@ from typing import Any
 from simllm.errors import InputError
 from simllm.execution.sandbox import Sandbox
 from simllm.io import files, folders
+from simllm.io.file_lock import locked
 from simllm.metrics import registry
 from simllm.metrics.code.tree_distances import PatchSize, patch_size
 from simllm.metrics.score_cache import CachedMetric
+from simllm.repair.attempt_results import RESULTS, AttemptResult, to_json_lines
 from simllm.repair.chat_client import (
     ChatClient,
     ChatReply,
@@ -29,14 +31,13 @@ from simllm.repair.chat_client import (
     request_key,
 )
 from simllm.repair.conversation import Conversation
-from simllm.repair.kept_values import KeptValues
-from simllm.repair.prompt_texts import Prompts
+from simllm.repair.disk_cache import KeptValues
+from simllm.repair.prompt_templates import Prompts
 from simllm.repair.rate_and_cost_limits import RequestBudget
 from simllm.repair.repair_items import RepairItem
 from simllm.repair.reply_judges import ProgramJudge, ReplyJudge, SummaryJudge
 from simllm.repair.reply_records import ReplyPlace, ReplyRecords, read_records
 from simllm.repair.round_messages import Message
-from simllm.repair.run_results import RESULTS, AttemptResult, to_json_lines
 from simllm.repair.run_settings import CONTENT, RunSettings, own_folder
 from simllm.repair.run_summary import SUMMARY, summarize, to_json
 from simllm.repair.strategies import load_strategy
@@ -119,7 +120,7 @@ def run_items(
             contextlib.nullcontext() if known is not None else contextlib.closing(_client(source))
         )
         sandbox = None if is_summary else held.enter_context(Sandbox(settings.unsafe))
-        held.enter_context(files.locked(files.real(folder)))
+        held.enter_context(locked(files.real(folder)))
         own_folder(folder, settings, items)
         verdicts, patches = (
             held.enter_context(contextlib.closing(KeptValues(folder, name, source.replay)))

@@ -11,15 +11,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from simllm.code.reply_code import code_of_reply
+from simllm.code.code_from_reply import code_of_reply
 from simllm.execution.program_judge import judge, verdict_key
 from simllm.execution.sandbox import Sandbox
 from simllm.execution.toolchains import toolchain_version
 from simllm.metrics.protocol import Example, Metric
-from simllm.repair.kept_values import KeptValues
+from simllm.repair.attempt_results import TestResult
+from simllm.repair.disk_cache import KeptValues
 from simllm.repair.repair_items import RepairItem
 from simllm.repair.round_messages import Feedback
-from simllm.repair.run_results import TestResult
 
 _MOST_OUTPUT = 2000  # characters of a program's output that are stored
 _MOST_LOG = 4000  # characters of the compiler's messages that are stored

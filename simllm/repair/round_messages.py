@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from simllm.repair.prompt_texts import VARIABLES, Prompts
+from simllm.repair.prompt_templates import VARIABLES, Prompts
 from simllm.repair.repair_items import RepairItem
 from simllm.repair.strategies import SCORE, Round
 

@@ -8,9 +8,9 @@ import numpy as np
 
 from simllm.analysis.comparison import Comparison, compare_scores
 from simllm.errors import InputError
-from simllm.repair.run_results import AttemptResult
+from simllm.repair.attempt_results import AttemptResult
 from simllm.repair.run_statistics import finished_by_item, patch_ratio
-from simllm.stats.pass_rates import average_pass_rate, pass_at_k
+from simllm.stats.pass_at_k import average_pass_rate, pass_at_k
 
 Attempts = Sequence[AttemptResult]
 Figure = Callable[[Attempts], float | None]  # takes the finished attempts at one item; None if undefined

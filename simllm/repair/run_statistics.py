@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simllm.metrics.code.tree_distances import ratio_of_sizes
+from simllm.repair.attempt_results import AttemptResult
 from simllm.repair.rate_and_cost_limits import Price
-from simllm.repair.run_results import AttemptResult
-from simllm.stats.paired_significance_tests import SEED, interval, resampled_means
-from simllm.stats.pass_rates import average_pass_rate, pass_at_k
+from simllm.stats.bootstrap_and_permutation import SEED, interval, resampled_means
+from simllm.stats.pass_at_k import average_pass_rate, pass_at_k
 
 Items = Mapping[str, Sequence[AttemptResult]]  # the finished attempts at each item
 RPSR = {"mean": "RPSR", "published": "RPSR published"}  # the names of its two definitions in the summary

@@ -10,8 +10,8 @@ from typing import Any
 from simllm.errors import InputError
 from simllm.io import tables
 from simllm.io.strict_loading import read_json
+from simllm.repair.attempt_results import AttemptResult
 from simllm.repair.repair_items import RepairItem
-from simllm.repair.run_results import AttemptResult
 from simllm.repair.run_settings import RunSettings
 from simllm.repair.run_statistics import compute_statistics
 

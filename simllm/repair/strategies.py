@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from simllm.errors import InputError
-from simllm.repair.prompt_texts import Prompts
+from simllm.repair.prompt_templates import Prompts
 
 PARTS = ("guidance", "solution", "tests")  # what `--with` can add to a single request
 SCORE = "score"

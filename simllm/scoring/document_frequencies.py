@@ -21,7 +21,7 @@ from simllm.errors import InputError
 from simllm.io import files
 from simllm.io.strict_loading import build, read_json
 from simllm.model.tokenizer import Tokenizer
-from simllm.scoring.encode import Tokenized
+from simllm.scoring.token_windows import Tokenized
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,9 @@ from simllm.model.encoder import of_last_layer
 from simllm.model.inference import Engine
 from simllm.model.meaning_head import MeaningHead
 from simllm.model.saved_model import MeaningInfo
-from simllm.scoring.encode import Floats, Tokenized, batch_slices, mean_of_windows, run_encoder
+from simllm.scoring.embed_texts import Floats, batch_slices, mean_of_windows, run_encoder
 from simllm.scoring.pair_scorers import PairValues, Values, split_pairs
+from simllm.scoring.token_windows import Tokenized
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,8 @@ from torch import Tensor
 
 from simllm.model.inference import Engine
 from simllm.scoring import token_matching
-from simllm.scoring.encode import Tokenized, Windows, embed
+from simllm.scoring.embed_texts import embed
+from simllm.scoring.token_windows import Tokenized, Windows
 
 Values = NDArray[np.float64]
 _TOKENS = 16_384  # tokens whose states are in memory at once: 16 MB with 256 dimensions

@@ -11,9 +11,9 @@ from typing import Any, TypeVar
 import numpy as np
 
 from simllm.errors import InputError
-from simllm.scoring.encode import Tokenized, TooLongError
 from simllm.scoring.pair_scorers import PairScorer
 from simllm.scoring.scores import Scores
+from simllm.scoring.token_windows import Tokenized, TooLongError
 
 CHUNK = 1024  # pairs in a chunk of `SimLLM.stream`
 Pair = TypeVar("Pair", bound=tuple[Any, ...])  # a tuple of candidate, reference, and optionally more

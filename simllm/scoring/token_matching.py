@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from simllm.model.inference import Engine
-from simllm.scoring.encode import Ids, Tokenized, run_encoder
+from simllm.scoring.embed_texts import run_encoder
+from simllm.scoring.token_windows import Ids, Tokenized
 
 Floats = NDArray[np.floating]
 Values = NDArray[np.float64]

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 from sklearn import metrics
 
-from simllm.stats.classification import binary_metrics, bootstrap, count, quantiles
+from simllm.stats.confusion_matrix_metrics import binary_metrics, bootstrap, count, quantiles
 from tests.benchmarks import machine
 
 

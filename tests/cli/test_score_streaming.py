@@ -18,10 +18,10 @@ import pytest
 from transformers import AutoModel
 
 from simllm import InputError, SimLLM
-from simllm.io import files
+from simllm.io.file_lock import locked
 from simllm.io.partial_file import PartialFile
 from simllm.model import saved_model
-from simllm.scoring.encode import pad
+from simllm.scoring.embed_texts import pad
 from tests.command import process, run
 
 PAIRS = 5000
@@ -298,7 +298,7 @@ def test_output_that_appears_during_the_run_is_kept(stopped_run, tmp_path, monke
 def test_second_process_for_one_output_is_refused(stopped_run, tmp_path):
     command, partial = stopped_run
     before = partial.read_bytes()
-    with files.locked(tmp_path / "scores.tsv"):
+    with locked(tmp_path / "scores.tsv"):
         done = run(*command, "--resume")
     assert (done.returncode, done.stderr) == (
         2, f"simllm: error: {tmp_path / 'scores.tsv'}: another process is writing there\n"

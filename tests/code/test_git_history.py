@@ -3,7 +3,7 @@
 import pytest
 
 from simllm.code import git_history, git_repository
-from simllm.code.git_folders import find_repository
+from simllm.code.git_directory import find_repository
 from simllm.code.git_history import file_changes, file_versions
 from simllm.code.git_repository import open_repository
 from simllm.errors import InputError

@@ -6,12 +6,12 @@ import pytest
 
 from simllm.errors import InputError
 from simllm.execution.program_judge import JudgeTest, ProgramFiles
+from simllm.repair.attempt_results import TestResult
 from simllm.repair.chat_client import ChatReply
 from simllm.repair.conversation import Conversation
-from simllm.repair.prompt_texts import fence_for, load_prompts
+from simllm.repair.prompt_templates import fence_for, load_prompts
 from simllm.repair.repair_items import RepairItem
 from simllm.repair.reply_judges import Judged, ProgramJudge
-from simllm.repair.run_results import TestResult
 from simllm.repair.strategies import load_strategy
 
 PARTS = {

@@ -10,7 +10,7 @@ import pytest
 from simllm import repair
 from simllm.errors import InputError
 from simllm.repair import repair_report
-from simllm.repair.run_results import read_results
+from simllm.repair.attempt_results import read_results
 from simllm.repair.run_settings import read_run_items, read_settings
 from tests.browser import check_page, needs_browser
 from tests.repair.programs import WRONG, by_content, fenced, items

@@ -4,10 +4,10 @@ import pytest
 
 from simllm.errors import InputError
 from simllm.metrics.code.tree_distances import PatchSize
+from simllm.repair.attempt_results import AttemptResult, RoundResult
 from simllm.repair.rate_and_cost_limits import Price
 from simllm.repair.repair_items import RepairItem
 from simllm.repair.run_comparison import compare_runs
-from simllm.repair.run_results import AttemptResult, RoundResult
 from simllm.repair.run_settings import RunSettings
 from simllm.repair.run_statistics import compute_statistics
 from simllm.repair.run_summary import summarize

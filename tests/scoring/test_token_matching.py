@@ -14,7 +14,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from simllm import InputError, SimLLM
 from simllm.scoring import pair_scorers, token_matching
 from simllm.scoring.document_frequencies import Frequencies
-from simllm.scoring.encode import Tokenized
+from simllm.scoring.token_windows import Tokenized
 from tests.command import run
 
 # Two candidate tokens against three reference tokens, in the plane: 0 and 90 degrees against

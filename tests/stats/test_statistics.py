@@ -10,8 +10,8 @@ from scipy import stats
 
 from simllm.evaluation import ratings
 from simllm.stats.correlation_coefficients import kendall, pearson, rank_correlations
+from simllm.stats.correlation_differences import clusters, permutation_p_values, williams
 from simllm.stats.correlation_intervals import interval_by_rater
-from simllm.stats.correlation_tests import clusters, permutation_p_values, williams
 from simllm.stats.pairwise_accuracy import pairwise_accuracy
 from simllm.stats.rater_agreement import alpha, ceiling, mean_ratings, rater_agreement
 from simllm.stats.spearman import spearman

@@ -20,7 +20,7 @@ from train.corpus import source_trees
 from train.corpus.skip_counts import Tally
 from train.data import catalog
 from train.data.catalog import Catalog
-from train.data.pinned_repositories import fetch_repository, read_repositories
+from train.data.corpus_repositories import fetch_repository, read_repositories
 from train.distill.config import DistillConfig
 from train.reproduce import Recipe, remaining_commands
 from train.runtime.config_file import load

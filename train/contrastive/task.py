@@ -20,13 +20,13 @@ from train.contrastive.auxiliary_lm import AuxiliaryLanguageModel
 from train.contrastive.batches import ContrastiveBatch, ContrastiveBatches
 from train.contrastive.config import ContrastiveConfig
 from train.contrastive.dev_criterion import DevCriterion
-from train.contrastive.losses import cosent, info_nce, triplet_loss
-from train.contrastive.meaning_task import MeaningTask
+from train.contrastive.meaning_head_task import MeaningTask
+from train.contrastive.pair_losses import cosent, info_nce, triplet_loss
 from train.distill.imitation import Imitation
-from train.distill.losses import neighbour_distillation_loss
 from train.distill.pca_targets import Targets
+from train.distill.teacher_losses import neighbour_distillation_loss
 from train.runtime.distributed import World
-from train.runtime.embedding_loss import embedding_loss_parts
+from train.runtime.gradient_cache import embedding_loss_parts
 from train.runtime.gradient_exchange import LossPart
 
 

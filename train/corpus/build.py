@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from simllm.io import files, folder_replacement, folders
+from simllm.io.file_lock import locked
 from train.corpus import corpus_folder, decontaminate, merge_parts, part_workers, sources
 from train.corpus.config import CorpusConfig
 from train.corpus.corpus_folder import (
@@ -80,7 +81,7 @@ def build(
     for source in config.sources:
         folders.check_apart(folder, sources.source_paths(source))
     folders.check(scratch, PARTS)
-    with files.locked(scratch):
+    with locked(scratch):
         built = corpus_folder.read_facts(folder)
         if not built or not _is_current(built, config_values, excluded):
             tallies, copied = Tallies(), _copyable_corpus(config, excluded)

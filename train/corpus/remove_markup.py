@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from html import unescape
 
-from train.corpus.markup_patterns import DIALECTS, Rules
+from train.corpus.markup_by_language import DIALECTS, Rules
 
 LONGEST = 10_000  # characters that are read; the time of the rules grows faster than the length
 NARROW = 60  # characters; authors do not break lines before this width

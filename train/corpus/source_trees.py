@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path, PurePath
 
-from simllm.code.git_folders import RepositoryPaths, find_repository
+from simllm.code.git_directory import RepositoryPaths, find_repository
 from simllm.code.git_repository import Repository, open_repository
 from simllm.code.languages.language_registry import LANGUAGE_OF_SUFFIX
 from simllm.errors import InputError

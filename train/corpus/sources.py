@@ -11,7 +11,7 @@ from typing import Any
 
 from simllm.errors import InputError
 from simllm.io.files import lines, objects, parsed, printable, text_under
-from train.corpus import corpus_folder, named_data_sets, source_trees
+from train.corpus import corpus_folder, hugging_face_data, source_trees
 from train.corpus.function_comment import Comment
 from train.corpus.skip_counts import Tally
 from train.corpus.source_trees import Code
@@ -47,7 +47,7 @@ def read(source: str, tags: int, tally: Tally, allow_download: bool = False) -> 
     """Read a source of the corpus: yield its source files, docstrings or comments.
 
     Args:
-        source: A path or glob pattern, `hf:NAME` for a data set (see `train.corpus.named_data_sets`), or
+        source: A path or glob pattern, `hf:NAME` for a data set (see `train.corpus.hugging_face_data`), or
             `installed-python` for the Python modules on this machine. A path names a folder with code, a git
             repository, a corpus folder, a file of JSON lines (`*.jsonl`) or a file of plain lines (any other
             name). A file is gzipped if its name ends in `.gz`.
@@ -58,7 +58,7 @@ def read(source: str, tags: int, tally: Tally, allow_download: bool = False) -> 
     Raises:
         InputError: No file or folder matches `source`, or a data set cannot be read.
     """
-    if source.startswith(named_data_sets.PREFIX):
+    if source.startswith(hugging_face_data.PREFIX):
         yield from _data_set(source, tally, allow_download)
         return
     if source == INSTALLED_PYTHON:
@@ -87,7 +87,7 @@ def match_files(pattern: str) -> list[Path]:
     """
     if pattern == INSTALLED_PYTHON:
         return []
-    if pattern.startswith(named_data_sets.PREFIX):
+    if pattern.startswith(hugging_face_data.PREFIX):
         raise InputError(f"source {pattern!r}: expected a path; only comments and pairs come from data sets")
     if os.path.lexists(pattern):
         return [Path(pattern)]
@@ -110,8 +110,8 @@ def source_paths(source: str) -> list[Path]:
     Raises:
         InputError: Nothing matches.
     """
-    if source.startswith(named_data_sets.PREFIX):
-        folder = named_data_sets.parse_source(source).folder
+    if source.startswith(hugging_face_data.PREFIX):
+        folder = hugging_face_data.parse_source(source).folder
         return [folder] if folder else []
     return list(source_trees.installed_folders()) if source == INSTALLED_PYTHON else match_files(source)
 
@@ -128,8 +128,8 @@ def rows(source: str) -> Iterator[tuple[str, dict[str, Any]]]:
     Raises:
         InputError: Nothing matches, or a row cannot be read.
     """
-    if source.startswith(named_data_sets.PREFIX):
-        yield from named_data_sets.rows(named_data_sets.parse_source(source))
+    if source.startswith(hugging_face_data.PREFIX):
+        yield from hugging_face_data.rows(hugging_face_data.parse_source(source))
         return
     for file in match_files(source):
         yield from objects(file)
@@ -144,8 +144,8 @@ def input_files(source: str) -> list[Path]:
     Raises:
         InputError: No file matches, or there is no such folder.
     """
-    if source.startswith(named_data_sets.PREFIX):
-        return named_data_sets.data_files(named_data_sets.parse_source(source))
+    if source.startswith(hugging_face_data.PREFIX):
+        return hugging_face_data.data_files(hugging_face_data.parse_source(source))
     return match_files(source)
 
 
@@ -157,8 +157,8 @@ def _data_set(source: str, tally: Tally, allow_download: bool) -> Iterator[Item]
         tally: Counter of rows that are left out; it is updated.
         allow_download: Whether a data set may be downloaded.
     """
-    named = named_data_sets.parse_source(source)
-    for item in named_data_sets.read_code_or_texts(named, tally, allow_download):
+    named = hugging_face_data.parse_source(source)
+    for item in hugging_face_data.read_code_or_texts(named, tally, allow_download):
         if isinstance(item, Code | Comment):
             yield item
             continue

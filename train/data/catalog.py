@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from simllm.errors import InputError
-from train.data.evaluation_texts import CLEANINGS
+from train.data.fetched_text_filters import CLEANINGS
 from train.data.reader_by_set import READERS
 
 CATALOG_FILE = Path(__file__).with_name("sets.yaml")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from train.data.source_file import Row, SourceFile
+from train.data.fetched_file import Row, SourceFile
 
 _LONGEST = 400  # characters of a docstring; the rest is cut
 _MARKUP = re.compile("DCNL|DCSP|DCTB")  # for a line feed, a space, a tab

@@ -12,12 +12,13 @@ from functools import cached_property
 from pathlib import Path
 
 from simllm.errors import InputError
-from simllm.io import files, folders
+from simllm.io import folders
+from simllm.io.file_lock import locked
 from train.data.catalog import Catalog, DataSet, Input, OutputFile
-from train.data.evaluation_texts import CLEANINGS, EvaluationTexts
+from train.data.fetched_file import Row
+from train.data.fetched_text_filters import CLEANINGS, EvaluationTexts
 from train.data.reader_by_set import READERS
 from train.data.remote_repository import RemoteRepository
-from train.data.source_file import Row
 
 
 def fetch(catalog: Catalog, sets: Iterable[DataSet], root: Path, host: str, cache: Path) -> None:
@@ -42,7 +43,7 @@ def fetch(catalog: Catalog, sets: Iterable[DataSet], root: Path, host: str, cach
             print(f"{one.name}: already there", file=sys.stderr)
             continue
         folders.own(root, "data sets")
-        with files.locked(root):
+        with locked(root):
             for file in missing:
                 folders.check_addition(root, file.path)
                 path = root / file.path

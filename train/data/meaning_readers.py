@@ -13,7 +13,7 @@ import zipfile
 from collections.abc import Iterable, Iterator
 from itertools import islice
 
-from train.data.source_file import Row, SourceFile
+from train.data.fetched_file import Row, SourceFile
 
 
 def labelled_pairs(files: Iterable[SourceFile]) -> Iterator[Row]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import combinations
 
-from train.data.source_file import Row, SourceFile
+from train.data.fetched_file import Row, SourceFile
 
 _MOST = 5  # descriptions of one command that are paired with each other
 _LONGEST = 120  # characters of a command in the name of its group

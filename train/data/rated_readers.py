@@ -13,7 +13,7 @@ from statistics import fmean
 from xml.etree import ElementTree
 
 from simllm.errors import InputError, missing_package
-from train.data.source_file import Row, SourceFile
+from train.data.fetched_file import Row, SourceFile
 
 # Columns of Haque et al. that do not contain metrics.
 _HAQUE = {"", "Unnamed: 0", "function_id", "user_id", "accurate", "adequate", "concise", "similarity"}

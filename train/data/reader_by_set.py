@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from train.data import corpus_readers, meaning_readers, pair_readers, rated_readers, similarity_readers
-from train.data.source_file import Row, SourceFile
+from train.data.fetched_file import Row, SourceFile
 
 Reader = Callable[[Iterable[SourceFile]], Iterator[Row]]
 

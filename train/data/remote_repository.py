@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 
 from simllm.errors import InputError
-from train.data.source_file import SourceFile
+from train.data.fetched_file import SourceFile
 
 GITHUB = "https://github.com"
 

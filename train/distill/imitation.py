@@ -13,15 +13,15 @@ from torch import Tensor
 
 from simllm.evaluation import contrast
 from simllm.model.tokenizer import Tokenizer
-from simllm.scoring.encode import pad
+from simllm.scoring.embed_texts import pad
 from train.distill import teachers, texts
 from train.distill.config import ImitationConfig
-from train.distill.losses import cosine_loss, neighbour_distillation_loss, squared_loss
 from train.distill.pca_targets import Targets
+from train.distill.teacher_losses import cosine_loss, neighbour_distillation_loss, squared_loss
 from train.distill.texts import Group
 from train.pretrain.batches import combined_seed
 from train.runtime.distributed import World
-from train.runtime.embedding_loss import embedding_loss_parts
+from train.runtime.gradient_cache import embedding_loss_parts
 from train.runtime.gradient_exchange import LossPart
 from train.runtime.log_file import print_progress
 from train.runtime.prefetch import Prefetcher

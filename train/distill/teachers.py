@@ -26,7 +26,8 @@ from simllm.model.inference import make_engine
 from simllm.model.network_shape import ModelConfig
 from simllm.model.read_weights import read_weights, weight_files
 from simllm.model.saved_model import transformers_name
-from simllm.scoring.encode import Tokenized, embed
+from simllm.scoring.embed_texts import embed
+from simllm.scoring.token_windows import Tokenized
 from train.runtime.distributed import World
 from train.runtime.log_file import print_progress
 from train.tokens.shards import digest

@@ -20,9 +20,9 @@ from train.pretrain.permutation import PermutedBatch, pad_streams
 from train.pretrain.two_stream_attention import BLOCK_SIZE, flex_attention_over_texts, grouped_attention
 from train.runtime.distributed import World
 from train.runtime.flops import training_flops
+from train.runtime.fsdp import shard
 from train.runtime.gradient_exchange import LossPart
 from train.runtime.prefetch import Prefetcher
-from train.runtime.sharding import shard
 from train.tokens.shards import Shards
 
 

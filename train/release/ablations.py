@@ -20,6 +20,7 @@ from typing import Any
 
 from simllm.errors import InputError
 from simllm.io import files, folders
+from simllm.io.file_lock import locked
 from train.contrastive.config import ContrastiveConfig
 from train.pretrain.config import PretrainConfig
 from train.release.measure import MeasureConfig, measure
@@ -102,7 +103,7 @@ def _ablate(config: Path, output: Path, overwrite: bool) -> None:
     """
     loaded = config_file.load(AblationsConfig, config, [])
     check_output(output, True, [config, Path(loaded.recipe), Path(loaded.measure)])
-    with files.locked(output):
+    with locked(output):
         run_ablations(loaded, output, overwrite)
 
 

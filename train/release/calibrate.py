@@ -30,8 +30,8 @@ from simllm.model import saved_model
 from simllm.model.score_scale import ScoreScale, Values
 from simllm.perturb.summaries import lexicon
 from simllm.stats.platt_scaling import fit_platt
+from train.contrastive.meaning_head_pairs import DIFFERENT, SAME, ItemPairs, MeaningPair, RuleMadePairs
 from train.contrastive.meaning_items import read_items
-from train.contrastive.meaning_pairs import DIFFERENT, SAME, ItemPairs, MeaningPair, RuleMadePairs
 from train.corpus.decontaminate import ExcludedTexts
 from train.runtime.command_line import run_tool
 

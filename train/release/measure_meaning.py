@@ -17,7 +17,7 @@ from simllm.evaluation import contrast
 from simllm.metric import SimLLM
 from simllm.metrics.protocol import Metric, pair_scores
 from simllm.scoring.scores import SIMILAR, Scores
-from simllm.stats.roc_curve import auc_with_covariance
+from simllm.stats.delong_auc import auc_with_covariance
 from train.contrastive.meaning_items import MeaningItem, make_triples
 
 

@@ -17,7 +17,7 @@ from simllm.analysis import golden_scores
 from simllm.errors import InputError
 from simllm.io import files, folder_replacement, folders
 from simllm.model import saved_model
-from train.release import card
+from train.release import model_card
 from train.release.calibrate import calibrate, calibrate_meaning, meaning_test_pairs
 from train.release.measure import MeasureConfig, measure
 from train.release.released_weights import postprocess
@@ -108,14 +108,14 @@ def write_release(release: Release) -> None:
         if release.held_out:
             figures["held_out"] = measure_run(release.held_out, write_model, config)
         files.write(candidate / "figures.json", json.dumps(figures, indent=1) + "\n")
-        parts = [describe_model(candidate), *training, *card.figure_sections(figures)]
+        parts = [describe_model(candidate), *training, *model_card.figure_sections(figures)]
         if release.seeds:
             each = {
                 other: figures if other == run else measure_run(other, write_model, config) for other in seeds
             }
-            parts += card.seeds_section({_seed_name(other, run): row for other, row in each.items()})
+            parts += model_card.seeds_section({_seed_name(other, run): row for other, row in each.items()})
         if ablations:
-            parts += card.ablations_section(ablations)
+            parts += model_card.ablations_section(ablations)
         files.write(candidate / "README.md", "\n\n".join([*parts, notes]) + "\n")
 
 
@@ -222,5 +222,5 @@ def describe_training(runs: Sequence[Path]) -> list[str]:
                 [f"{name.split('_')[0]}: {Path(key).name}", f"{count:,}"] for key, count in counts.items()
             ]
         rows.append(["configuration", f"`{json.dumps(stage['config'])}`"])
-        parts += [f"### {number}. {stage['objective']}", card.markdown_table(["", ""], rows)]
+        parts += [f"### {number}. {stage['objective']}", model_card.markdown_table(["", ""], rows)]
     return [*parts, "The logs are beside this file."]

@@ -12,8 +12,8 @@ from simllm.model import pooling, saved_model
 from simllm.model.encoder import of_last_layer
 from simllm.model.inference import Engine
 from simllm.model.saved_model import SavedModel
-from simllm.model.weight_blocks import round_to_blocks
-from simllm.scoring import encode
+from simllm.model.weight_quantization import round_to_blocks
+from simllm.scoring import embed_texts, token_windows
 
 _EVERY = 20  # only every 20th comment is embedded, which is enough for the mean embedding
 
@@ -62,8 +62,8 @@ def centre_embeddings(model: SavedModel, texts: Sequence[str]) -> None:
         model: The model.
         texts: The texts over which the mean is taken.
     """
-    tokenized = encode.tokenize(model.tokenizer, texts, model.encoder.config.max_length, "truncate")
-    embeddings = encode.embed(Engine(model.encoder), tokenized, pooling.mean)
+    tokenized = token_windows.tokenize(model.tokenizer, texts, model.encoder.config.max_length, "truncate")
+    embeddings = embed_texts.embed(Engine(model.encoder), tokenized, pooling.mean)
     last: Any = model.encoder.layers[-1]
     shift = torch.from_numpy(embeddings.mean(axis=0))
     last.norm.bias.data -= shift

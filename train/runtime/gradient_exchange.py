@@ -12,7 +12,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from train.runtime.distributed import World
-from train.runtime.sharding import is_sharded
+from train.runtime.fsdp import is_sharded
 
 # Computes one part of the loss of an update (a scalar), and the number of text tokens in that part.
 LossPart = Callable[[], tuple[Tensor, int]]

@@ -17,7 +17,7 @@ from tqdm import tqdm
 from simllm.errors import InputError
 from simllm.model.encoder import Encoder
 from train.pretrain.batches import combined_seed
-from train.runtime import sharding
+from train.runtime import fsdp
 from train.runtime.config import TrainingConfig
 from train.runtime.distributed import World
 from train.runtime.flops import peak_flops
@@ -149,7 +149,7 @@ def train(
             own_tokens += count
         scaler.unscale_(adam)
         clipped = nn.utils.clip_grad_norm_(task.model.parameters(), config.clip_norm)
-        norm = float(sharding.collect(clipped))
+        norm = float(fsdp.collect(clipped))
         loss, tokens, stop_requested = world.sum_values(float(own_loss), own_tokens, stop.requested)
 
         if math.isfinite(loss) and math.isfinite(norm):
@@ -203,7 +203,7 @@ def train(
             progress.best = min(progress.best, criterion)
             progress.losses = []
         if evaluate or stop_requested:
-            with sharding.whole(task.model, adam, world):
+            with fsdp.whole(task.model, adam, world):
                 world.first_then_others(partial(save, line, is_best))
         if stop_requested and not finished:
             raise Interrupted(

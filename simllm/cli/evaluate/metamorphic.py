@@ -17,12 +17,13 @@ from tqdm import tqdm
 from simllm.cli import metrics_option
 from simllm.errors import InputError
 from simllm.io import files, folders
+from simllm.io.file_lock import locked
 from simllm.io.tables import FORMATS as FORMATS
 from simllm.io.tables import Table
 
 if TYPE_CHECKING:
     from simllm.evaluation.metamorphic.answer_judges import Judge
-    from simllm.evaluation.metamorphic.recorded_draws import Recorded
+    from simllm.evaluation.metamorphic.recorded_answers import Recorded
     from simllm.metrics.protocol import Metric
 
 HELP = "measure what rewrites of code do to a tool's success: a page and JSON"
@@ -181,7 +182,7 @@ def _read_items(options: argparse.Namespace) -> dict[str, dict[str, Any]]:
     if not options.items:
         return {}
     with metrics_option.require_code_extra():
-        from simllm.perturb.code.variants import read_items
+        from simllm.perturb.code.rewrite_files import read_items
     items = {item["id"]: item for item in read_items(options.items)}
     if options.nll_model:
         from simllm.evaluation.metamorphic.likelihood import mean_nll
@@ -228,13 +229,13 @@ def _ask(
         The recorded answers.
     """
     from simllm.evaluation.metamorphic import metamorphic_report
-    from simllm.evaluation.metamorphic.recorded_draws import Recorded
-    from simllm.evaluation.metamorphic.tool_answers import ANSWERS, AnswerRecord, make_questions
+    from simllm.evaluation.metamorphic.recorded_answers import Recorded
+    from simllm.evaluation.metamorphic.tool_runs import ANSWERS, AnswerRecord, make_questions
 
     questions = make_questions(items, variants, options.draws)
     folders.own(options.out, metamorphic_report.CONTENT)
     folders.reserve(options.out, [ANSWERS])
-    with files.locked(options.out / ANSWERS):
+    with locked(options.out / ANSWERS):
         record = AnswerRecord(options.out, options.command)
         is_silent = options.quiet or not sys.stderr.isatty()
         try:

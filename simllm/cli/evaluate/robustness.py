@@ -42,7 +42,7 @@ def run(options: argparse.Namespace) -> None:
     """
     with metrics_option.require_eval_extra():
         from simllm.evaluation import contrast
-        from simllm.evaluation.robustness import KINDS, make_edits, measure_robustness
+        from simllm.evaluation.metric_robustness import KINDS, make_edits, measure_robustness
         from simllm.metrics import registry
         from simllm.perturb.summaries import lexicon
     if options.examples < 0:

@@ -14,6 +14,7 @@ from tqdm import tqdm
 from simllm.cli import metrics_option
 from simllm.errors import InputError
 from simllm.io import files, folders
+from simllm.io.file_lock import locked
 
 if TYPE_CHECKING:
     from simllm.code.mining.mine_repositories import Funnel
@@ -68,7 +69,7 @@ def run(options: argparse.Namespace) -> None:
     for each in repositories:
         folders.check_apart(options.output, [each.paths.folder, each.paths.own, each.paths.common])
     files.check_output(options.output, [], options.overwrite)  # --overwrite never allows a file of git
-    with files.locked(target):
+    with locked(target):
         mining = SatdMining(target, repositories)
         is_silent = options.quiet or not sys.stderr.isatty()
         try:

@@ -18,7 +18,7 @@ from simllm.io.number_format import format_count
 
 if TYPE_CHECKING:
     from simllm.perturb.code.new_names import Namer
-    from simllm.perturb.code.variants import VariantCounts
+    from simllm.perturb.code.rewrite_files import VariantCounts
 
 FORMATS: tuple[str, ...] = ()  # JSON lines, or a folder
 MODEL = ("FOLDER", "with --names nearest: the model that knows the words; default: the included one")
@@ -26,7 +26,7 @@ _CONTENT = "variants of code"  # of the output folder, for its marker
 HELP = "rewrite Java and Python code so that it behaves the same"
 EXAMPLES = """examples:
   simllm perturb code src/ --rules for-to-while,reverse-if -o out/
-  simllm perturb code --jsonl functions.jsonl --names plain --prove inputs -o variants.jsonl
+  simllm perturb code --jsonl functions.jsonl --names plain --prove inputs -o rewrite_files.jsonl
   simllm perturb code src/ --prove 'python -m pytest {dir}' -o out/
 
 rules that run by default, in this order:
@@ -87,19 +87,19 @@ def run(options: argparse.Namespace) -> None:
     if bool(options.paths) == bool(options.jsonl):
         raise InputError("expected files or folders, or --jsonl FILE")
     with metrics_option.require_code_extra():
-        from simllm.perturb.code import variants
+        from simllm.perturb.code import rewrite_files
         from simllm.perturb.code.rewriting import DEFAULT_RULES
     _check_proof(options)
     rules = DEFAULT_RULES
     if options.rules is not None:
         rules = tuple(part.strip() for part in options.rules.split(",") if part.strip())
-    plan = variants.RewritePlan(rules, _namer(options), options.share, options.seed)
-    counts = variants.VariantCounts()
+    plan = rewrite_files.RewritePlan(rules, _namer(options), options.share, options.seed)
+    counts = rewrite_files.VariantCounts()
     if options.jsonl:
         files.check_output(options.output, [options.jsonl], options.overwrite)
-        items = variants.read_items(options.jsonl, options.language)
+        items = rewrite_files.read_items(options.jsonl, options.language)
         pairs = (
-            (item, row) for item in items for row in variants.vary_items([item], plan, options.each_rule)
+            (item, row) for item in items for row in rewrite_files.vary_items([item], plan, options.each_rule)
         )
         rows = _proven(pairs, options)
         shown = tables.show if options.output is None else lambda text, file: files.write(file, text)
@@ -109,11 +109,11 @@ def run(options: argparse.Namespace) -> None:
             raise InputError("expected -o FOLDER, to write the variants to")
         if options.each_rule or options.language:
             raise InputError("--each-rule and --language go with --jsonl")
-        variants.find_files(options.paths)
+        rewrite_files.find_files(options.paths)
         folders.check_replaceable(options.output, _CONTENT)
         folders.check_apart(options.output, options.paths)
         with folder_replacement.replacing(options.output, _CONTENT) as partial:
-            for _ in _counted(variants.vary_files(options.paths, plan, partial), counts, options):
+            for _ in _counted(rewrite_files.vary_files(options.paths, plan, partial), counts, options):
                 pass
             if options.prove:
                 _prove_folder(options, partial)
@@ -164,7 +164,7 @@ def _proven(
         yield from (row for _, row in pairs)
         return
     from simllm.execution import Sandbox
-    from simllm.perturb.code.proven_variants import prove_variants
+    from simllm.perturb.code.item_proofs import prove_variants
 
     with Sandbox(unsafe=options.unsafe) as sandbox:
         yield from prove_variants(pairs, sandbox, seed=options.seed, parallel=options.parallel)

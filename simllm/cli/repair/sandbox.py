@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 
 from simllm.errors import InputError
+from simllm.execution.isolation_check import attack_this_machine, raise_if_breached
 from simllm.execution.sandbox import Sandbox
-from simllm.execution.self_attack import attack_this_machine, raise_if_breached
 from simllm.execution.toolchains import TOOLCHAINS, toolchain_version
 from simllm.io import files, tables
 from simllm.io.tables import FORMATS as FORMATS

@@ -14,7 +14,7 @@ from pathlib import PurePath
 
 from simllm.code.git_history import FileVersions
 from simllm.code.languages.language_registry import LANGUAGE_OF_SUFFIX
-from simllm.code.mining.parsed_file import FileComment, FileFunction, ParsedFile
+from simllm.code.mining.comment_to_function import FileComment, FileFunction, ParsedFile
 from simllm.code.normal_form import normal_forms
 
 LARGEST_FILE = 1 << 20  # bytes; larger files are usually data

@@ -20,7 +20,7 @@ import simllm
 from simllm.code.git_history import file_versions
 from simllm.code.git_repository import open_repository
 from simllm.code.languages.language_registry import LANGUAGE_OF_SUFFIX
-from simllm.code.mining import repayment_judge
+from simllm.code.mining import judge_question
 from simllm.code.mining.debt_repayments import (
     LARGEST_FILE,
     RULES,
@@ -76,7 +76,7 @@ class SatdMining:
     The run searches git repositories for commits that repay self-admitted technical debt (SATD). Such a
     commit deletes a comment such as "TODO: handle errors", and changes the function to which the comment
     belongs. Call `mine`, then `judge` (only if a model is to judge the changes), and then `write`. The caller
-    must hold the lock of the output file (see `files.locked`).
+    must hold the lock of the output file (see `simllm.io.file_lock.locked`).
 
     Args:
         output: The output file. Until it is written, intermediate results are in a partial file beside it.
@@ -146,9 +146,9 @@ class SatdMining:
             InputError: The server gives no answer. Earlier answers stay in the partial file.
         """
         for _, repayment in self._remaining(Funnel(len(self._repositories))):
-            question = repayment_judge.question_hash(endpoint, repayment)
+            question = judge_question.question_hash(endpoint, repayment)
             if question not in self._answers:
-                self._answers[question] = repayment_judge.ask(endpoint, repayment)
+                self._answers[question] = judge_question.ask(endpoint, repayment)
                 self._partial.append({"question": question, "answer": self._answers[question]})
             yield
 
@@ -175,8 +175,8 @@ class SatdMining:
         def lines() -> Iterator[str]:
             for repository, repayment in self._remaining(funnel):
                 if endpoint:
-                    question = repayment_judge.question_hash(endpoint, repayment)
-                    if not repayment_judge.is_yes(self._answers[question]):
+                    question = judge_question.question_hash(endpoint, repayment)
+                    if not judge_question.is_yes(self._answers[question]):
                         continue
                     funnel.count({JUDGED: 1})
                 split = split_of(repository)

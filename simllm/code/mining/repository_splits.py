@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from simllm.code.git_folders import RepositoryPaths, find_repository
+from simllm.code.git_directory import RepositoryPaths, find_repository
 from simllm.errors import InputError
 from simllm.io.files import printable
 

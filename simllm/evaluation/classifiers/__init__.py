@@ -5,5 +5,5 @@
 
 from simllm.evaluation.classifiers.ecser_protocol import ClassifierStudy as ClassifierStudy
 from simllm.evaluation.classifiers.ecser_protocol import evaluate as evaluate
-from simllm.evaluation.classifiers.predictions import Predictions as Predictions
-from simllm.evaluation.classifiers.predictions import read as read
+from simllm.evaluation.classifiers.prediction_files import Predictions as Predictions
+from simllm.evaluation.classifiers.prediction_files import read as read

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from pandas import DataFrame
 
-from simllm.evaluation.classifiers.predictions import chances_of
+from simllm.evaluation.classifiers.prediction_files import chances_of
 from simllm.evaluation.classifiers.ranking_metrics import LEAST_PROBABILITY, Floats, Ints, positive_scores
 from simllm.stats.calibration_error import Bin, calibration_errors, consistency, reliability
 

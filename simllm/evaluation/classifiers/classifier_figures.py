@@ -14,7 +14,7 @@ from pandas import DataFrame
 
 from simllm.evaluation.classifiers.ecser_protocol import ClassifierStudy, main_split
 from simllm.evaluation.classifiers.ranking_metrics import positive_scores
-from simllm.evaluation.metric_study.display_names import short_label
+from simllm.io.display_names import short_label
 from simllm.io.svg_figure import BLUE, GREY, style, svg_element
 
 Floats = NDArray[np.float64]

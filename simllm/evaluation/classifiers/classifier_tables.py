@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from simllm.evaluation.classifiers.answers import Answer
 from simllm.evaluation.classifiers.classifier_conclusions import DASH, format_estimate, title
 from simllm.evaluation.classifiers.ecser_protocol import ClassifierStudy
 from simllm.evaluation.classifiers.estimates import Estimate
 from simllm.evaluation.classifiers.performance import Performance
-from simllm.evaluation.classifiers.predictions import SPLITS
+from simllm.evaluation.classifiers.prediction_files import SPLITS
+from simllm.evaluation.classifiers.significance_results import Answer
 from simllm.io.latex import escape_latex, latex_table
 from simllm.io.number_format import format_number, format_p_value
 

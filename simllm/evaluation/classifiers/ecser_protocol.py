@@ -14,22 +14,22 @@ from pandas import DataFrame
 
 from simllm.errors import InputError
 from simllm.evaluation.classifiers import fairness_and_robustness as side
-from simllm.evaluation.classifiers import questions_of_one as one
-from simllm.evaluation.classifiers.answers import Answer, answer
+from simllm.evaluation.classifiers import single_classifier_tests as one
+from simllm.evaluation.classifiers.classifier_comparison import (
+    ITEM,
+    compare_auc,
+    compare_classifiers,
+    compare_metric,
+)
 from simllm.evaluation.classifiers.performance import Performance, measure, measure_counts, strict_value
-from simllm.evaluation.classifiers.predictions import SPLITS, Predictions
+from simllm.evaluation.classifiers.prediction_files import SPLITS, Predictions
 from simllm.evaluation.classifiers.prepared_predictions import (
     check_probabilities,
     choose_classes,
     fill_groups,
     remove_invented_labels,
 )
-from simllm.evaluation.classifiers.questions_of_several import (
-    ITEM,
-    compare_auc,
-    compare_classifiers,
-    compare_metric,
-)
+from simllm.evaluation.classifiers.significance_results import Answer, answer
 
 _MOST_NAMED = 20  # items that are in two splits
 _MOST_COUNTS = 10**9

@@ -14,10 +14,11 @@ import numpy as np
 from pandas import DataFrame, Series
 
 from simllm.evaluation.classifiers.performance import Performance, measure
-from simllm.evaluation.classifiers.predictions import COSTS, KEYS
+from simllm.evaluation.classifiers.prediction_files import COSTS, KEYS
 from simllm.evaluation.classifiers.ranking_metrics import positive_scores
-from simllm.stats.classifier_tests import mcnemar, paired_permutation
-from simllm.stats.roc_curve import compare_aucs
+from simllm.stats.bootstrap_and_permutation import paired_permutation
+from simllm.stats.contingency_tests import mcnemar
+from simllm.stats.delong_auc import compare_aucs
 
 _SAME_ITEM = [name for name in KEYS if name != "variant"]
 _ITEM = ["data_set", "item"]

@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from pandas import DataFrame
 
 from simllm.errors import InputError
-from simllm.evaluation.classifiers.predictions import Predictions, make
+from simllm.evaluation.classifiers.prediction_files import Predictions, make
 from simllm.evaluation.ratings import Ratings
 from simllm.metrics import registry
 from simllm.metrics.protocol import Example, Metric
 from simllm.perturb.summaries import lexicon, meaning_preserving_edits
-from simllm.stats.classification import binary_metrics
+from simllm.stats.confusion_matrix_metrics import binary_metrics
 
 POSITIVE, NEGATIVE = "acceptable", "unacceptable"
 _SEED = 12345

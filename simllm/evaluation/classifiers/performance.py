@@ -13,7 +13,7 @@ from pandas import DataFrame
 from simllm.evaluation.classifiers.classifier_calibration import Calibration, calibrate
 from simllm.evaluation.classifiers.estimates import Estimate, finite, make_estimate, wilson
 from simllm.evaluation.classifiers.ranking_metrics import rank_classes, rank_two_classes
-from simllm.stats import classification
+from simllm.stats import confusion_matrix_metrics
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int_]
@@ -72,7 +72,7 @@ def measure(rows: DataFrame, labels: Sequence[str], bins: int = 10, details: boo
     """
     gold, predicted = class_numbers(rows, labels)
     repeats = len(rows) / max(1, rows[["data_set", "item"]].drop_duplicates().shape[0])
-    found = measure_counts(classification.count(gold, predicted, len(labels)), labels, repeats)
+    found = measure_counts(confusion_matrix_metrics.count(gold, predicted, len(labels)), labels, repeats)
     parsed = predicted < len(labels)
     metrics, per_class = dict(found.metrics), found.per_class
     if len(labels) == 2:
@@ -129,7 +129,11 @@ def compute_metrics(labels: Sequence[str]) -> Callable[[Ints], dict[str, Floats]
 
     The function is `binary_metrics` for two classes, and `multiclass_metrics` for more.
     """
-    return classification.binary_metrics if len(labels) == 2 else classification.multiclass_metrics
+    return (
+        confusion_matrix_metrics.binary_metrics
+        if len(labels) == 2
+        else confusion_matrix_metrics.multiclass_metrics
+    )
 
 
 def measure_counts(counts: Ints, labels: Sequence[str], repeats: float = 1.0) -> Performance:
@@ -143,23 +147,25 @@ def measure_counts(counts: Ints, labels: Sequence[str], repeats: float = 1.0) ->
             times, as in several runs.
             Intervals are widened accordingly, because predictions for the same item are not independent.
     """
-    parsed = classification.without_unparsed(counts)
+    parsed = confusion_matrix_metrics.without_unparsed(counts)
     is_binary, compute = len(labels) == 2, compute_metrics(labels)
     values = compute(parsed)
     drawn = (
-        classification.bootstrap(parsed, compute, items=round(parsed.sum() / repeats)) if parsed.sum() else {}
+        confusion_matrix_metrics.bootstrap(parsed, compute, items=round(parsed.sum() / repeats))
+        if parsed.sum()
+        else {}
     )
-    ratios = classification.binary_ratios(parsed) if is_binary else {}
+    ratios = confusion_matrix_metrics.binary_ratios(parsed) if is_binary else {}
     metrics = {}
     for name, value in values.items():
         if name not in _PROPORTIONS:
-            low, high = classification.quantiles(drawn[name]) if drawn else (math.nan, math.nan)
+            low, high = confusion_matrix_metrics.quantiles(drawn[name]) if drawn else (math.nan, math.nan)
         else:
             over = ratios.get(name, (np.trace(parsed), parsed.sum()))
             low, high = wilson(int(over[0]) / repeats, int(over[1]) / repeats)
         metrics[name] = make_estimate(float(value), low, high)
     strict = {name: finite(float(value)) for name, value in compute(counts).items()}
-    each = {} if is_binary else classification.class_metrics(parsed)
+    each = {} if is_binary else confusion_matrix_metrics.class_metrics(parsed)
     per_class: dict[str, dict[str, float | None]] = {}
     for number, label in enumerate(labels if each else ()):
         per_class[label] = {name: float(column[number]) for name, column in each.items()}
@@ -175,7 +181,7 @@ def measure_counts(counts: Ints, labels: Sequence[str], repeats: float = 1.0) ->
     )
 
 
-def _undefined(parsed: Ints, labels: Sequence[str], ratios: classification.Ratios) -> list[str]:
+def _undefined(parsed: Ints, labels: Sequence[str], ratios: confusion_matrix_metrics.Ratios) -> list[str]:
     """List the metrics whose formula gives 0 / 0.
 
     With two classes, the list has names such as "f1". With more classes, it has names such as "recall of

@@ -11,7 +11,7 @@ import numpy as np
 from pandas import DataFrame
 
 from simllm.errors import InputError
-from simllm.evaluation.classifiers.predictions import COLUMNS, PLACE
+from simllm.evaluation.classifiers.prediction_files import COLUMNS, PLACE
 
 _MOST_GROUPS = 200  # in a column of groups
 

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from pandas import DataFrame
 
 from simllm.evaluation.classifiers.estimates import Estimate, Z, finite, make_estimate
-from simllm.evaluation.classifiers.predictions import chances_of
-from simllm.stats.roc_curve import auc_interval, mean_auc_with_covariance
+from simllm.evaluation.classifiers.prediction_files import chances_of
+from simllm.stats.delong_auc import auc_interval, mean_auc_with_covariance
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int_]

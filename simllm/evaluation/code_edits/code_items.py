@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from simllm.code.code_from_reply import code_of_reply
 from simllm.code.languages.language_registry import find_language
-from simllm.code.reply_code import code_of_reply
 from simllm.errors import InputError
 from simllm.io import files
 from simllm.metrics.protocol import Example

@@ -13,8 +13,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from simllm.evaluation.code_edits.edit_study import UNCHANGED, EditStudy
-from simllm.evaluation.metric_study.display_names import short_label
 from simllm.io import files, folder_replacement, folders, tables
+from simllm.io.display_names import short_label
 from simllm.io.html_page import render
 from simllm.io.installed_versions import versions
 from simllm.io.latex import escape_latex, latex_table

@@ -17,17 +17,17 @@ from typing import Any
 import numpy as np
 
 from simllm.analysis.comparison import Comparison, compare_scores
-from simllm.code.line_edit import line_edit
+from simllm.code.line_diff import line_edit
 from simllm.errors import InputError
 from simllm.evaluation.code_edits.code_items import CodeFields, CodeItem, read_items
-from simllm.evaluation.metric_study.display_names import label
 from simllm.io import files
+from simllm.io.display_names import label
 from simllm.metrics import registry
 from simllm.metrics.code.compared_texts import Edits, edits
-from simllm.metrics.code.corpus_values import corpus_value
-from simllm.metrics.code.line_edits import exact_match
+from simllm.metrics.code.corpus_level_scores import corpus_value
+from simllm.metrics.code.exact_match_and_lemod import exact_match
 from simllm.metrics.protocol import Example, Floats
-from simllm.stats.pass_rates import average_pass_rate, pass_at_k
+from simllm.stats.pass_at_k import average_pass_rate, pass_at_k
 
 UNCHANGED = "unchanged source"  # the name of the baseline, a system that returns every source unchanged
 METRICS = ("exact-match", "lemod", "bleu-diff", "crystalbleu-diff", "codebleu", "tree-similarity", "rpsr")

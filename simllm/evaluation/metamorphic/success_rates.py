@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from simllm.evaluation.metamorphic.fisher_tests import ItemTest, Pooled, compare_items, pool
 from simllm.evaluation.metamorphic.item_outcome import ItemOutcome
 from simllm.evaluation.metamorphic.likelihood_correlation import Likelihood, correlate_with_likelihood
-from simllm.evaluation.metamorphic.published_analysis import ItemTest, Pooled, compare_items, pool
-from simllm.stats.paired_significance_tests import SEED, interval, resampled_means, sign_flip_p
+from simllm.stats.bootstrap_and_permutation import SEED, interval, resampled_means, sign_flip_p
 
 _LEVEL = 0.05
 
@@ -69,7 +69,7 @@ class SuccessStudy:
 
     An item is a piece of code in both forms; the rewritten form is its variant. A draw is one answer of the
     tool. A difference is a success rate on variants minus that on originals. The published study is the
-    thesis by de Koning (see `published_analysis`).
+    thesis by de Koning (see `fisher_tests`).
 
     Attributes:
         outcomes: The numbers of successes on each item.

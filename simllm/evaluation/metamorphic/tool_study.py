@@ -14,7 +14,7 @@ from simllm.evaluation.metamorphic.answer_judges import (
     judge_answers,
     measure_agreement,
 )
-from simllm.evaluation.metamorphic.recorded_draws import ItemFacts, Recorded, count_successes
+from simllm.evaluation.metamorphic.recorded_answers import ItemFacts, Recorded, count_successes
 from simllm.evaluation.metamorphic.success_rates import (
     MeanDifference,
     SuccessStudy,

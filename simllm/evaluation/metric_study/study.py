@@ -27,15 +27,15 @@ from tqdm import tqdm
 from simllm.errors import InputError
 from simllm.evaluation import model_variants, ratings
 from simllm.evaluation.human_correlation import score_by_all
-from simllm.evaluation.metric_study.display_names import label
 from simllm.evaluation.metric_study.study_conclusions import write_conclusions
 from simllm.evaluation.metric_study.study_groups import Group, correlate_groups
 from simllm.evaluation.metric_study.study_results import MetricResult, SetStudy, Study
 from simllm.evaluation.ratings import Ratings
 from simllm.io import files
+from simllm.io.display_names import label
 from simllm.metrics import registry
 from simllm.metrics.protocol import Metric, pair_scores
-from simllm.stats import correlation_tests
+from simllm.stats import correlation_differences
 from simllm.stats.correlation_coefficients import kendall, pearson
 from simllm.stats.correlation_intervals import interval_by_rater
 from simllm.stats.multiple_testing import holm_of_pairs
@@ -192,7 +192,7 @@ def _study_set(
     results.sort(key=lambda row: -row.spearman)
     rho, ordered = [row.spearman for row in results], [values[row.metric] for row in results]
     between = np.atleast_2d(np.corrcoef(np.stack([stats.rankdata(scores) for scores in ordered])))
-    p = correlation_tests.permutation_p_values(ordered, rated.values)
+    p = correlation_differences.permutation_p_values(ordered, rated.values)
     corrected, people = holm_of_pairs(p), rater_agreement(rated.raters)
     variant_results = [correlate_metric(name, scores, rated) for name, scores in variants.items()]
     return SetStudy(
@@ -200,10 +200,10 @@ def _study_set(
         pairs=n,
         agreement=people,
         results=results,
-        clusters=correlation_tests.clusters(rho, corrected),
+        clusters=correlation_differences.clusters(rho, corrected),
         permutation=p.tolist(),
         williams=[
-            [correlation_tests.williams(a, b, between[i, j], n) for j, b in enumerate(rho)]
+            [correlation_differences.williams(a, b, between[i, j], n) for j, b in enumerate(rho)]
             for i, a in enumerate(rho)
         ],
         between=between.tolist(),
@@ -234,8 +234,8 @@ def _clusters(results: list[MetricResult], values: list[Floats], rated: Ratings)
     """
     if not results:
         return []
-    p = holm_of_pairs(correlation_tests.permutation_p_values(values, rated.values))
-    return correlation_tests.clusters([row.spearman for row in results], p)
+    p = holm_of_pairs(correlation_differences.permutation_p_values(values, rated.values))
+    return correlation_differences.clusters([row.spearman for row in results], p)
 
 
 def correlate_metric(name: str, values: Floats, rated: Ratings) -> MetricResult:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from numpy.typing import NDArray
 
-from simllm.evaluation.metric_study.display_names import short_label
+from simllm.io.display_names import short_label
 from simllm.io.number_format import format_number
-from simllm.stats.correlation_tests import LEVEL
+from simllm.stats.correlation_differences import LEVEL
 from simllm.stats.rater_agreement import RaterAgreement
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from simllm.evaluation.metric_study.display_names import short_label
 from simllm.evaluation.metric_study.study_groups import largest_groups
 from simllm.evaluation.metric_study.study_results import MetricResult, SetStudy
+from simllm.io.display_names import short_label
 from simllm.io.number_format import format_number
 from simllm.io.svg_figure import BLUE, GREY, INK, style, svg_element
 

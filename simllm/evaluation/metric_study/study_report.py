@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from simllm.evaluation.metric_study import study_figures
-from simllm.evaluation.metric_study.display_names import short_label
 from simllm.evaluation.metric_study.study_groups import largest_groups
 from simllm.evaluation.metric_study.study_results import MetricResult, SetStudy, Study
 from simllm.io import files, folder_replacement, folders, tables
+from simllm.io.display_names import short_label
 from simllm.io.html_page import render
 from simllm.io.installed_versions import versions
 from simllm.io.latex import escape_latex, latex_table

@@ -26,9 +26,9 @@ from simllm.metrics.code import (
     FILE,
     NODES,
     PUBLISHED,
-    line_edits,
-    published_variants,
-    similarities,
+    exact_match_and_lemod,
+    levenshtein_and_chrf,
+    sheikhaei_metrics,
     tree_distances,
 )  # fmt: skip
 from simllm.metrics.code.bleu4 import bleu_of_tokens
@@ -128,7 +128,7 @@ def load(name: str) -> CodeMetric:
     kind, _, argument = name.partition("=")
     chosen = CODE_METRICS[kind]
     if argument == AS_PUBLISHED and kind in PUBLISHED:
-        return CodeMetric(name, partial(published_variants.prepare, kind), chosen.needs_source)
+        return CodeMetric(name, partial(sheikhaei_metrics.prepare, kind), chosen.needs_source)
     is_known = chosen.argument in (argument, FILE)
     if chosen.argument == NODES:
         is_known = argument.isdecimal() and int(argument) > 0
@@ -149,7 +149,7 @@ def exact_match(argument: str) -> Prepare:
     Returns:
         A function that takes all examples, and returns the function that scores one example.
     """
-    return lambda _: line_edits.exact_match
+    return lambda _: exact_match_and_lemod.exact_match
 
 
 def lemod(argument: str, part: str) -> Prepare:
@@ -167,7 +167,7 @@ def lemod(argument: str, part: str) -> Prepare:
     Returns:
         A function that takes all examples, and returns the function that scores one example.
     """
-    return lambda _: partial(line_edits.lemod, part=part, multiset=bool(argument))
+    return lambda _: partial(exact_match_and_lemod.lemod, part=part, multiset=bool(argument))
 
 
 def token_bleu(argument: str, of_edits: bool) -> Prepare:
@@ -227,7 +227,7 @@ def edit_similarity(argument: str) -> Prepare:
     Returns:
         A function that takes all examples, and returns the function that scores one example.
     """
-    score = similarities.indel_similarity if argument else similarities.edit_similarity
+    score = levenshtein_and_chrf.indel_similarity if argument else levenshtein_and_chrf.edit_similarity
     return lambda _: partial(compare_whole, score=score)
 
 
@@ -240,7 +240,7 @@ def code_chrf(argument: str) -> Prepare:
     Returns:
         A function that takes all examples, and returns the function that scores one example.
     """
-    return lambda _: partial(compare_whole, score=similarities.code_chrf)
+    return lambda _: partial(compare_whole, score=levenshtein_and_chrf.code_chrf)
 
 
 def tree_similarity(argument: str) -> Prepare:

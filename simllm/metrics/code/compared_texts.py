@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from simllm.code.line_edit import line_edit
+from simllm.code.line_diff import line_edit
 from simllm.code.normal_form import normal_forms
 from simllm.metrics.protocol import Example
 

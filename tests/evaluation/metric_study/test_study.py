@@ -21,7 +21,7 @@ from simllm.evaluation.metric_study import study_report
 from simllm.evaluation.metric_study.study import run_study
 from simllm.io.installed_versions import versions
 from simllm.metrics.text import jaccard
-from simllm.stats import correlation_tests
+from simllm.stats import correlation_differences
 from tests.browser import check_page, needs_browser
 
 STUDY = ["evaluate", "study", "--ratings"]
@@ -97,7 +97,11 @@ def test_numbers_of_the_report(written):
     two = [jaccard.score(rated.candidates, rated.references), rated.columns["kept"]]
     i, j = ([row["metric"] for row in three["results"]].index(m) for m in ("jaccard", "column=kept"))
     assert three["between"][i][j] == pytest.approx(spearmanr(*two).statistic)
-    assert three["permutation"][i][j] == correlation_tests.permutation_p_values(two, rated.values)[0, 1] < 0.9
+    assert (
+        three["permutation"][i][j]
+        == correlation_differences.permutation_p_values(two, rated.values)[0, 1]
+        < 0.9
+    )
     assert three["agreement"]["raters"] == 3
     assert one["agreement"] is None
     assert len(three["variants"]) == 9

@@ -12,8 +12,8 @@ from simllm.perturb.summaries import lexicon
 from simllm.text_cleaning import clean
 from tests.conftest import ROOT
 from train.contrastive.config import MeaningSourceConfig, PositivesConfig
+from train.contrastive.meaning_head_pairs import DIFFERENT, SAME, open_source
 from train.contrastive.meaning_items import SPLITS, MeaningItem, make_triples, read_items
-from train.contrastive.meaning_pairs import DIFFERENT, SAME, open_source
 from train.contrastive.positive_pairs import PositiveSource
 from train.corpus.decontaminate import ExcludedTexts
 

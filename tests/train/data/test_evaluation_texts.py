@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.train.data.conftest import a_file, a_set, digest, fetch, packed_lines, write_catalog
-from train.data.evaluation_texts import EvaluationTexts, clean_corpus, key, third_of_pairs
+from train.data.fetched_text_filters import EvaluationTexts, clean_corpus, key, third_of_pairs
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from simllm.text_cleaning import clean
 from tests.conftest import ROOT
 from train.contrastive.config import ContrastiveConfig
 from train.pretrain.config import PretrainConfig
-from train.release import ablations, card
+from train.release import ablations, model_card
 from train.release.ablations import AblationsConfig, training_commands
 from train.runtime.config_file import load
 
@@ -95,7 +95,7 @@ def test_ablation_trains_and_measures_every_variant(ablate, tmp_path):
     made = saved_model.load(tmp_path / "runs" / "masked-short" / "model").info.provenance
     assert made["config"]["seed"] == 3
     assert made["start"]["objective"] == "masked language modelling"
-    title, _, table = card.ablations_section(rows)
+    title, _, table = model_card.ablations_section(rows)
     assert title == "## Ablations"
     assert f"| masked, short | {rows[1]['spearman']['set/rated']['simllm']['rho']:.3f} |" in table
 

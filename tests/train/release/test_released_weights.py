@@ -13,7 +13,7 @@ from safetensors.torch import load_file, save_file
 from simllm import InputError, SimLLM
 from simllm.model import saved_model
 from simllm.model.tokenizer import Tokenizer
-from simllm.model.weight_blocks import BLOCK, are_blocks
+from simllm.model.weight_quantization import BLOCK, are_blocks
 from train.release import mix_weights
 from train.release.mix_weights import interpolate_weights, write_mixed
 from train.release.released_weights import centre_embeddings, postprocess

@@ -20,7 +20,7 @@ from simllm.perturb.code.java.java_expressions import (
     type_of,
     variable_of,
 )
-from simllm.perturb.code.java.java_tree import JavaUnit, find_nodes, required
+from simllm.perturb.code.java.java_parsing import JavaUnit, find_nodes, required
 from simllm.perturb.code.source_edits import Edit, Span
 
 _MIRRORED = {"<": b">", "<=": b">=", ">": b"<", ">=": b"<="}

@@ -7,8 +7,15 @@ from collections.abc import Iterator
 
 from tree_sitter import Node
 
-from simllm.perturb.code.java.java_scopes import Variable
-from simllm.perturb.code.java.java_tree import JavaUnit, children, field, required, walk, without_parentheses
+from simllm.perturb.code.java.java_name_resolution import Variable
+from simllm.perturb.code.java.java_parsing import (
+    JavaUnit,
+    children,
+    field,
+    required,
+    walk,
+    without_parentheses,
+)
 
 INTEGERS = frozenset(("byte", "short", "char", "int", "long"))
 PRIMITIVES = INTEGERS | {"float", "double", "boolean"}

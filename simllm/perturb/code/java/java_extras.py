@@ -12,7 +12,7 @@ from tree_sitter import Node
 
 from simllm.perturb.code.code_unit import CodeUnit, Site, SkippedSite
 from simllm.perturb.code.java.java_expressions import PRIMITIVES, is_literal, type_of, variable_of
-from simllm.perturb.code.java.java_tree import (
+from simllm.perturb.code.java.java_parsing import (
     JavaUnit,
     children,
     field,

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from tree_sitter import Node
 
 from simllm.perturb.code.code_unit import CodeUnit, Site, SkippedSite
-from simllm.perturb.code.java.java_reachability import FUNCTIONS, LOOPS, completes_normally
-from simllm.perturb.code.java.java_tree import (
+from simllm.perturb.code.java.java_parsing import (
     JavaUnit,
     children,
     field,
@@ -18,6 +17,7 @@ from simllm.perturb.code.java.java_tree import (
     span_of,
     walk,
 )
+from simllm.perturb.code.java.java_reachability import FUNCTIONS, LOOPS, completes_normally
 from simllm.perturb.code.source_edits import Edit, Span
 
 _STATEMENT_LISTS = frozenset(("block", "constructor_body", "switch_block_statement_group"))

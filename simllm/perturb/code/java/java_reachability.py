@@ -9,7 +9,14 @@ from __future__ import annotations
 from tree_sitter import Node
 
 from simllm.perturb.code.java.java_expressions import variable_of
-from simllm.perturb.code.java.java_tree import JavaUnit, children, field, required, walk, without_parentheses
+from simllm.perturb.code.java.java_parsing import (
+    JavaUnit,
+    children,
+    field,
+    required,
+    walk,
+    without_parentheses,
+)
 
 LOOPS = frozenset(("for_statement", "enhanced_for_statement", "while_statement", "do_statement"))
 FUNCTIONS = frozenset(("lambda_expression", "class_body"))  # a jump inside does not leave them

@@ -8,8 +8,8 @@ from simllm.perturb.code.java.java_conditions import nest_else_if, reverse_if
 from simllm.perturb.code.java.java_extras import add_braces, dead_code, expand_compound, remove_comments
 from simllm.perturb.code.java.java_increments import expand_increment
 from simllm.perturb.code.java.java_loops import for_to_while
-from simllm.perturb.code.java.java_symbols import NEVER, RESERVED, symbols
-from simllm.perturb.code.java.java_tree import parse
+from simllm.perturb.code.java.java_parsing import parse
+from simllm.perturb.code.java.java_renaming import NEVER, RESERVED, symbols
 
 RULES = RewriteRules(
     parse=parse,

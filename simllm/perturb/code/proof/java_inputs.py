@@ -7,8 +7,8 @@ from urllib.parse import quote
 
 from tree_sitter import Node
 
-from simllm.perturb.code.java.java_tree import children, field, find_nodes, parse, required
-from simllm.perturb.code.proof.drawn_values import LARGE, DrawnValues
+from simllm.perturb.code.java.java_parsing import children, field, find_nodes, parse, required
+from simllm.perturb.code.proof.random_arguments import LARGE, DrawnValues
 
 _BITS = {"byte": 8, "short": 16, "int": 32, "long": 64}
 _BOXES = {"Byte": "byte", "Short": "short", "Integer": "int", "Long": "long", "Float": "float"}

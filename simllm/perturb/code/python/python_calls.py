@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from tree_sitter import Node
 
 from simllm.perturb.code.code_unit import CodeUnit
-from simllm.perturb.code.python.python_scopes import Scopes, Variable
-from simllm.perturb.code.python.python_unit import captures, field
+from simllm.perturb.code.python.python_name_resolution import Scopes, Variable
+from simllm.perturb.code.python.python_parsing import captures, field
 
 _TRANSPARENT = (b"staticmethod", b"classmethod", b"property")  # decorators that read no names
 

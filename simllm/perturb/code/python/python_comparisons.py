@@ -11,8 +11,8 @@ from typing import Final
 from tree_sitter import Node
 
 from simllm.perturb.code.code_unit import CodeUnit, Site, SkippedSite
-from simllm.perturb.code.python.python_scopes import Scopes
-from simllm.perturb.code.python.python_unit import captures, pad
+from simllm.perturb.code.python.python_name_resolution import Scopes
+from simllm.perturb.code.python.python_parsing import captures, pad
 from simllm.perturb.code.source_edits import Edit, Span
 
 _MIRRORED: Final = {b"<": b">", b"<=": b">=", b">": b"<", b">=": b"<="}

@@ -13,7 +13,7 @@ from tree_sitter import Node
 
 from simllm.perturb.code.code_unit import CodeUnit, Site, SkippedSite
 from simllm.perturb.code.python.python_indentation import Lines
-from simllm.perturb.code.python.python_unit import (
+from simllm.perturb.code.python.python_parsing import (
     captures,
     field,
     is_inline,

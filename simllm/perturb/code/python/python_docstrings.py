@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from tree_sitter import Node
 
 from simllm.perturb.code.code_unit import CodeUnit
-from simllm.perturb.code.python.python_unit import field
+from simllm.perturb.code.python.python_parsing import field
 from simllm.perturb.code.source_edits import Span
 
 _HEADING = re.compile(rb"[ \t]*(?:Args|Arguments|Parameters):[ \t]*")

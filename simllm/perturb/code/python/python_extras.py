@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from simllm.perturb.code.code_unit import CodeUnit, Site, SkippedSite
 from simllm.perturb.code.python.python_docstrings import docstring
-from simllm.perturb.code.python.python_unit import (
+from simllm.perturb.code.python.python_parsing import (
     captures,
     field,
     is_inline,

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from tree_sitter import Node
 
 from simllm.perturb.code.code_unit import CodeUnit, Site, SkippedSite
-from simllm.perturb.code.python.python_scopes import Scopes
-from simllm.perturb.code.python.python_unit import captures, field
+from simllm.perturb.code.python.python_name_resolution import Scopes
+from simllm.perturb.code.python.python_parsing import captures, field
 from simllm.perturb.code.python.python_values import LocalValues
 from simllm.perturb.code.source_edits import Edit
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from simllm.perturb.code.code_unit import CodeUnit
-from simllm.perturb.code.python.python_unit import captures
+from simllm.perturb.code.python.python_parsing import captures
 
 
 class Lines:

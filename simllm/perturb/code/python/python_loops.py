@@ -8,9 +8,8 @@ from collections.abc import Iterator
 from tree_sitter import Node
 
 from simllm.perturb.code.code_unit import CodeUnit, Site, SkippedSite
-from simllm.perturb.code.python.python_scope_tree import IMMEDIATE, Scope
-from simllm.perturb.code.python.python_scopes import Scopes, Use
-from simllm.perturb.code.python.python_unit import (
+from simllm.perturb.code.python.python_name_resolution import Scopes, Use
+from simllm.perturb.code.python.python_parsing import (
     captures,
     field,
     is_inline,
@@ -19,6 +18,7 @@ from simllm.perturb.code.python.python_unit import (
     taken_names,
     token,
 )
+from simllm.perturb.code.python.python_scope_tree import IMMEDIATE, Scope
 from simllm.perturb.code.python.python_values import LocalValues
 from simllm.perturb.code.source_edits import Edit, Span
 

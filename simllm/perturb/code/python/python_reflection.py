@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tree_sitter import Node
 
+from simllm.perturb.code.python.python_parsing import field
 from simllm.perturb.code.python.python_scope_tree import Scope
-from simllm.perturb.code.python.python_unit import field
 
 # Builtins that access variables by name in the scope from which they are called.
 READERS = frozenset("eval exec locals vars dir globals".split())

@@ -7,7 +7,7 @@ from bisect import bisect_left
 from tree_sitter import Node
 
 from simllm.perturb.code.code_unit import CodeUnit
-from simllm.perturb.code.python.python_unit import captures
+from simllm.perturb.code.python.python_parsing import captures
 
 # The roles that give a variable a value.
 BINDING = frozenset({"bind", "function", "class", "parameter", "rest", "import", "star"})

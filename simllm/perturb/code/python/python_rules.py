@@ -11,8 +11,8 @@ from simllm.perturb.code.python.python_conditions import nest_else_if, reverse_i
 from simllm.perturb.code.python.python_extras import add_dead_code, remove_comments
 from simllm.perturb.code.python.python_increments import expand_compound, expand_increment
 from simllm.perturb.code.python.python_loops import for_to_while
-from simllm.perturb.code.python.python_symbols import symbols
-from simllm.perturb.code.python.python_unit import parse
+from simllm.perturb.code.python.python_parsing import parse
+from simllm.perturb.code.python.python_renaming import symbols
 
 RULES = RewriteRules(
     parse=parse,

@@ -11,8 +11,8 @@ from functools import cached_property
 from tree_sitter import Node
 
 from simllm.perturb.code.code_unit import CodeUnit
+from simllm.perturb.code.python.python_parsing import captures
 from simllm.perturb.code.python.python_roles import BINDING, identifier_roles
-from simllm.perturb.code.python.python_unit import captures
 
 # Comprehensions that run where they stand. Python 3.12 and later make them parts of the scope around.
 IMMEDIATE = ("list_comprehension", "set_comprehension", "dictionary_comprehension")

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from tree_sitter import Node
 
 from simllm.perturb.code.code_unit import CodeUnit
-from simllm.perturb.code.python.python_scopes import Scopes, Variable
-from simllm.perturb.code.python.python_unit import field
+from simllm.perturb.code.python.python_name_resolution import Scopes, Variable
+from simllm.perturb.code.python.python_parsing import field
 
 _PLAIN_LITERALS = frozenset("float string concatenated_string true false none".split())
 _INTEGER_OPERATORS = frozenset("+ - * // % & | ^ << >>".split())

@@ -1,0 +1,143 @@
+"""Self-test of the sandbox: attacks from inside show whether the sandbox isolates programs."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import secrets
+import shutil
+import socket
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from simllm.errors import InputError
+from simllm.execution.bubblewrap import SEARCH_PATH
+from simllm.execution.resource_limits import Limits
+from simllm.execution.supervisor_messages import Request, SandboxError
+from simllm.execution.supervisor_pool import SupervisorPool
+
+_INSTALL = "apt-get install bubblewrap (0.8 or newer; see docs/sandbox.md)"
+_SCRIPT = Path(__file__).with_name("attack_script.py")
+_HOG = "x = bytearray(1 << 28)\nfor i in range(0, len(x), 4096): x[i] = 1\nprint('taken')\n"
+_LIMITS = Limits(time=5, memory=64, disk=4, processes=16)
+_MIB = 1 << 20
+
+
+def attack(pool: SupervisorPool, readable: Sequence[str] = ()) -> dict[str, str]:
+    """Run attacks inside a sandbox, to test whether it isolates programs from this machine.
+
+    Args:
+        pool: The supervisor processes that start commands in a sandbox.
+        readable: The paths that the pool lets commands read.
+
+    Returns:
+        A dict from the name of each attack to its result. A result says how the attack succeeded; it is "" if
+        the sandbox prevented the attack.
+
+    Raises:
+        InputError: The sandbox does not start, or the script that runs the attacks fails.
+    """
+    try:
+        return _attack(pool, readable)
+    except SandboxError as error:
+        raise InputError(f"programs cannot be contained here: {error}; install: {_INSTALL}") from None
+
+
+def _attack(pool: SupervisorPool, readable: Sequence[str]) -> dict[str, str]:
+    with _listeners() as (port, name):
+        arguments = [str(port), name, str(_LIMITS.disk * _MIB), str(_LIMITS.processes), *readable]
+        files = {"attack.py": _SCRIPT.read_bytes()}
+        outcome = pool.run(Request(["python3", "-I", "-S", "attack.py", *arguments], files, b"", _LIMITS, ()))
+    if not outcome.succeeded:
+        end = f"exceeded {outcome.exceeded}" if outcome.exceeded else f"status {outcome.status}"
+        message = outcome.stderr.decode(errors="replace").strip()
+        raise SandboxError(f"the attacks ended early: {end} {message}".strip())
+    results: dict[str, str] = json.loads(outcome.stdout)
+    left = _processes_with(name)
+    results["outlive the program"] = f"{left} processes" if left else ""
+    hog = pool.run(Request(["python3", "-I", "-S", "-c", _HOG], {}, b"", _LIMITS, ()))
+    results["take memory above the limit"] = "" if hog.exceeded == "memory" else "not noticed"
+    return results
+
+
+def attack_this_machine() -> tuple[str, dict[str, str]]:
+    """Run attacks inside a new sandbox on this machine.
+
+    Returns:
+        Two values: the version of bubblewrap, and a dict from the name of each attack to its result. A result
+        says how the attack succeeded; it is "" if the sandbox prevented the attack.
+
+    Raises:
+        InputError: bubblewrap or Python is not installed, or the sandbox does not start.
+    """
+    bwrap = find_bubblewrap()
+    version = subprocess.run([bwrap, "--version"], capture_output=True, text=True, check=False).stdout.strip()
+    with contextlib.closing(SupervisorPool(bwrap)) as pool:
+        return version, attack(pool)
+
+
+def raise_if_breached(results: Mapping[str, str]) -> None:
+    """Raise an error if an attack on the sandbox succeeded.
+
+    Args:
+        results: The result of each attack by name, from `attack`; "" if the sandbox prevented the attack.
+
+    Raises:
+        InputError: An attack succeeded.
+    """
+    if achieved := [f"{name} ({result})" for name, result in results.items() if result]:
+        raise InputError(
+            f"programs are not contained here; they can {'; '.join(achieved)}; install: {_INSTALL}"
+        )
+
+
+def find_bubblewrap() -> str:
+    """Return the path of the program bwrap (bubblewrap), which starts sandboxes.
+
+    The function also checks that Python is installed in a system folder. The self-test of a sandbox needs
+    Python, because a Python script attacks the sandbox.
+
+    Raises:
+        InputError: bubblewrap or Python is not installed.
+    """
+    bwrap = shutil.which("bwrap", path=os.pathsep.join((os.environ.get("PATH", ""), SEARCH_PATH)))
+    if bwrap is None:
+        raise InputError(f"bubblewrap is not installed: {_INSTALL}")
+    if shutil.which("python3", path=SEARCH_PATH) is None:
+        raise InputError(f"no python3 in {SEARCH_PATH}, which attacks the sandbox: apt-get install python3")
+    return bwrap
+
+
+def _processes_with(word: str) -> int:
+    """Return the number of processes on this machine whose command line contains a word.
+
+    The self-test of the sandbox starts each attacking program with a random word as an argument. If a
+    process with this word is left after the attacks, the sandbox failed to kill it.
+
+    Args:
+        word: The word.
+    """
+    number = 0
+    for file in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):  # it has just ended
+            number += word.encode() in file.read_bytes()
+    return number
+
+
+@contextlib.contextmanager
+def _listeners() -> Iterator[tuple[int, str]]:
+    """Listen on a TCP port and on an abstract socket of this machine during a `with` block.
+
+    An abstract socket is a Unix socket without a file. From inside the sandbox, attacks try to connect to
+    these listeners. The sandbox must prevent that.
+
+    Yields:
+        The TCP port, and the name of the abstract socket.
+    """
+    name = f"simllm-{secrets.token_hex(8)}"
+    with socket.create_server(("127.0.0.1", 0)) as tcp, socket.socket(socket.AF_UNIX) as unix:
+        unix.bind("\0" + name)
+        unix.listen()
+        yield tcp.getsockname()[1], name

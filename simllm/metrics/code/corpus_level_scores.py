@@ -1,0 +1,110 @@
+"""Corpus values of metrics for code: one value of a metric for a whole data set.
+
+A corpus value is not the mean of the scores of all examples. Instead, the numerators of the scores are
+summed, and so are the denominators. Then the first sum is divided by the second.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import chain
+from pathlib import Path
+
+from simllm.metrics.code import AS_PUBLISHED
+from simllm.metrics.code.bleu4 import corpus_bleu_of_tokens
+from simllm.metrics.code.compared_texts import edited_lines, edits, whole_lines
+from simllm.metrics.code.crystalbleu import (
+    check_languages,
+    corpus_crystal_bleu,
+    load_shared,
+    shared_of_references,
+)
+from simllm.metrics.code.exact_match_and_lemod import agreement, distinct_lines
+from simllm.metrics.code.tree_distances import LARGEST_TREE, corpus_patch_size_ratio
+from simllm.metrics.protocol import Example
+
+Items = Sequence[Sequence[Example]]  # for each item, the examples of its candidates
+Lines = Callable[[Example], tuple[list[str], list[str]]]  # returns lines of the candidate and the reference
+
+
+def corpus_value(name: str, items: Items) -> float | None:
+    """Compute the corpus value of a metric: one value for a whole data set.
+
+    The corpus value is not the mean of the scores: numerators and denominators are summed before the
+    division.
+
+    Args:
+        name: The name of a metric, such as "lemod" or "crystalbleu-diff=FILE".
+        items: The items of the data set. An item is a source (the code before it was edited) with its
+            reference. It has one example for each candidate.
+
+    Returns:
+        The value. It is None if the metric has no corpus value, such as "edit-similarity" or any metric with
+        the argument "as-published". It is also None for "rpsr" if the denominator is 0.
+
+    Raises:
+        InputError: The file of n-grams that CrystalBLEU ignores cannot be read, or has no n-grams for the
+            language of an example.
+    """
+    kind, _, argument = name.partition("=")
+    if kind not in _CORPUS_VALUES or argument == AS_PUBLISHED:
+        return None
+    value = _CORPUS_VALUES[kind](items, argument)
+    return None if math.isnan(value) else value
+
+
+def _lemod(items: Items, argument: str, part: str) -> float:
+    common = edited = expected = 0
+    for example in chain.from_iterable(items):
+        found = edits(example)
+        candidate, reference = (
+            distinct_lines(lines, multiset=bool(argument)) for lines in (found.candidate, found.reference)
+        )
+        common += 0 if found.no_code else (candidate & reference).total()
+        edited += candidate.total()
+        expected += reference.total()
+    return agreement(common, edited, expected, part)
+
+
+def _bleu(items: Items, argument: str, lines: Lines) -> float:
+    return corpus_bleu_of_tokens(_texts(example, lines) for example in chain.from_iterable(items))
+
+
+def _crystal_bleu(items: Items, argument: str, lines: Lines) -> float:
+    examples = list(chain.from_iterable(items))
+    shared = load_shared(Path(argument)) if argument else shared_of_references(examples)
+    check_languages(shared, examples, argument)
+    return corpus_crystal_bleu((*_texts(one, lines), shared[one.language or ""]) for one in examples)
+
+
+def _texts(example: Example, lines: Lines) -> tuple[str, str]:
+    """Return the two texts that BLEU compares: the joined lines of the candidate, and those of the reference.
+
+    A candidate without code gets an empty text. Without this rule, it would seem to delete all lines of the
+    source, and some of these lines could match lines that the reference deletes.
+
+    Args:
+        example: The candidate and the reference.
+        lines: The function that selects the lines: `whole_lines` selects all lines, and `edited_lines` only
+            those that are deleted from the source or inserted into it.
+    """
+    candidate, reference = lines(example)
+    return "\n".join(candidate) if whole_lines(example)[0] else "", "\n".join(reference)
+
+
+def _patch_size_ratio(items: Items, argument: str) -> float:
+    return corpus_patch_size_ratio(items, int(argument or LARGEST_TREE))
+
+
+_CORPUS_VALUES: dict[str, Callable[[Items, str], float]] = {
+    "lemod": partial(_lemod, part="f1"),
+    "lemod-precision": partial(_lemod, part="precision"),
+    "lemod-recall": partial(_lemod, part="recall"),
+    "token-bleu": partial(_bleu, lines=whole_lines),
+    "bleu-diff": partial(_bleu, lines=edited_lines),
+    "crystalbleu": partial(_crystal_bleu, lines=whole_lines),
+    "crystalbleu-diff": partial(_crystal_bleu, lines=edited_lines),
+    "rpsr": _patch_size_ratio,
+}

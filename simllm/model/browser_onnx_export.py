@@ -1,0 +1,231 @@
+"""Export of the model for a browser: two ONNX graphs with compressed weights, and the tokenizer.
+
+One graph is the encoder. The other is the meaning head, which predicts whether two texts have the same
+meaning. Both graphs compute in float32. Weights that are already rounded to 8 bits, as in the model that
+comes with simllm, are stored as int8. Other weights are stored as float16. The weights are decoded when a
+graph is loaded. The token embeddings, half of all weights, are in a separate file, so that each file stays
+below the size limits of common web hosts.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from simllm.io import files
+from simllm.model.encoder import of_last_layer
+from simllm.model.inference import matmul_attention
+from simllm.model.onnx_export import to_onnx
+from simllm.model.saved_model import TOKENIZER, SavedModel
+from simllm.model.weight_quantization import BLOCK, Floats, are_blocks, to_blocks
+
+if TYPE_CHECKING:
+    from onnx import GraphProto, NodeProto, TensorProto
+
+ENCODER, TOKENS, HEAD = "encoder.onnx", "tokens.bin", "meaning_head.onnx"
+_SMALL = 1024  # arrays with fewer numbers stay float32
+Stored = NDArray[Any]
+
+
+class TokenStates(nn.Module):
+    """Network that computes the encoder's hidden states, and applies the meaning head's first layer to them.
+
+    The meaning head predicts whether two texts have the same meaning. Its first layer, `project`, needs only
+    one text, so it is computed here, once for each text. `PairLogits` has the other layers. A model without a
+    meaning head has only the hidden states as output.
+    """
+
+    def __init__(self, model: SavedModel) -> None:
+        super().__init__()
+        self.encoder, self.head = model.encoder, model.head
+
+    def forward(self, input_ids: Tensor) -> tuple[Tensor, ...]:
+        """Encode B texts that all have L tokens.
+
+        Args:
+            input_ids: (B, L) int64 token ids, without padding.
+
+        Returns:
+            A tuple with the (B, L, D) hidden states of the last layer; D is the hidden size. If the model has
+            a meaning head, the second item is the (B, L, W) output of its layer `project`; W is the width of
+            the head.
+        """
+        layers = self.head.config.encoder_layers if self.head else 1
+        states = self.encoder(input_ids, None, matmul_attention, layers)
+        last = of_last_layer(states, self.encoder.config.hidden_size)
+        return (last, self.head.project(states)) if self.head else (last,)
+
+
+class PairLogits(nn.Module):
+    """Network that predicts, for each text pair, whether both texts have the same meaning.
+
+    This network is the meaning head without its first layer, `project`. The network `TokenStates` applies
+    that layer once for each text. The inputs here are the results of that layer for both texts. The output is
+    the logit of the probability that both texts have the same meaning.
+    """
+
+    def __init__(self, head: nn.Module) -> None:
+        super().__init__()
+        self.head = head
+
+    def forward(self, first: Tensor, second: Tensor) -> Tensor:
+        """Predict for each of P text pairs whether the two texts have the same meaning.
+
+        The texts have no padding. W is the width of the meaning head.
+
+        Args:
+            first: (P, L, W) output of the layer `project` for the first text of each pair, with L tokens.
+            second: (P, M, W) output of the layer `project` for the second text of each pair, with M tokens.
+
+        Returns:
+            (P,) logits of the probability that the two texts have the same meaning.
+        """
+        masks = [torch.ones(states.shape[:2], dtype=torch.bool) for states in (first, second)]
+        return self.head(first, masks[0], second, masks[1], matmul_attention)
+
+
+def write_browser_model(model: SavedModel, folder: Path, int8: bool = False) -> bool:
+    """Write the files with which a web browser can run the model.
+
+    The files are `encoder.onnx`, `tokens.bin` (token embeddings), `tokenizer.json` and, if the model has a
+    meaning head, `meaning_head.onnx`. The meaning head predicts whether two texts have the same meaning.
+
+    Args:
+        model: The loaded model folder.
+        folder: An existing folder.
+        int8: True: large weights are stored as int8 even if they lose precision. False: large weights that
+            would lose precision are stored as float16. They then take twice the space, but the scores are
+            more exact. Large weights that lose no precision (as in the default model) are always stored as
+            int8.
+
+    Returns:
+        Whether this function rounded a weight to 8 bits. If so, scores differ a little from those of the
+        model folder.
+
+    Raises:
+        InputError: A package that the export needs is not installed, or a file cannot be written.
+    """
+    ids = torch.tensor([[0, 5, 6, 2], [0, 5, 7, 2]])
+    outputs = ["states", "mapped"] if model.head else ["states"]
+    inputs = {"input_ids": (ids, ("batch", "length"))}
+    encoder = to_onnx(TokenStates(model), inputs, outputs)
+    rounded = _compress(encoder.graph, int8)
+    files.write(folder / TOKENS, _move_token_table(encoder.graph))
+    files.write(folder / ENCODER, encoder.SerializeToString())
+    files.write(folder / TOKENIZER, model.tokenizer.backend.to_str())
+    if model.head:
+        first, second = (torch.zeros(2, length, model.head.config.width) for length in (5, 4))
+        examples = {"first": (first, ("pairs", "length")), "second": (second, ("pairs", "other_length"))}
+        head = to_onnx(PairLogits(model.head), examples, ["logits"])
+        rounded |= _compress(head.graph, int8)
+        files.write(folder / HEAD, head.SerializeToString())
+    return rounded
+
+
+def _compress(graph: GraphProto, int8: bool) -> bool:
+    """Store the large float32 weights of an ONNX graph as float16 or int8, and insert nodes that decode them.
+
+    Args:
+        graph: The graph; it is changed.
+        int8: If true, weights are stored as int8 even if they lose precision. If false, only weights that
+            lose no precision are stored as int8, and all others as float16.
+
+    Returns:
+        Whether a weight lost precision because it was stored as int8.
+    """
+    from onnx import numpy_helper
+
+    nodes = [*graph.node]
+    tables = {node.input[0] for node in nodes if node.op_type == "Gather"}
+    decoding: list[NodeProto] = []
+    rounded = False
+    for weight in [*graph.initializer]:
+        values = numpy_helper.to_array(weight)
+        if values.dtype == np.float32 and values.size >= _SMALL:
+            # The 32 numbers of a block lie in one row of an embedding table, or in one column of a matrix.
+            columns = 1 if weight.name in tables else values.shape[-1]
+            exact = are_blocks(values, columns)
+            loses = int8 and not exact and not values.size % (BLOCK * columns)
+            rounded |= loses
+            parts, steps = (
+                _as_int8(weight.name, values, columns) if exact or loses else _as_float16(weight.name, values)
+            )
+            graph.initializer.remove(weight)
+            graph.initializer.extend(numpy_helper.from_array(array, name) for name, array in parts.items())
+            decoding += steps
+    del graph.node[:]
+    graph.node.extend([*decoding, *nodes])
+    return rounded
+
+
+def _as_float16(name: str, values: Floats) -> tuple[dict[str, Stored], list[NodeProto]]:
+    """Store a weight as float16.
+
+    Args:
+        name: The name of the weight.
+        values: The weight.
+
+    Returns:
+        A dict from the name of the stored array to the float16 array; and the ONNX nodes that decode this
+        array to float32.
+    """
+    from onnx import TensorProto, helper
+
+    stored = f"{name}.float16"
+    return {stored: values.astype(np.float16)}, [
+        helper.make_node("Cast", [stored], [name], to=TensorProto.FLOAT)
+    ]
+
+
+def _as_int8(name: str, values: Floats, columns: int) -> tuple[dict[str, Stored], list[NodeProto]]:
+    """Store a weight matrix as int8, in blocks of 32 numbers that share a float16 scale.
+
+    Args:
+        name: The name of the matrix.
+        values: The matrix, in float32.
+        columns: How far apart neighbouring weights of a block are in the flat array (row by row): 1 if each
+            block lies in one row of the matrix, the matrix's number of columns if it lies in one column.
+
+    Returns:
+        A dict from names to the three arrays that store the matrix (int8 numbers, scales and shape); and the
+        ONNX nodes that compute the float32 matrix from these arrays.
+    """
+    from onnx import TensorProto, helper
+
+    whole, factors = to_blocks(values, columns)
+    parts: dict[str, Stored] = {
+        f"{name}.int8": whole,
+        f"{name}.scales": factors,
+        f"{name}.shape": np.array(values.shape),
+    }
+    numbers, scale, shape = parts
+    return parts, [
+        helper.make_node("Cast", [numbers], [f"{numbers}.float"], to=TensorProto.FLOAT),
+        helper.make_node("Cast", [scale], [f"{scale}.float"], to=TensorProto.FLOAT),
+        helper.make_node("Mul", [f"{numbers}.float", f"{scale}.float"], [f"{name}.blocks"]),
+        helper.make_node("Reshape", [f"{name}.blocks", shape], [name]),
+    ]
+
+
+def _move_token_table(graph: GraphProto) -> bytes:
+    """Move the token embeddings (the largest weight) out of an ONNX graph.
+
+    Args:
+        graph: The graph of the encoder. It is changed: it then refers to the file `tokens.bin` for the token
+            embeddings.
+
+    Returns:
+        The bytes of the token embeddings, which the caller must write to `tokens.bin`.
+    """
+    from onnx import external_data_helper
+
+    table: TensorProto = max(graph.initializer, key=lambda tensor: len(tensor.raw_data))
+    content = table.raw_data
+    external_data_helper.set_external_data(table, TOKENS)
+    table.ClearField("raw_data")
+    return content

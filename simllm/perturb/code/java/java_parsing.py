@@ -1,0 +1,179 @@
+"""Parsing of Java code, and functions to navigate its syntax tree."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache, cached_property
+
+from tree_sitter import Node, Query, QueryCursor
+
+from simllm.code.languages.language import load_grammar
+from simllm.code.languages.language_registry import find_language
+from simllm.errors import InputError
+from simllm.perturb.code.code_unit import CodeUnit
+from simllm.perturb.code.java.java_name_resolution import JavaScopes
+from simllm.perturb.code.source_edits import Span
+
+_MEANT = {  # text that ends a literal or comment for Java, but not for tree-sitter, such as Unicode escapes
+    "line_comment": re.compile(rb"\r[^\n]|\\u+000[aAdD]"),
+    "block_comment": re.compile(rb"\\u+002[aAfF]"),
+    "string_literal": re.compile(rb"\\u+00(?:0[aAdD]|22|5[cC])"),
+    "character_literal": re.compile(rb"\\u+00(?:0[aAdD]|27|5[cC])"),
+}
+_FRAME = (b"class Unit {\n", b"\n}\n")  # put around a single function, to make it a file
+_MEMBERS = ("method_declaration", "constructor_declaration")
+_FILE = frozenset(
+    "package_declaration import_declaration module_declaration class_declaration interface_declaration "
+    "enum_declaration record_declaration annotation_type_declaration".split()
+)
+
+
+@dataclass(frozen=True)
+class JavaUnit(CodeUnit):
+    """Parsed Java code: a file, a method or a constructor."""
+
+    @cached_property
+    def scopes(self) -> JavaScopes:
+        """The variables of the code, and the variable to which each identifier refers."""
+        return JavaScopes(self.root, self.text)
+
+
+def parse(source: bytes, is_file: bool = False) -> JavaUnit:
+    """Parse a Java file, method or constructor.
+
+    Args:
+        source: The bytes of a file, or of a single method or constructor.
+        is_file: Whether the source is a file. A single method is then an error.
+
+    Raises:
+        InputError: The source has a syntax error, or is not a file, method or constructor. The message begins
+            with the line number, as in `line 3: `.
+    """
+    java = find_language("java")
+    root = java.parse(source)
+    _check_characters(source, root)
+    if not root.has_error and any(child.type in _FILE for child in root.named_children):
+        return JavaUnit("java", source, Span(0, len(source)), root, is_function=False)
+    if is_file:
+        line = _first_error(root).start_point.row + 1 if root.has_error else 1
+        raise InputError(f"line {line}: syntax error; expected a whole Java file")
+    before, after = _FRAME
+    text = before + source + after
+    frame = java.parse(text)
+    if frame.has_error:
+        lines = (_first_error(root).start_point.row + 1, _first_error(frame).start_point.row)
+        raise InputError(f"line {max(1, *lines)}: syntax error; expected a Java file, method or constructor")
+    members = [member for body in find_nodes(frame, "class_body")[-1:] for member in children(body)]
+    if frame.named_child_count > 1 or len(members) != 1 or members[0].type not in _MEMBERS:
+        raise InputError("line 1: expected a Java file, or exactly one method or constructor")
+    span = Span(len(before), len(before) + len(source))
+    return JavaUnit("java", text, span, frame, is_function=True)
+
+
+def _check_characters(source: bytes, root: Node) -> None:
+    r"""Reject code in which Java ends a literal or comment earlier than the parser tree-sitter does.
+
+    Java replaces Unicode escapes such as `\u0022` (a quotation mark) before it parses. tree-sitter does not,
+    so the syntax tree would be wrong. A carriage return within a line comment is rejected, too, because it
+    ends the comment for Java.
+
+    Raises:
+        InputError: The source has such a literal or comment.
+    """
+    if b"\\u" not in source and b"\r" not in source.replace(b"\r\n", b""):
+        return
+    for node in find_nodes(root, *_MEANT):
+        text = re.sub(rb"\\\\", b"  ", node.text or b"")  # the `u` after two backslashes is a letter
+        if _MEANT[node.type].search(text):
+            line = node.start_point.row + 1
+            raise InputError(f"line {line}: a literal or comment holds a line end or an escape that ends it")
+
+
+def _first_error(root: Node) -> Node:
+    """Return the node of the first syntax error in a syntax tree.
+
+    If the tree has no error, its last leaf is returned. `parse` uses the position of the node in its error
+    message.
+    """
+    node = root
+    while not (node.is_error or node.is_missing) and node.children:
+        node = next((child for child in node.children if child.has_error), node.children[-1])
+    return node
+
+
+@cache
+def _query(pattern: str) -> Query:
+    """Compile a tree-sitter query for Java."""
+    return Query(load_grammar("tree_sitter_java", "language"), pattern)
+
+
+def find_nodes(root: Node, *types: str) -> list[Node]:
+    """Return all syntax nodes of the given types in a tree; inner nodes come before the nodes around them."""
+    pattern = "[" + " ".join(f"({kind})" for kind in types) + "] @node"
+    nodes = QueryCursor(_query(pattern)).captures(root).get("node", [])
+    return sorted(nodes, key=lambda node: (node.end_byte, -node.start_byte))
+
+
+def field(node: Node, name: str) -> Node | None:
+    """Return the child of a syntax node that has a given role, such as the "condition" of an `if` statement.
+
+    The grammar of tree-sitter calls the role a field. Comments are skipped. The result is None if no child
+    has this role.
+    """
+    for child in node.children_by_field_name(name):
+        if "comment" not in child.type:
+            return child
+    return None
+
+
+def required(node: Node, name: str) -> Node:
+    """Return the child of a syntax node that has a given role; the grammar must guarantee such a child.
+
+    An example is the "body" of a loop. For an optional child, such as the "alternative" of an `if` statement,
+    use the function `field`.
+    """
+    child = field(node, name)
+    assert child is not None, f"{node.type} without {name}"
+    return child
+
+
+def children(node: Node) -> list[Node]:
+    """Return the named children of a syntax node, without comments.
+
+    In tree-sitter, children such as keywords, operators and punctuation marks are not named.
+    """
+    return [child for child in node.named_children if "comment" not in child.type]
+
+
+def span_of(node: Node) -> Span:
+    """Return the range of bytes of a syntax node."""
+    return Span(node.start_byte, node.end_byte)
+
+
+def has_comment(nodes: list[Node]) -> bool:
+    """Return whether at least one of the given syntax nodes is a comment."""
+    return any("comment" in node.type for node in nodes)
+
+
+def walk(node: Node, *, not_into: frozenset[str] = frozenset()) -> Iterator[Node]:
+    """Yield a syntax node and all nodes below it; each node comes before its children.
+
+    Args:
+        node: The syntax node at which to begin.
+        not_into: Types of nodes whose children are skipped. The nodes themselves are yielded.
+    """
+    stack = [node]
+    while stack:
+        node = stack.pop()
+        yield node
+        if node.type not in not_into:
+            stack += reversed(node.children)
+
+
+def without_parentheses(node: Node) -> Node:
+    """Return the expression inside a parenthesized expression; any other expression is returned unchanged."""
+    while node.type == "parenthesized_expression":
+        node = children(node)[0]
+    return node

@@ -1,0 +1,242 @@
+"""Search for the functions, parameters and local variables of Python code that can be renamed safely."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from tree_sitter import Node
+
+from simllm.perturb.code.code_unit import CodeUnit, SkippedSite, Symbol
+from simllm.perturb.code.python.python_calls import Calls, is_opaque
+from simllm.perturb.code.python.python_docstrings import docstring, parameter_mentions
+from simllm.perturb.code.python.python_name_resolution import Scopes, Variable
+from simllm.perturb.code.python.python_parsing import captures, field
+from simllm.perturb.code.python.python_roles import BINDING
+from simllm.perturb.code.source_edits import Span
+
+_FIXED = frozenset({"_", "self", "cls"})
+_ELSEWHERE = "another file may use the function"
+_WORD = re.compile(r"[^\W\d]\w*")
+
+
+def symbols(unit: CodeUnit) -> Iterator[Symbol | SkippedSite]:
+    """Yield the functions, parameters and local variables of Python code, and whether each can be renamed.
+
+    Methods and the variables of a class are left out.
+
+    Args:
+        unit: The parsed code: a whole file, or a single function.
+
+    Yields:
+        A `Symbol` for each function, parameter or variable that can be renamed safely. For all others, a
+        `SkippedSite` with the reason. For example, if the code is a whole file, another file may use the
+        name.
+    """
+    renaming = _Renaming(unit)
+    scopes = renaming.scopes
+    for variable in sorted(scopes.variables, key=lambda variable: variable.uses[0].node.start_byte):
+        roles = {use.role for use in variable.uses} & BINDING
+        if not roles or variable.scope.node.type == "class_definition":
+            continue
+        kind = "parameter" if roles & {"parameter", "rest"} else "variable"
+        if "function" in roles:
+            kind = "function"
+        if variable.scope is scopes.module and kind != "function":
+            continue
+        node = next(use.node for use in variable.uses if use.role in BINDING)
+        reason = renaming.skip_reason(variable, kind)
+        if reason:
+            yield SkippedSite(node, reason, kind)
+            continue
+        uses = {Span(use.node.start_byte, use.node.end_byte) for use in variable.uses}
+        uses.update(renaming.mentions(variable, kind))
+        yield Symbol(kind, variable.name, node, tuple(sorted(uses)))
+
+
+class _Renaming:
+    """Checker that decides whether a function, parameter or variable can be renamed safely.
+
+    Args:
+        unit: The parsed code.
+
+    Attributes:
+        scopes: The scopes and variables of the parsed code.
+    """
+
+    def __init__(self, unit: CodeUnit) -> None:
+        self._unit = unit
+        self.scopes = Scopes(unit)
+        self._calls = Calls(unit, self.scopes)
+        found = captures(
+            unit,
+            '(comment) @comment (string) @string (interpolation "=") @shown (type) @type',
+        )
+        self._shown = [(node.start_byte, node.end_byte) for node in found.get("shown", [])]
+        types = [unit.text_of(node).decode() for node in found.get("type", [])]
+        comments = [unit.text_of(node).decode() for node in found.get("comment", [])]
+        texts = [text for text in types if '"' in text or "'" in text]
+        texts += [text for text in comments if re.match(r"#[ \t]*type:", text)]
+        self._typed = {word for text in texts for word in _WORD.findall(text)}
+        self._strings = [unit.text_of(node) for node in found.get("string", [])]
+        self._queried = {word for text in self._strings for word in re.findall(r"@(\w+)", text.decode())}
+        self._attributes = {unit.text_of(node) for node in self.scopes.attributes}
+        self._reads_function_names = any(_reads_function_name(unit, node) for node in self.scopes.attributes)
+        self._reads_function_names |= self._is_quoted(b"__name__") or self._is_quoted(b"__qualname__")
+
+    def skip_reason(self, variable: Variable, kind: str) -> str | None:
+        """Return the reason why a function, parameter or variable cannot be renamed; None if it can be.
+
+        Args:
+            variable: The `Variable` that stands for the function, parameter or variable.
+            kind: "function", "parameter" or "variable".
+        """
+        unit, name = self._unit, variable.name
+        roles = {use.role for use in variable.uses} & BINDING
+        if name in _FIXED or name.startswith("__"):
+            return "the name has a meaning of its own"
+        if not self.scopes.is_known(variable) or any(
+            unit.text_of(use.node).decode() != name for use in variable.uses
+        ):
+            return "not all uses of the name are surely found"
+        if roles & {"import", "class"} or (kind == "function" and roles != {"function"}):
+            return "the name is also bound by an import, a class or another statement"
+        if variable.scope.reflects:
+            return "code may read names at run time"
+        if any(start < use.node.start_byte < end for use in variable.uses for start, end in self._shown):
+            return "an f-string shows the name"
+        if name in self._typed:
+            return "a type in a string or comment may hold the name"
+        if name in self._queried:
+            return "a string may read the name, as queries of tables do"
+        if kind == "function":
+            return self._function_skip_reason(variable)
+        return self._parameter_skip_reason(variable) if kind == "parameter" else None
+
+    def mentions(self, variable: Variable, kind: str) -> Iterator[Span]:
+        """Yield the places, besides `variable.uses`, that must change if a parameter is renamed.
+
+        Such places are keyword arguments of calls, such as `x` in `f(x=1)`, and mentions in the docstring of
+        the function. Functions and local variables have no such places.
+
+        Args:
+            variable: The parameter, function or variable that is to be renamed.
+            kind: "function", "parameter" or "variable".
+        """
+        function = variable.scope.node
+        if kind != "parameter" or function.type != "function_definition":
+            return
+        for node in self._calls.keywords(function, variable.name):
+            yield Span(node.start_byte, node.end_byte)
+        if b"__doc__" not in self._attributes:
+            yield from parameter_mentions(self._unit, function, variable.name)
+
+    def _function_skip_reason(self, variable: Variable) -> str | None:
+        """Return the reason why a function cannot be renamed; None if it can be."""
+        unit, name = self._unit, variable.name.encode()
+        definitions = [use.node.parent for use in variable.uses if use.role == "function"]
+        if self._reads_function_names:
+            return "code may read the names of functions"
+        if any(node is None or is_opaque(unit, self.scopes, node) for node in definitions):
+            return "a decorator may read the name"
+        if variable.scope is not self.scopes.module:
+            return "a string holds the name" if self._is_quoted(name) else None
+        if not unit.is_function or any(use.role == "declare" for use in variable.uses):
+            return _ELSEWHERE
+        method = unit.source.start > 0 or _first_parameter(unit, definitions[0]) in ("self", "cls")
+        if method and name in self._attributes:
+            return "the function may be a method that is read as an attribute"
+        if definitions[0] and variable.name in _WORD.findall(self._example(definitions[0])):
+            return "an example in the docstring calls the function"
+        return "a string holds the name" if self._is_quoted(name) else None
+
+    def _parameter_skip_reason(self, variable: Variable) -> str | None:
+        """Return the reason why a parameter cannot be renamed; None if it can be."""
+        scope = variable.scope
+        declarations = [use for use in variable.uses if use.role in ("parameter", "rest")]
+        if all(use.role == "rest" for use in declarations):
+            return None
+        if scope.node.type == "lambda":
+            called = self._calls.is_called_at_once(scope.node)
+            return None if called else "the parameter may be passed by its name"
+        function = self.scopes.at(field(scope.node, "name"))
+        if function is None or not self.scopes.is_known(function):
+            return "the parameter may be passed by its name"
+        is_own = function.scope is self.scopes.module
+        is_positional = _is_positional(scope.node, declarations[0].node)
+        is_seen = not self._unit.is_function and function.scope.node.type in ("module", "class_definition")
+        if is_positional and is_seen:
+            return "an error message may name the parameter"
+        if (is_own and not self._unit.is_function) or function.scope.node.type == "class_definition":
+            return "the parameter may be passed by its name"
+        if is_own and self._unit.is_function and _is_keyword_only(scope.node, declarations[0].node):
+            return "callers pass the parameter by its name"
+        if is_opaque(self._unit, self.scopes, scope.node):
+            return "a decorator may read the name"
+        text = self._example(scope.node)
+        if is_own and re.search(rf"\b{variable.name}\s*=", text):
+            return "an example in the docstring passes the parameter by its name"
+        return self._calls.why_open(function, variable.name)
+
+    def _example(self, function: Node) -> str:
+        """Return the docstring of a function if it has an example with `>>>`; otherwise an empty text.
+
+        Code in such an example may use the names of the function and of its parameters.
+        """
+        node = docstring(function)
+        text = self._unit.text_of(node).decode() if node else ""
+        return text if ">>>" in text else ""
+
+    def _is_quoted(self, name: bytes) -> bool:
+        """Return whether a string in the code equals a given name, as in `getattr(x, "name")`.
+
+        Code may use such a string to access a function by its name. The function is then not renamed.
+        """
+        return any(
+            text.strip(b"rRbBuUfF\"'") == name.strip(b"rRbBuUfF") for text in self._strings if name in text
+        )
+
+
+def _reads_function_name(unit: CodeUnit, attribute: Node) -> bool:
+    """Return whether an attribute such as `f.__name__` may give the name of a function.
+
+    Code that reads such names may behave differently if a function is renamed. The result is False for
+    `type(x).__name__` and `x.__class__.__name__`, which give the name of a class.
+
+    Args:
+        unit: The parsed code.
+        attribute: The identifier after the dot, such as `__name__`.
+    """
+    if unit.text_of(attribute) not in (b"__name__", b"__qualname__") or attribute.parent is None:
+        return False
+    owner = attribute.parent.child_by_field_name("object")
+    if owner and owner.type == "call":
+        return unit.text_of(field(owner, "function")) != b"type"
+    return not (owner and unit.text_of(owner).endswith(b"__class__"))
+
+
+def _first_parameter(unit: CodeUnit, function: Node | None) -> str:
+    """Return the name of the first parameter of a function; empty if there is no parameter."""
+    parameters = field(function, "parameters").named_children if function else []
+    match = _WORD.match(unit.text_of(parameters[0]).decode()) if parameters else None
+    return match[0] if match else ""
+
+
+def _is_positional(function: Node, parameter: Node) -> bool:
+    """Return whether a parameter is positional-only: it stands before a `/`, as in `def f(x, /)`."""
+    parameters = function.child_by_field_name("parameters")
+    separators = (
+        [node for node in parameters.children if node.type == "positional_separator"] if parameters else []
+    )
+    return any(parameter.start_byte < node.start_byte for node in separators)
+
+
+def _is_keyword_only(function: Node, parameter: Node) -> bool:
+    """Return whether a parameter is keyword-only: it stands after `*` or `*args`, as in `def f(*, x)`."""
+    stars = [
+        node
+        for node in field(function, "parameters").children
+        if node.type in ("keyword_separator", "list_splat_pattern")
+        or (node.type == "typed_parameter" and node.children[0].type == "list_splat_pattern")
+    ]
+    return any(node.start_byte < parameter.start_byte for node in stars)

@@ -1,0 +1,120 @@
+"""Embedding of many tokenized texts.
+
+Equal texts are encoded only once. The texts are sorted by length and encoded in batches, each with a limited
+number of tokens. The results are returned in the order of the input.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TypeVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from simllm.model.inference import Engine
+from simllm.model.tokenizer import PAD_ID
+from simllm.scoring.token_windows import Ids, Tokenized, Windows
+
+Floats = NDArray[np.float32]
+Reduced = TypeVar("Reduced")
+
+
+def embed(engine: Engine, texts: Tokenized, pool: Callable[[Tensor, Tensor], Tensor]) -> Floats:
+    """Compute the embeddings of n texts.
+
+    Args:
+        engine: The encoder.
+        texts: n tokenized texts, at least one.
+        pool: The pooling function. It takes (B, L, D) hidden states and a (B, L) mask, true for tokens that
+            are not padding. It returns (B, D) embeddings: B texts of L tokens, hidden size D.
+
+    Returns:
+        (n, D) float32 embeddings.
+    """
+    pooled = run_encoder(engine, texts, lambda hidden, mask: pool(hidden, mask).float().cpu().numpy())
+    return np.stack([mean_of_windows(pooled, windows) for windows in texts.inputs])
+
+
+def mean_of_windows(embeddings: Mapping[Ids, Floats], windows: Windows) -> Floats:
+    """Compute the embedding of one text from its windows (consecutive pieces of the text).
+
+    The embedding is the mean of the windows' embeddings, weighted by their numbers of tokens.
+
+    Args:
+        embeddings: A dict from each window to its (D,) embedding; a window is a tuple of token ids.
+        windows: The windows of the text.
+
+    Returns:
+        (D,) embedding of the whole text.
+    """
+    if len(windows) == 1:
+        return embeddings[windows[0]]
+    weights = [len(ids) - 2 for ids in windows]
+    return np.average([embeddings[ids] for ids in windows], axis=0, weights=weights).astype(np.float32)
+
+
+def run_encoder(
+    engine: Engine,
+    texts: Tokenized,
+    reduce: Callable[[Tensor, Tensor], Iterable[Reduced]],
+    last_layers: int = 1,
+) -> dict[Ids, Reduced]:
+    """Run the encoder on the windows of tokenized texts.
+
+    A window is a whole text or a piece of a long text. Equal windows are encoded only once. The batches do
+    not depend on the order of the texts.
+
+    Args:
+        engine: The encoder.
+        texts: n tokenized texts, each with one or more windows.
+        reduce: A function that computes one result for each window in a batch, such as its embedding. It
+            takes (B, L, N * D) hidden states: B windows of L tokens, hidden size D, with the states of the
+            last N layers joined along the last axis. It also takes a (B, L) mask, true for tokens that are
+            not padding.
+        last_layers: The number N of layers, counted from the last layer, whose hidden states `reduce` takes.
+
+    Returns:
+        A dict from each window (a tuple of token ids) to its result.
+    """
+    unique = sorted({ids for windows in texts.inputs for ids in windows}, key=lambda ids: (len(ids), ids))
+    reduced: dict[Ids, Reduced] = {}
+    with torch.inference_mode():
+        for rows in batch_slices(unique, engine.batch_tokens):
+            tokens, mask = (tensor.to(engine.device) for tensor in pad(unique[rows]))
+            reduced.update(zip(unique[rows], reduce(engine(tokens, mask, last_layers), mask), strict=True))
+    return reduced
+
+
+def batch_slices(sorted_ids: Sequence[Sequence[int]], batch_tokens: int) -> Iterator[slice]:
+    """Split texts that are sorted by length into batches with a limited number of tokens.
+
+    Args:
+        sorted_ids: The token ids of n texts, from the shortest text to the longest.
+        batch_tokens: Largest number of tokens in a batch, padding included. A text with more
+            tokens than that is alone in its batch.
+
+    Yields:
+        For each batch, a slice: the part of `sorted_ids` that holds the texts of the batch.
+    """
+    start = 0
+    for end, tokens in enumerate(sorted_ids):  # `tokens` is the longest so far
+        if end > start and (end + 1 - start) * len(tokens) > batch_tokens:
+            yield slice(start, end)
+            start = end
+    if sorted_ids:
+        yield slice(start, len(sorted_ids))
+
+
+def pad(ids: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
+    """Pad the token ids of B texts to the length L of the longest text.
+
+    Returns:
+        (B, L) token ids; and a (B, L) bool mask, true for tokens that are not padding.
+    """
+    lengths = torch.tensor([len(text) for text in ids])
+    longest = int(lengths.max())
+    tokens = torch.tensor([[*text, *[PAD_ID] * (longest - len(text))] for text in ids])
+    return tokens, torch.arange(longest) < lengths[:, None]  # not `tokens != PAD_ID`: that id may be a word
