@@ -189,7 +189,7 @@ def write(
     command = encodable(shlex.join(["simllm", *sys.argv[1:]]))
     if metrics:
         from simllm.analysis.run_report.changing_words import find_changing_words
-        from simllm.analysis.run_report.long_texts import find_long_texts
+        from simllm.analysis.run_report.too_long_texts import find_long_texts
 
         words, long = find_changing_words(metrics, run), find_long_texts(metrics, run)
         run = replace(run, changed_by=words, long_texts=long)

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from simllm.errors import InputError
-from simllm.execution.bubblewrap import SEARCH_PATH
+from simllm.execution.bubblewrap_command import SEARCH_PATH
 from simllm.execution.resource_limits import Limits
 from simllm.execution.supervisor_messages import Request, SandboxError
 from simllm.execution.supervisor_pool import SupervisorPool

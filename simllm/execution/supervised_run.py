@@ -22,13 +22,13 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from simllm.execution.box_files import read_files, write_files
-from simllm.execution.bubblewrap import ENVIRONMENT, SIZED_FOLDERS, bwrap_command
+from simllm.execution.bubblewrap_command import ENVIRONMENT, SIZED_FOLDERS, bwrap_command
 from simllm.execution.end_processes import Ended, end_children
 from simllm.execution.resource_limits import prlimit_options
 from simllm.execution.resource_usage import exact_cpu_seconds, measure
 from simllm.execution.supervisor_messages import Outcome, Request, SandboxError
 from simllm.execution.syscall_filter import seccomp_program
+from simllm.execution.working_folder import read_files, write_files
 
 # File descriptors of the started process. The supervisor itself uses none of them but the first three.
 FIXED_DESCRIPTORS = range(6)

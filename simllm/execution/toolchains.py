@@ -10,7 +10,7 @@ from dataclasses import field as dataclass_field
 
 from simllm.errors import InputError
 from simllm.execution import java_source
-from simllm.execution.bubblewrap import SEARCH_PATH
+from simllm.execution.bubblewrap_command import SEARCH_PATH
 from simllm.execution.resource_limits import Limits
 from simllm.execution.sandbox import Sandbox
 from simllm.execution.supervisor_messages import Outcome

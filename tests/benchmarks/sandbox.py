@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 from simllm.execution import Limits, Sandbox
-from simllm.execution.bubblewrap import ENVIRONMENT
+from simllm.execution.bubblewrap_command import ENVIRONMENT
 from simllm.execution.program_judge import JudgeTest, judge
 from simllm.execution.toolchains import compile_program
 from tests.benchmarks import machine

@@ -16,13 +16,13 @@ from simllm.analysis.run_report.group_means import (
     mean_with_interval,
     number_ranges,
 )
+from simllm.analysis.run_report.report_plots import draw_distribution, draw_scatter
 from simllm.analysis.run_report.report_sentences import (
     describe_high_scores,
     describe_scores,
     describe_word_search,
     write_sentences,
 )
-from simllm.analysis.run_report.score_figures import draw_distribution, draw_scatter
 from simllm.analysis.run_report.score_trends import describe_trend, spearman_with_p
 from simllm.analysis.run_report.scored_run import ScoredRun
 from simllm.analysis.run_report.script_data import LONGEST_SHOWN, is_cut, script_data

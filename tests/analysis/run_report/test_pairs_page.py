@@ -11,8 +11,7 @@ from simllm.analysis.comparison import compare_scores
 from simllm.analysis.explanation import explain
 from simllm.analysis.run_report import ScoredRun, render_report
 from simllm.analysis.run_report.changing_words import find_changing_words
-from simllm.analysis.run_report.long_texts import find_long_texts
-from simllm.analysis.run_report.score_figures import UNRELATED_TEXTS, draw_distribution
+from simllm.analysis.run_report.report_plots import UNRELATED_TEXTS, draw_distribution
 from simllm.analysis.run_report.shown_pairs import (
     LONGEST_EXPLAINED,
     MOST,
@@ -20,6 +19,7 @@ from simllm.analysis.run_report.shown_pairs import (
     describe_choice,
     number_of_explained,
 )
+from simllm.analysis.run_report.too_long_texts import find_long_texts
 from simllm.metric import SimLLM
 
 
