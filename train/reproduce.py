@@ -40,9 +40,9 @@ _GLOSSES, _HELD_OUT_PAIRS = _RUNS / "glosses.txt", _RUNS / "held-out.jsonl"
 _NEIGHBOURS, _WORDNET = _RUNS / "neighbours.jsonl", _RUNS / "wordnet.jsonl"
 _CONTROL_WORDNET = _RUNS / "wordnet-held-out.jsonl"
 # Folder names of the stages after distillation. A mixture ("mixed") is the weighted mean of the models before
-# and after a stage.
+# and after a stage. The average is the mean of the models after the stage of triplets, one for each seed.
 _MEANING, _MIXED, _ITEMS, _MIXED_2 = "meaning", "mixed", "items", "mixed-2"
-_TRIPLETS, _HEAD = "triplets", "head"
+_TRIPLETS, _AVERAGE, _HEAD = "triplets", "average", "head"
 # End of the folder names of the control model, which is trained without the words that decide the contrast
 # set (test triples).
 _CONTROL = "-control"
@@ -72,7 +72,9 @@ def main() -> int:
         "--data", type=Path, metavar="FOLDER", help="take the data sets from this folder and fetch none"
     )
     parser.add_argument("--host", default=GITHUB, help="where all repositories are; default: %(default)s")
-    parser.add_argument("--seeds", type=int, default=3, help="runs of the last stages (default: %(default)s)")
+    parser.add_argument(
+        "--seeds", type=int, default=3, help="runs of each of the last two stages (default: %(default)s)"
+    )
     options = parser.parse_args()
     return run_tool(lambda: reproduce(Recipe(**vars(options))))
 
@@ -88,8 +90,9 @@ class Recipe:
         wordnet: Folder of WordNet's database files.
         data: Folder of the data sets; None: the data sets are fetched.
         host: The URL before "/owner/name" of all repositories, or a local folder of repositories.
-        seeds: Number of times that the stages with meaning items are run, each time with another random seed.
-            A meaning item is a text with rewordings and with texts of another meaning.
+        seeds: Number of runs of the stage of triplets, and of the stage that trains the meaning head alone,
+            each run with another random seed. The encoders of the first are averaged; of the heads, the one
+            with the best figures on dev data is released.
     """
 
     trees: Path
@@ -116,13 +119,9 @@ def reproduce(recipe: Recipe) -> None:
     for folder in (*needed, *([recipe.data] if recipe.data else [])):
         if not folder.is_dir():
             raise InputError(f"{folder}: no such folder")
-    suffixes = [*_seed_suffixes(recipe.seeds), _CONTROL]
-    stages = [
-        _MEANING,
-        _MIXED,
-        *(stage + end for stage in (_ITEMS, _MIXED_2, _TRIPLETS, _HEAD) for end in suffixes),
-    ]
-    stages += [_MEANING + _CONTROL, _MIXED + _CONTROL]
+    stages = [_MEANING, _MIXED, _ITEMS, _MIXED_2, _TRIPLETS, _AVERAGE, _HEAD]
+    stages = [stage + suffix for stage in stages for suffix in ("", _CONTROL)]
+    stages += [stage + end for stage in (_TRIPLETS, _HEAD) for end in _seed_suffixes(recipe.seeds)]
     for folder in (_CORPUS, _DISTILLED, *(_RUNS / stage for stage in stages), recipe.out):
         folders.check(folder)
     repositories = read_repositories(Path("configs/repositories.tsv"))
@@ -212,81 +211,77 @@ def remaining_commands(recipe: Recipe, data: str, trees: list[Path]) -> list[lis
     teachers = [str(recipe.teachers / name) for name in _TEACHERS]
     named = [f"teachers=[{', '.join(teachers)}]", f"start.teacher={teachers[1]}"]
     steps.append(["train.distill", "configs/distill.yaml", *named])
-    steps += _second_stage("", _WORDNET, [])
-    for seed, suffix in enumerate(_seed_suffixes(recipe.seeds), 1):
-        steps += _last_stages("", suffix, _WORDNET, teachers[1], [f"seed={seed}"])
+    steps += _contrastive_stages("", _WORDNET, teachers[1], recipe.seeds, [])
     without_words = ["hold_out_contrast=true"]
-    steps += _second_stage(_CONTROL, _CONTROL_WORDNET, without_words)
-    steps += _last_stages(_CONTROL, _CONTROL, _CONTROL_WORDNET, teachers[1], without_words)
+    steps += _contrastive_stages(_CONTROL, _CONTROL_WORDNET, teachers[1], 1, without_words)
     return [*steps, _release_command(recipe, rated[1])]
 
 
-def _mix(run: str, mixed: str, start: Path, share: str) -> list[str]:
-    """Return the command that mixes the weights of two models.
+def _mix(run: str, mixed: str, starts: list[Path], share: float) -> list[str]:
+    """Return the command that mixes the weights of two or more models.
 
     Args:
         run: The name of the run folder with the model after a training.
         mixed: The name of the model folder to write.
-        start: The model folder of the other model, such as the model before that training.
-        share: The weight of `start` in the mixture, from 0 to 1.
+        starts: The model folders of the other models, such as the model before that training.
+        share: The weight of the mean of `starts` in the mixture, from 0 to 1.
     """
     command = ["train.release.mix_weights", str(_RUNS / run), str(_RUNS / mixed)]
-    return [*command, "--start", str(start), "--share", share]
+    return [*command, "--start", *map(str, starts), "--share", f"{share:.4g}"]
 
 
-def _second_stage(suffix: str, wordnet: Path, overrides: list[str]) -> list[list[str]]:
-    """Return the commands of the recipe's second stage, which trains the encoder and the meaning head.
+def _contrastive_stages(
+    suffix: str, wordnet: Path, teacher: str, seeds: int, overrides: list[str]
+) -> list[list[str]]:
+    """Return the commands of all stages after distillation.
 
-    The meaning head predicts whether two texts have the same meaning. The first command trains. The second
-    command mixes the weights of the trained encoder and of the encoder before this stage.
+    1. The encoder is trained together with the meaning head (a network that predicts whether two texts have
+       the same meaning). The weights are then mixed with those before this stage.
+    2. The same with meaning items, which are texts with rewordings and with texts of another meaning.
+    3. The encoder is trained on triplets (a text, a rewording, a text with another meaning), and to imitate
+       the embeddings of a larger encoder. The weights of `seeds` runs are averaged.
+    4. The meaning head alone is trained, from the weights of the head of the second stage.
 
     Args:
         suffix: The suffix of the folders to write: "", or "-control" for the control model. The control model
             is trained without the word pairs, such as "attaches" and "detaches", by which the texts of the
             contrast set (a test set) differ.
         wordnet: The file of text pairs from WordNet, such as words and definitions.
-        overrides: `key=value` items that change the configuration of the training.
-    """
-    out = f"out={_RUNS / _MEANING}{suffix}"
-    return [
-        ["train.contrastive", "configs/meaning.yaml", out, f"positives.2.source={wordnet}", *overrides],
-        _mix(_MEANING + suffix, _MIXED + suffix, _DISTILLED / "model", "0.35"),
-    ]
-
-
-def _last_stages(
-    start: str, suffix: str, wordnet: Path, teacher: str, overrides: list[str]
-) -> list[list[str]]:
-    """Return the commands of the stages that train with meaning items.
-
-    A meaning item is a text with rewordings and with texts that have another meaning. The first command
-    trains the encoder and the meaning head, which predicts whether two texts have the same meaning. The
-    second command mixes the weights of the trained encoder and of the encoder before these stages. The third
-    command trains the encoder on triplets (a text, a rewording, a text with another meaning), and to imitate
-    the embeddings of a larger encoder. The fourth command trains only the meaning head, from the weights of
-    the head that the first command trained.
-
-    Args:
-        start: The suffix of the initial model's folder: "", or "-control" for the control model. In the
-            contrast set (a test set), word pairs such as "attaches" and "detaches" make the difference in
-            meaning. The control model is trained without these word pairs.
-        suffix: The suffix of the folders to write, such as "", "-seed2" or "-control".
-        wordnet: The file of text pairs from WordNet, such as words and definitions.
         teacher: The folder of the larger encoder.
+        seeds: The number of runs of the stages 3 and 4, each with another random seed.
         overrides: `key=value` items that change the configuration of the trainings.
     """
-    more = [f"positives.3.source={wordnet}", *overrides]
-    items = ["train.contrastive", "configs/items.yaml", *more]
-    triplets = ["train.contrastive", "configs/triplets.yaml", *more, f"imitation.teachers=[{teacher}]"]
-    mixed, mixed_2 = _RUNS / (_MIXED + start), _RUNS / (_MIXED_2 + suffix)
-    triplets_run = _RUNS / (_TRIPLETS + suffix)
-    head_only = [*_HEAD_ONLY, f"meaning.start={mixed_2}"]
-    return [
-        [*items, f"model={mixed}", f"out={_RUNS / _ITEMS}{suffix}"],
-        _mix(_ITEMS + suffix, _MIXED_2 + suffix, mixed, "0.75"),
-        [*triplets, f"model={mixed_2}", f"out={triplets_run}"],
-        [*items, f"model={triplets_run / 'model'}", f"out={_RUNS / _HEAD}{suffix}", *head_only],
+    meaning, mixed, items, mixed_2 = (stage + suffix for stage in (_MEANING, _MIXED, _ITEMS, _MIXED_2))
+    train, more = "train.contrastive", [f"positives.3.source={wordnet}", *overrides]
+    ends = [suffix + end for end in _seed_suffixes(seeds)]
+    triplets = [_RUNS / (_TRIPLETS + end) for end in ends]
+    average = _RUNS / (_AVERAGE + suffix) if seeds > 1 else triplets[0] / "model"
+    commands = [
+        [
+            train,
+            "configs/meaning.yaml",
+            f"positives.2.source={wordnet}",
+            *overrides,
+            f"out={_RUNS / meaning}",
+        ],
+        _mix(meaning, mixed, [_DISTILLED / "model"], 0.35),
+        [train, "configs/items.yaml", *more, f"model={_RUNS / mixed}", f"out={_RUNS / items}"],
+        _mix(items, mixed_2, [_RUNS / mixed], 0.75),
     ]
+    for seed, run in enumerate(triplets, 1):
+        start, imitated = f"model={_RUNS / mixed_2}", f"imitation.teachers=[{teacher}]"
+        commands.append(
+            [train, "configs/triplets.yaml", *more, imitated, start, f"seed={seed}", f"out={run}"]
+        )
+    if seeds > 1:
+        others = [run / "model" for run in triplets[1:]]
+        commands.append(_mix(triplets[0].name, average.name, others, (seeds - 1) / seeds))
+    for seed, end in enumerate(ends, 1):
+        head = [*_HEAD_ONLY, f"model={average}", f"meaning.start={_RUNS / mixed_2}"]
+        commands.append(
+            [train, "configs/items.yaml", *more, *head, f"seed={seed}", f"out={_RUNS / _HEAD}{end}"]
+        )
+    return commands
 
 
 def _release_command(recipe: Recipe, rated: str) -> list[str]:

@@ -94,9 +94,9 @@ def test_every_step_of_the_recipe_can_be_started(tmp_path):
     assert distilled.start.teacher == distilled.teachers[1]
     trained = [step for step in steps if step[0] == "train.contrastive"]
     runs = [load(ContrastiveConfig, ROOT / step[1], step[2:]) for step in trained]
-    second, items, triplets, head, items_2, triplets_2, head_2, *controls = runs
-    assert [run.seed for run in runs] == [1, 1, 1, 1, 2, 2, 2, 1, 1, 1, 1]
-    assert [run.hold_out_contrast for run in runs] == [False] * 7 + [True] * 4
+    second, items, triplets, triplets_2, head, head_2, *controls = runs
+    assert [run.seed for run in runs] == [1, 1, 1, 2, 1, 2, 1, 1, 1, 1]
+    assert [run.hold_out_contrast for run in runs] == [False] * 6 + [True] * 4
     assert [run for run in runs if run.head_only] == [head, head_2, controls[3]]
     assert [run for run in runs if run.imitation] == [triplets, triplets_2, controls[2]]
     assert {run.imitation.teachers for run in (triplets, triplets_2)} == {distilled.teachers[1:]}
@@ -104,14 +104,26 @@ def test_every_step_of_the_recipe_can_be_started(tmp_path):
     mixes = [step for step in steps if step[0] == "train.release.mix_weights"]
     mixed = {mix[2]: mix[1] for mix in mixes}  # the run that each mixture is made from
     assert [mixed[run.model] for run in (items, triplets)] == [second.out, items.out]
-    assert [mixed[run.model] for run in (items_2, triplets_2)] == [second.out, items_2.out]
     assert [mixed[run.model] for run in controls[1:3]] == [controls[0].out, controls[1].out]
-    heads = [(triplets, head), (triplets_2, head_2), (controls[2], controls[3])]
-    assert all(head.model == f"{before.out}/model" for before, head in heads)
+    assert triplets_2.model == triplets.model
+    (average,) = (mix for mix in mixes if mix[2] == head.model)
+    assert average[1:] == [triplets.out, head.model, "--start", f"{triplets_2.out}/model", "--share", "0.5"]
+    assert head_2.model == head.model
+    assert controls[3].model == f"{controls[2].out}/model"
+    heads = [(triplets, head), (triplets, head_2), (controls[2], controls[3])]
     assert all(head.meaning.start == before.model for before, head in heads)
     (release,) = (step for step in steps if step[0] == "train.release")
     used = {distilled.out, second.out, items.out, triplets.out, head.out, head_2.out, controls[3].out}
     assert used <= set(release)
+
+
+def test_encoders_of_three_seeds_have_equal_parts_of_the_average(tmp_path):
+    places = {"trees": tmp_path, "teachers": tmp_path, "out": tmp_path / "out", "wordnet": tmp_path}
+    steps = remaining_commands(Recipe(**places, data=None, host="", seeds=3), "data", [])
+    (average,) = (step for step in steps if step[2:3] == ["runs/average"])
+    assert average[-4:] == [
+        "runs/triplets-seed2/model", "runs/triplets-seed3/model", "--share", "0.6667",
+    ]  # fmt: skip
 
 
 def test_configurations_read_what_earlier_steps_write(tmp_path):

@@ -1,16 +1,21 @@
-"""Mix the weights of two models; the mixture is the initial model of a further training run.
+"""Mix the weights of two or more models; the mixture is the initial model of a further training run.
 
     python -m train.release.mix_weights runs/meaning runs/mixed --start runs/distill/model --share 0.35
 
 The command writes the model folder runs/mixed. The weights of the new encoder are
 0.35 * (weights in runs/distill/model) + 0.65 * (weights in runs/meaning/model), rounded to 8 bits. The
 meaning head (a network that predicts whether two texts have the same meaning) comes from runs/meaning/model.
+
+If several models follow `--start`, they have equal parts of the share. For example, `--share 0.5` with two
+models gives each of them 0.25. The mean of runs that differ in their random seeds is often better than each
+of them.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -32,21 +37,23 @@ def main() -> int:
     parser.add_argument("run", type=Path, help="the folder of the training run")
     parser.add_argument("folder", type=Path, help="the model folder to write")
     parser.add_argument(
-        "--start", required=True, type=Path, metavar="MODEL", help="the model folder that is mixed in"
-    )
+        "--start", required=True, type=Path, nargs="+", metavar="MODEL",
+        help="the model folders that are mixed in",
+    )  # fmt: skip
     parser.add_argument(
-        "--share", required=True, type=float, metavar="S", help="share of its weights, from 0 to 1"
+        "--share", required=True, type=float, metavar="S", help="share of their weights, from 0 to 1"
     )
     options = parser.parse_args()
     return run_tool(lambda: write_mixed(**vars(options)))
 
 
-def write_mixed(run: Path, folder: Path, start: Path, share: float) -> None:
-    """Mix the encoders of two models, and write a model folder with the mixed encoder.
+def write_mixed(run: Path, folder: Path, start: Sequence[Path], share: float) -> None:
+    """Mix the encoders of two or more models, and write a model folder with the mixed encoder.
 
-    One model is the result of the training run in the folder `run`. The other is the model in the folder
-    `start`, usually the model before this training run. The mixed encoder weights are
-    share * (weights of `start`) + (1 - share) * (weights of the run's model).
+    One model is the result of the training run in the folder `run`. The others are the models in the folders
+    `start`: usually the model before this training run, or the models of equal runs with other random seeds.
+    The mixed encoder weights are share * (mean weights of `start`) + (1 - share) * (weights of the run's
+    model).
 
     The tokenizer comes from the run's model. If the run's model has a meaning head (a network that predicts
     whether two texts have the same meaning), the new model gets the same head. The written weights are
@@ -55,8 +62,8 @@ def write_mixed(run: Path, folder: Path, start: Path, share: float) -> None:
     Args:
         run: The folder of the training run. Its model is in the subfolder `model`.
         folder: The model folder to write.
-        start: The model folder of the other model.
-        share: The weight of `start` in the mixture, from 0 to 1.
+        start: The model folders of the other models, at least one.
+        share: The weight of the mean of `start` in the mixture, from 0 to 1.
 
     Raises:
         InputError: `share` is out of range, the models differ in shape or vocabulary, or the folder exists
@@ -65,34 +72,41 @@ def write_mixed(run: Path, folder: Path, start: Path, share: float) -> None:
     if not 0 <= share <= 1:
         raise InputError(f"--share {share:g}: expected 0 to 1")
     folders.check(folder, saved_model.CONTENT)
-    folders.check_apart(folder, [run, start])
-    mixed = interpolate_weights(saved_model.load(run / "model"), saved_model.load(start), share)
+    folders.check_apart(folder, [run, *start])
+    starts = [saved_model.load(each) for each in start]
+    mixed = interpolate_weights(saved_model.load(run / "model"), starts, share)
     with folder_replacement.replacing(folder, saved_model.CONTENT) as candidate:
         save_rounded(mixed, candidate)
 
 
-def interpolate_weights(end: SavedModel, start: SavedModel, share: float) -> SavedModel:
-    """Mix the encoder weights of the models before and after a training run.
+def interpolate_weights(end: SavedModel, starts: Sequence[SavedModel], share: float) -> SavedModel:
+    """Mix the encoder weights of a model with the mean weights of other models.
 
-    The mixed weights are share * start + (1 - share) * end. See Wortsman et al., "Robust fine-tuning of
-    zero-shot models", 2022.
+    The mixed weights are share * (mean of `starts`) + (1 - share) * end. See Wortsman et al., "Robust
+    fine-tuning of zero-shot models", 2022; and for models that differ in their random seeds, Wortsman et al.,
+    "Model soups", 2022.
 
     Args:
-        end: The model after the training run. Its encoder weights are replaced by the mixed weights.
-        start: The model before the training run, or any other model of the same shape. It is not changed.
-        share: The weight of `start` in the mixture, from 0 to 1.
+        end: The model after a training run. Its encoder weights are replaced by the mixed weights.
+        starts: The model before the training run, or one or more other models of the same shape. They are not
+            changed.
+        share: The weight of the mean of `starts` in the mixture, from 0 to 1.
 
     Returns:
         The model `end` with the mixed weights. The description of its training (`info.provenance`) also has
         `share`, under the key "start_share".
 
     Raises:
-        InputError: The two models differ in shape or vocabulary.
+        InputError: The models differ in shape or vocabulary.
     """
-    if (end.encoder.config, end.tokenizer.hash) != (start.encoder.config, start.tokenizer.hash):
-        raise InputError("the start has another shape or vocabulary; its weights cannot be mixed in")
-    before = start.encoder.state_dict()
-    mixed = {name: share * before[name] + (1 - share) * x for name, x in end.encoder.state_dict().items()}
+    for start in starts:
+        if (end.encoder.config, end.tokenizer.hash) != (start.encoder.config, start.tokenizer.hash):
+            raise InputError("the start has another shape or vocabulary; its weights cannot be mixed in")
+    weights = [start.encoder.state_dict() for start in starts]
+    mixed = {
+        name: share * sum(each[name] for each in weights) / len(weights) + (1 - share) * tensor
+        for name, tensor in end.encoder.state_dict().items()
+    }
     end.encoder.load_state_dict(mixed)
     facts = {**end.info.provenance, "start_share": share}
     return replace(end, info=replace(end.info, provenance=facts))

@@ -31,7 +31,7 @@ def runs(model_folder, tmp_path):
 
 
 def test_weights_are_interpolated_with_the_start(runs, tmp_path):
-    write_mixed(runs[1], tmp_path / "out", runs[0] / "model", 0.2)
+    write_mixed(runs[1], tmp_path / "out", [runs[0] / "model"], 0.2)
     first, mean = (
         load_file(folder / "model.safetensors") for folder in (runs[0] / "model", tmp_path / "out")
     )
@@ -39,6 +39,15 @@ def test_weights_are_interpolated_with_the_start(runs, tmp_path):
     for name, tensor in first.items():
         torch.testing.assert_close(mean[name].float(), tensor + 0.4, atol=5e-3, rtol=1e-3)  # 8 bits
     assert saved_model.load(tmp_path / "out").info.provenance["start_share"] == 0.2
+
+
+def test_several_models_have_equal_parts_of_the_share(call, runs, tmp_path):
+    models = [run / "model" for run in runs]
+    done = call(mix_weights, runs[1], tmp_path / "out", "--start", *models, "--share", "0.5")
+    assert done.returncode == 0, done.stderr
+    first, mean = (load_file(folder / "model.safetensors") for folder in (models[0], tmp_path / "out"))
+    for name, tensor in first.items():  # a quarter of the start, three quarters of the end
+        torch.testing.assert_close(mean[name].float(), tensor + 0.375, atol=5e-3, rtol=1e-3)
 
 
 def test_matrices_are_rounded_to_8_bits_and_other_weights_stay(runs, tmp_path):
@@ -79,7 +88,7 @@ def test_rejects_interpolation_between_different_vocabularies(runs):
     other["model"]["merges"] = []
     swapped = replace(b, tokenizer=Tokenizer(tokenizers.Tokenizer.from_str(json.dumps(other))))
     with pytest.raises(InputError, match="another shape or vocabulary"):
-        interpolate_weights(swapped, a, 0.5)
+        interpolate_weights(swapped, [a], 0.5)
 
 
 def test_centring_changes_no_probability_of_the_same_meaning(head_folder, tmp_path, comments):
