@@ -73,7 +73,10 @@ def main() -> int:
     )
     parser.add_argument("--host", default=GITHUB, help="where all repositories are; default: %(default)s")
     parser.add_argument(
-        "--seeds", type=int, default=3, help="runs of each of the last two stages (default: %(default)s)"
+        "--seeds",
+        type=int,
+        default=3,
+        help="runs of the stage of triplets, whose encoders are averaged; default: %(default)s",
     )
     options = parser.parse_args()
     return run_tool(lambda: reproduce(Recipe(**vars(options))))
@@ -90,9 +93,8 @@ class Recipe:
         wordnet: Folder of WordNet's database files.
         data: Folder of the data sets; None: the data sets are fetched.
         host: The URL before "/owner/name" of all repositories, or a local folder of repositories.
-        seeds: Number of runs of the stage of triplets, and of the stage that trains the meaning head alone,
-            each run with another random seed. The encoders of the first are averaged; of the heads, the one
-            with the best figures on dev data is released.
+        seeds: Number of runs of the stage of triplets, each with another random seed. Their encoders are
+            averaged.
     """
 
     trees: Path
@@ -119,9 +121,10 @@ def reproduce(recipe: Recipe) -> None:
     for folder in (*needed, *([recipe.data] if recipe.data else [])):
         if not folder.is_dir():
             raise InputError(f"{folder}: no such folder")
-    stages = [_MEANING, _MIXED, _ITEMS, _MIXED_2, _TRIPLETS, _AVERAGE, _HEAD]
+    stages = [_MEANING, _MIXED, _ITEMS, _MIXED_2, _HEAD]
     stages = [stage + suffix for stage in stages for suffix in ("", _CONTROL)]
-    stages += [stage + end for stage in (_TRIPLETS, _HEAD) for end in _seed_suffixes(recipe.seeds)]
+    stages += [_TRIPLETS + end for end in (*_seed_suffixes(recipe.seeds), _CONTROL)]
+    stages += [_AVERAGE] if recipe.seeds > 1 else []
     for folder in (_CORPUS, _DISTILLED, *(_RUNS / stage for stage in stages), recipe.out):
         folders.check(folder)
     repositories = read_repositories(Path("configs/repositories.tsv"))
@@ -248,7 +251,7 @@ def _contrastive_stages(
             contrast set (a test set) differ.
         wordnet: The file of text pairs from WordNet, such as words and definitions.
         teacher: The folder of the larger encoder.
-        seeds: The number of runs of the stages 3 and 4, each with another random seed.
+        seeds: The number of runs of the third stage, each with another random seed.
         overrides: `key=value` items that change the configuration of the trainings.
     """
     meaning, mixed, items, mixed_2 = (stage + suffix for stage in (_MEANING, _MIXED, _ITEMS, _MIXED_2))
@@ -276,12 +279,8 @@ def _contrastive_stages(
     if seeds > 1:
         others = [run / "model" for run in triplets[1:]]
         commands.append(_mix(triplets[0].name, average.name, others, (seeds - 1) / seeds))
-    for seed, end in enumerate(ends, 1):
-        head = [*_HEAD_ONLY, f"model={average}", f"meaning.start={_RUNS / mixed_2}"]
-        commands.append(
-            [train, "configs/items.yaml", *more, *head, f"seed={seed}", f"out={_RUNS / _HEAD}{end}"]
-        )
-    return commands
+    head = [*_HEAD_ONLY, f"model={average}", f"meaning.start={_RUNS / mixed_2}"]
+    return [*commands, [train, "configs/items.yaml", *more, *head, f"out={_RUNS / _HEAD}{suffix}"]]
 
 
 def _release_command(recipe: Recipe, rated: str) -> list[str]:
@@ -296,14 +295,12 @@ def _release_command(recipe: Recipe, rated: str) -> list[str]:
         The Python module and its arguments.
     """
     test = str(_TEST)
-    first, *others = (f"{_RUNS / _HEAD}{suffix}" for suffix in _seed_suffixes(recipe.seeds))
-    stages = [_DISTILLED, *(_RUNS / stage for stage in (_MEANING, _ITEMS, _TRIPLETS))]
-    release = ["train.release", *map(str, stages), first]
+    triplets = [_TRIPLETS + suffix for suffix in _seed_suffixes(recipe.seeds)]
+    runs = [_DISTILLED, *(_RUNS / stage for stage in (_MEANING, _ITEMS, *triplets, _HEAD))]
+    release = ["train.release", *map(str, runs)]
     release += ["--out", str(recipe.out), "--held-out", f"{_RUNS / _HEAD}{_CONTROL}"]
     release += ["--notes", "checkpoints/notes.md", "--centre", test, "--calibrate", test, rated]
     release += ["--calibrate-meaning", str(_HELD_OUT_PAIRS)]
-    if others:
-        release += ["--seeds", *others]
     ablations = Path("checkpoints/ablations.json")
     if ablations.is_file():
         release += ["--ablations", str(ablations)]

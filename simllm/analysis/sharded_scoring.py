@@ -189,9 +189,9 @@ def score_shards(
         folder_replacement.recover_all(folder)
         done = _done(folder, settings)
         _check_sources(shards, done, folder)
+        _drop_outdated(shards, done)
         if done:
             _check_signature(ShardScorer(settings).signature, done, folder)
-        _drop_outdated(shards, done)
         folders.reserve(folder, [SUMMARY, *(shard.table.name for shard in shards)])
         missing = [s for s in shards if s.table.name not in done or not s.table.exists()]
         complete = len(shards) - len(missing)
@@ -311,11 +311,10 @@ def _sha256(file: Path) -> str:
 
 
 def _check_signature(signature: str, done: dict[str, Any], folder: Path) -> None:
-    """Check that a new table was scored by the same model and settings as the earlier tables.
+    """Check that new scores come from the same model and settings as the earlier tables.
 
     Args:
-        signature: The signature of the new table's scores: text that names everything that can change a
-            score.
+        signature: The signature of the new scores: text that names everything that can change a score.
         done: A dict from the name of each earlier table to its summary.
         folder: The output folder, for the error message.
 

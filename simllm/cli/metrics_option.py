@@ -41,8 +41,8 @@ def chosen_names(value: str | None, model: str | None = None) -> list[str]:
 
     chosen = list(registry.names()) if value is None else [name.strip() for name in value.split(",")]
     registry.check_names(chosen)
-    if model is not None and not registry.LEARNED.intersection(chosen):
-        raise InputError("--model goes with the metric simllm or simllm-same in --metrics")
+    if model is not None and not any(map(registry.uses_model, chosen)):
+        raise InputError("--model goes with simllm or simllm-same in --metrics, without =FOLDER")
     return chosen
 
 

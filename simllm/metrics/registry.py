@@ -90,6 +90,12 @@ def lower_is_better(name: str) -> bool:
     return is_code_metric(name) and CODE_METRICS[name.partition("=")[0]].lower_is_better
 
 
+def uses_model(name: str) -> bool:
+    """Return whether `load` needs its argument `model` for a metric, given as `name` or `name=argument`."""
+    kind, _, argument = name.partition("=")
+    return kind in LEARNED and not argument
+
+
 def load(name: str, model: str | os.PathLike[str] | None = None) -> Metric:
     """Load a metric by its name.
 

@@ -212,10 +212,10 @@ BAD = [
     (("compare", "-r", "r.txt", "-c", "-", "-"), "-: standard input can be one of the files only"),
     (("evaluate", "--ratings", "p.jsonl", "-o", "p.jsonl"), "p.jsonl: would overwrite what is read"),
     (("evaluate", "contrast", "--triples", "p.jsonl", "-o", "p.jsonl"), "would overwrite what is read"),
-    (("evaluate", "contrast", "--metrics", "jaccard", "--model", "m"), "--model goes with the metric simllm"),
+    (("evaluate", "contrast", "--metrics", "jaccard", "--model", "m"), "--model goes with simllm"),
     (
         ("score", "a", "b", "--metrics", "jaccard,simllm=m", "--model", "m"),
-        "--model goes with the metric simllm",
+        "--model goes with simllm or simllm-same in --metrics, without =FOLDER",
     ),
     (("evaluate", "robustness", "--summaries", "c.txt", "-o", "c.txt"), "would overwrite what is read"),
     (("evaluate", "robustness", "--examples", "-1"), "--examples: expected a number from 0, not -1"),

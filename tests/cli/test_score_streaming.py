@@ -168,7 +168,7 @@ def test_memory_does_not_grow_with_the_number_of_pairs(comments, tmp_path):
         return int(done.stdout) / 1000
 
     # Before 1,500 pairs, the peak still depends on which lengths of texts came together.
-    assert megabytes(4000) - megabytes(1500) < 60
+    assert megabytes(4000) - megabytes(1500) < 40
 
 
 class StoppedError(Exception):

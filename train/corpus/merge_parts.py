@@ -20,8 +20,8 @@ from simllm.errors import InputError
 from train.corpus.comment_pairs import PairFinder
 from train.corpus.config import CorpusConfig
 from train.corpus.corpus_folder import COMMENTS, PAIRS, TEST, TRAIN
+from train.corpus.corpus_report import Report
 from train.corpus.corpus_split import choose_held_out
-from train.corpus.corpus_statistics import Report
 from train.corpus.decontaminate import ExcludedTexts
 from train.corpus.deduplicate import NearDuplicates, signature
 from train.corpus.engine import Engine

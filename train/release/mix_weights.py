@@ -7,8 +7,8 @@ The command writes the model folder runs/mixed. The weights of the new encoder a
 meaning head (a network that predicts whether two texts have the same meaning) comes from runs/meaning/model.
 
 If several models follow `--start`, they have equal parts of the share. For example, `--share 0.5` with two
-models gives each of them 0.25. The mean of runs that differ in their random seeds is often better than each
-of them.
+models gives each of them 0.25. The mean of runs that differ only in their random seeds can be better than
+each of them.
 """
 
 from __future__ import annotations
@@ -94,21 +94,21 @@ def interpolate_weights(end: SavedModel, starts: Sequence[SavedModel], share: fl
 
     Returns:
         The model `end` with the mixed weights. The description of its training (`info.provenance`) also has
-        `share`, under the key "start_share".
+        `share`, under the key "start_share", and the hashes of `starts`, under the key "starts".
 
     Raises:
         InputError: The models differ in shape or vocabulary.
     """
     for start in starts:
         if (end.encoder.config, end.tokenizer.hash) != (start.encoder.config, start.tokenizer.hash):
-            raise InputError("the start has another shape or vocabulary; its weights cannot be mixed in")
+            raise InputError(f"the start {start.hash} has another shape or vocabulary; it cannot be mixed in")
     weights = [start.encoder.state_dict() for start in starts]
     mixed = {
         name: share * sum(each[name] for each in weights) / len(weights) + (1 - share) * tensor
         for name, tensor in end.encoder.state_dict().items()
     }
     end.encoder.load_state_dict(mixed)
-    facts = {**end.info.provenance, "start_share": share}
+    facts = {**end.info.provenance, "start_share": share, "starts": [start.hash for start in starts]}
     return replace(end, info=replace(end.info, provenance=facts))
 
 

@@ -13,6 +13,7 @@ from simllm.io import files
 from simllm.io.tables import FORMATS as FORMATS
 from simllm.io.tables import Table
 
+MODEL = None
 HELP = "compare systems that edit code: a page, JSON and LaTeX"
 EXAMPLES = """examples:
   simllm evaluate edits gpt.jsonl llama.jsonl --out report

@@ -102,6 +102,8 @@ def run(options: argparse.Namespace) -> None:
     if options.command and not options.judge:
         _check_judged_by(options, items)
     variants = metamorphic.read_variants(options.variants, items) if options.variants else []
+    if options.model and not (options.metric and registry.uses_model(options.metric)):
+        raise InputError("--model goes with --metric simllm or simllm-same, without =FOLDER")
     metric = registry.load(options.metric, options.model) if options.metric else None
     if options.recorded:
         recorded = metamorphic.read_recorded(options.recorded)

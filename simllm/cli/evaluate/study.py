@@ -52,7 +52,9 @@ def run(options: argparse.Namespace) -> None:
         raise InputError("rq4 needs --checkpoints DIR")
     files.check_output(options.output, options.ratings, options.overwrite)
     study_report.check(options.out, options.ratings)
-    names = metrics_option.chosen_names(options.metrics)
+    # The second question is about variants of the model, even if --metrics leaves out the model itself.
+    model = None if "rq2" in questions else options.model
+    names = metrics_option.chosen_names(options.metrics, model)
     result = run_study(options.ratings, names, options.model, options.checkpoints, questions)
     study_report.write(result, options.out, "simllm " + shlex.join(sys.argv[1:]))
     rows = [

@@ -26,7 +26,7 @@ _CONTENT = "variants of code"  # of the output folder, for its marker
 HELP = "rewrite Java and Python code so that it behaves the same"
 EXAMPLES = """examples:
   simllm perturb code src/ --rules for-to-while,reverse-if -o out/
-  simllm perturb code --jsonl functions.jsonl --names plain --prove inputs -o rewrite_files.jsonl
+  simllm perturb code --jsonl functions.jsonl --names plain --prove inputs -o variants.jsonl
   simllm perturb code src/ --prove 'python -m pytest {dir}' -o out/
 
 rules that run by default, in this order:

@@ -1,6 +1,6 @@
 """Preparation of the predictions of a study of classifiers: probabilities, classes and groups of items.
 
-Each function takes a table with a row for each prediction, as the module `predictions` reads it.
+Each function takes a table with a row for each prediction, as the module `prediction_files` reads it.
 """
 
 from __future__ import annotations
