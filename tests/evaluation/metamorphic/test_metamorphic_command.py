@@ -227,6 +227,7 @@ def test_bad_results_give_file_and_line(tmp_path, rows, message):
         (["--recorded", "r", "--judge", "x", "--metric", "bleu", "--threshold", "1"], "name one"),
         (["--command", "x", "--items", "i", "--variants", "v", "--draws", "0"], "expected --draws and"),
         (["--recorded", "r", "--judge", "x", "--parallel", "0"], "expected --draws and --parallel from 1"),
+        (["--recorded", "r", "--model", "m"], "--model goes with --metric simllm or simllm-same"),
         (["--recorded", "r", "--draws", "1"], "--draws goes with --command"),
         (["--recorded", "r", "--judge", "x", "--draws", "4"], "--draws goes with --command"),
         (["--recorded", "r", "--parallel", "1"], "--parallel goes with --command or --judge"),
