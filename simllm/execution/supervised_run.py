@@ -165,15 +165,8 @@ class SupervisedRun:
         Returns:
             The process id of bubblewrap, or of the shell if there is no sandbox.
         """
-        program = [
-            "/bin/sh",
-            "-c",
-            _STUB,
-            "sh",
-            *prlimit_options(self.limits, count_processes=self.setup.bwrap is not None),
-            "--",
-            *self.request.argv,
-        ]
+        options = prlimit_options(self.limits, count_processes=self.setup.bwrap is not None)
+        program = ["/bin/sh", "-c", _STUB, "sh", *options, "--", *self.request.argv]
         environment: Mapping[str, str] = {}  # the environment of bwrap can be seen in /proc/1/environ
         self.folder = None
         if self.setup.bwrap:

@@ -26,7 +26,7 @@ from simllm.metrics.score_cache import CachedMetric
 from simllm.metrics.text import BASELINES, UnavailableError
 
 GROUP = "simllm.metrics"  # group of entry points
-LEARNED = frozenset({"simllm", "simllm-same"})  # metrics that use the model of `load`
+_LEARNED = frozenset({"simllm", "simllm-same"})  # metrics that use the model of `load`
 BUILT_IN = ("simllm", "simllm-same", *BASELINES)
 CODE = tuple(CODE_METRICS)  # metrics for code; `names` leaves them out, because they do not score texts
 _COLUMN = "column"
@@ -93,7 +93,7 @@ def lower_is_better(name: str) -> bool:
 def uses_model(name: str) -> bool:
     """Return whether `load` needs its argument `model` for a metric, given as `name` or `name=argument`."""
     kind, _, argument = name.partition("=")
-    return kind in LEARNED and not argument
+    return kind in _LEARNED and not argument
 
 
 def load(name: str, model: str | os.PathLike[str] | None = None) -> Metric:
@@ -123,7 +123,7 @@ def load(name: str, model: str | os.PathLike[str] | None = None) -> Metric:
         if not argument:
             raise UnavailableError("name it as column=NAME")
         return ColumnMetric(name, argument)
-    if kind in LEARNED:
+    if kind in _LEARNED:
         # Imported by name, because `simllm.metric` imports this package.
         learned = import_module("simllm.metric").SimLLM(argument or model)
         return model_metric(name, learned) if kind == "simllm" else same_metric(name, learned)

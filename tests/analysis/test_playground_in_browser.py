@@ -145,7 +145,7 @@ def test_typed_texts_are_scored_and_explained(page, metric):
     page.fill("#reference", "closes the file")
     score = metric.score(["opens the file"], ["closes the file"]).values[0]
     page.wait_for_function(
-        "score => Math.abs(document.getElementById('score').textContent - score) < .001", arg=float(score)
+        "score => Math.abs(document.getElementById('score').textContent - score) < .0005", arg=float(score)
     )
     expect(page.locator("#note")).to_have_text(re.compile(r": opens, closes\.$"))
     assert page.inner_text("#verdict") == "No"
