@@ -8,25 +8,28 @@ from dataclasses import replace
 from typing import Any, overload
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
-import simllm
 from simllm.errors import InputError
-from simllm.metrics.protocol import Example, candidates_and_references
+from simllm.metrics.metric_interface import Example, candidates_and_references
 from simllm.model import saved_model
+from simllm.model.default_device import default_device
+from simllm.model.default_model import default_model
 from simllm.model.embedding_similarity import get_similarity
-from simllm.model.inference import MODES, make_engine, prepare_module
+from simllm.model.exact_and_fast_mode import make_engine, prepare_module
 from simllm.model.pooling import get_pooling
-from simllm.model.saved_model import default_model
 from simllm.scoring import embed_texts, token_matching, token_windows
-from simllm.scoring.document_frequencies import Frequencies
+from simllm.scoring.embedding_scorer import EmbeddingScorer
+from simllm.scoring.empty_texts import count_unreadable
 from simllm.scoring.meaning_scorer import MeaningScorer
-from simllm.scoring.pair_scorers import PairScorer, PooledScorer, TokenScorer
-from simllm.scoring.scores import Scores, concatenate, issue_warnings
-from simllm.scoring.streaming import CHUNK, Pair, chunks, score_in_chunks
+from simllm.scoring.pair_scorer_interface import PairScorer
+from simllm.scoring.score_in_chunks import CHUNK, Pair, chunks, score_in_chunks
+from simllm.scoring.score_signature import score_signature
+from simllm.scoring.scores import Scores, concatenate
+from simllm.scoring.text_warnings import issue_warnings
+from simllm.scoring.token_idf_weights import Frequencies
+from simllm.scoring.token_matching import TokenScorer
 from simllm.scoring.token_windows import Tokenized, text_list
-from simllm.text_cleaning import LONGEST
 
 
 class SimLLM:
@@ -83,7 +86,7 @@ class SimLLM:
         self.mode, self.on_long, self.frequencies = mode, on_long, frequencies
         if on_long not in token_windows.ON_LONG:
             raise InputError(f"on_long {on_long!r}: expected one of {', '.join(token_windows.ON_LONG)}")
-        device = device or ("cuda" if torch.cuda.is_available() else "cpu")
+        device = device or default_device()
         self.engine = make_engine(self.model.encoder.to(device), mode)
         self._pool = get_pooling(self.pooling)
         self.by_token = self.similarity in token_matching.TOKEN_SIMILARITIES
@@ -193,8 +196,7 @@ class SimLLM:
         if not texts:
             return np.empty((0, self.model.encoder.config.hidden_size), np.float32)
         tokenized = self.tokenize(texts)
-        unreadable = sum(bool(texts[i].strip()) for i in np.flatnonzero(tokenized.empty))
-        self.warn_about_texts(len(texts), len(tokenized.long), unreadable)
+        self.warn_about_texts(len(texts), len(tokenized.long), count_unreadable(texts, tokenized))
         return embed_texts.embed(self.engine, tokenized, self._pool)
 
     def compute(self, *, predictions: Sequence[str], references: Sequence[str]) -> dict[str, Any]:
@@ -266,24 +268,15 @@ class SimLLM:
             pooling: The name of the pooling; by default that of the metric.
             similarity: The name of the similarity; by default that of the metric.
         """
-        similarity = similarity or self.similarity
-        by_token = similarity in token_matching.TOKEN_SIMILARITIES
-        parts = {
-            "model": self.model.hash,
-            "tokenizer": self.model.tokenizer.hash,
-            "pooling": "none" if by_token else pooling or self.pooling,
-            "similarity": similarity,
-            "dtype": str(MODES[self.mode]).removeprefix("torch."),
-            "max_length": self.model.encoder.config.max_length,
-        }
-        if self.head and not by_token:
-            parts["head"] = self.model.head_hash
-        if by_token:
-            parts["frequencies"] = frequencies.hash if frequencies else "references"
-        if self.on_long == "window":
-            parts["long"] = "window"
-        parts["version"] = simllm.__version__
-        return "|".join(f"{key}:{value}" for key, value in parts.items())
+        return score_signature(
+            self.model,
+            pooling or self.pooling,
+            similarity or self.similarity,
+            self.mode,
+            self.on_long,
+            with_head=self.head is not None,
+            frequencies=frequencies,
+        )
 
     def warn_about_texts(self, texts: int, truncated: int, unreadable: int) -> None:
         """Warn if texts are longer than the model's longest input, or if cleaning left them empty.
@@ -294,9 +287,7 @@ class SimLLM:
             unreadable: Number of texts that are empty after cleaning, but were not empty before cleaning.
         """
         limit = self.model.encoder.config.max_length
-        windows = f"read in windows of {limit} tokens, up to {LONGEST:,} characters"
-        treatment = windows if self.on_long == "window" else f"cut at {limit} tokens"
-        issue_warnings(texts, truncated, unreadable, treatment)
+        issue_warnings(texts, truncated, unreadable, limit, self.on_long)
 
     def _scored(
         self, pairs: Iterable[Pair], frequencies: Frequencies | None, size: int, first: int = 1
@@ -318,7 +309,7 @@ class SimLLM:
             assert self.meaning
             scorer = MeaningScorer(self.engine, self._pool, self._similarity, self.head, self.meaning)
         elif self._similarity:
-            scorer = PooledScorer(self.engine, self._pool, self._similarity)
+            scorer = EmbeddingScorer(self.engine, self._pool, self._similarity)
         else:
             assert frequencies is not None
             weights = frequencies.weights(self.model.tokenizer)

@@ -48,7 +48,7 @@ train() {
     export MASTER_ADDR MASTER_PORT
 
     # Errors in the configuration are reported by the training.
-    out=$(python -m train.runtime.config_file "${@:2}" 2>/dev/null) || out=''
+    out=$(python -m train.runtime.print_run_folder "${@:2}" 2>/dev/null) || out=''
     before=$(contents "$out")
 
     local options=(

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from unittest import mock
 
-from simllm import cli
+from simllm.cli.exit_status import main
 
 
 def run(*arguments, input="", cwd=None, env=None):
@@ -25,7 +25,7 @@ def run(*arguments, input="", cwd=None, env=None):
         held.enter_context(contextlib.redirect_stdout(out))
         held.enter_context(contextlib.redirect_stderr(errors))
         try:
-            status = cli.main(words)
+            status = main(words)
         except SystemExit as stop:
             status = stop.code
     out.flush()

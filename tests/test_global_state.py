@@ -19,12 +19,11 @@ import torch
 from simllm import SimLLM
 from simllm.analysis.comparison import compare
 from simllm.analysis.explanation import explain
-from simllm.evaluation import contrast, human_correlation, metric_robustness, model_variants
-from simllm.evaluation.metric_study.study import run_study
-from simllm.io import files, folder_replacement
+from simllm.evaluation import contrast_triples, human_correlation, metric_robustness, model_variants
+from simllm.evaluation.metric_study.research_questions import run_study
+from simllm.io import atomic_write, folder_replacement
 from simllm.metrics import registry
-from simllm.metrics.protocol import Example, pair_scores
-from simllm.metrics.text import UnavailableError
+from simllm.metrics.metric_interface import Example, UnavailableError, pair_scores
 from simllm.perturb.summaries import lexicon
 
 
@@ -122,7 +121,7 @@ def test_evaluating(model_folder, tmp_path, comments):
     (tmp_path / "checkpoints" / "update-10").symlink_to(model_folder)
     run_study([rated], ["simllm", "jaccard"], model_folder, tmp_path / "checkpoints")
     metric = registry.load("jaccard")
-    contrast.rewording_wins(partial(pair_scores, metric), contrast.load())
+    contrast_triples.rewording_wins(partial(pair_scores, metric), contrast_triples.load())
     model_variants.load_variants(model_folder)
     score = partial(pair_scores, metric)
     metric_robustness.measure_robustness(
@@ -132,14 +131,14 @@ def test_evaluating(model_folder, tmp_path, comments):
 
 @pytest.mark.usefixtures("unchanged")
 def test_writing_files(tmp_path):
-    files.write(tmp_path / "file", "text")
+    atomic_write.write(tmp_path / "file", "text")
     with folder_replacement.replacing(tmp_path / "folder", "results") as partial:
-        files.write(partial / "file", "text")
+        atomic_write.write(partial / "file", "text")
 
 
 @pytest.mark.slow
 def test_importing():
-    modules = "metric cli analysis.comparison analysis.explanation evaluation.metric_study.study"
+    modules = "metric cli analysis.comparison analysis.explanation evaluation.metric_study.research_questions"
     program = f"""
 import os, random, signal, sys, warnings
 import matplotlib, nltk, numpy, scipy.stats, torch

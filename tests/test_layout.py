@@ -10,7 +10,7 @@ from tests.conftest import ROOT
 
 # From top to bottom; a package may import itself and the packages below it.
 PACKAGES = ["cli", "repair", "evaluation", "analysis", "metric", "scoring", "metrics", "perturb", "execution"]
-PACKAGES += ["code", "stats", "model", "io", "text_cleaning", "errors"]
+PACKAGES += ["code", "stats", "model", "io", "text_cleaning", "optional_packages", "errors"]
 
 
 def modules(package):
@@ -82,8 +82,7 @@ def test_every_listed_package_exists():
 def test_module_names_differ():
     """No two modules have the same name, except in commands and in parallel stages of training."""
     shared = {"__init__", "__main__", "batches", "task", "losses", "config"}
-    fairseq = {"tokenizer", "checkpoint", "dataset", "weights"}  # the tokenizer of fairseq, in train/fairseq
     names = sorted(
-        file.stem for name, file in OURS.items() if ".cli." not in name and file.stem not in shared | fairseq
+        file.stem for name, file in OURS.items() if ".cli." not in name and file.stem not in shared
     )
     assert not [a for a, b in pairwise(names) if a == b]

@@ -11,7 +11,6 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 import simllm
-from simllm.errors import missing_package
 from tests.conftest import ROOT
 
 
@@ -82,10 +81,3 @@ def test_no_text_installs_simllm_from_a_package_index():
     wrong = [file for file in files if re.search(r"pip install (-\S+ )*['\"]?simllm\b", file.read_text())]
     assert len(files) > 100
     assert wrong == []
-
-
-@pytest.mark.parametrize("extra", ["code", "eval", "onnx", "ray", "repair", "train"])
-def test_the_message_about_a_missing_package_names_an_extra(extra):
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    assert extra in project["optional-dependencies"]
-    assert f"run pip install '.[{extra}]'" in missing_package("some_package", extra)

@@ -19,12 +19,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from simllm.errors import InputError
-from simllm.io import folders
+from simllm.io import output_folder_check
 from train.data.corpus_repositories import fetch_repository, read_repositories
 from train.data.remote_repository import GITHUB
 from train.runtime import signal_handlers
-from train.runtime.command_line import run_tool
-from train.runtime.config_file import data_root
+from train.runtime.data_root import data_root
+from train.runtime.tool_exit_status import run_tool
 
 # The data sets that the configurations of the recipe name.
 _SETS = "emse_deepcom misc_nl code_paraphrases word_pairs breaking_nli counterfactual_nli snli_dev".split()
@@ -40,7 +40,8 @@ _GLOSSES, _HELD_OUT_PAIRS = _RUNS / "glosses.txt", _RUNS / "held-out.jsonl"
 _NEIGHBOURS, _WORDNET = _RUNS / "neighbours.jsonl", _RUNS / "wordnet.jsonl"
 _CONTROL_WORDNET = _RUNS / "wordnet-held-out.jsonl"
 # Folder names of the stages after distillation. A mixture ("mixed") is the weighted mean of the models before
-# and after a stage. The average is the mean of the models after the stage of triplets, one for each seed.
+# and after a stage. The average is the mean of the models of one round of the stage of triplets, one for each
+# seed.
 _MEANING, _MIXED, _ITEMS, _MIXED_2 = "meaning", "mixed", "items", "mixed-2"
 _TRIPLETS, _AVERAGE, _HEAD = "triplets", "average", "head"
 # End of the folder names of the control model, which is trained without the words that decide the contrast
@@ -75,8 +76,14 @@ def main() -> int:
     parser.add_argument(
         "--seeds",
         type=int,
+        default=2,
+        help="runs in each round of the stage of triplets; default: %(default)s",
+    )
+    parser.add_argument(
+        "--rounds",
+        type=int,
         default=3,
-        help="runs of the stage of triplets, whose encoders are averaged; default: %(default)s",
+        help="rounds of the stage of triplets, each from the mean of the last round; default: %(default)s",
     )
     options = parser.parse_args()
     return run_tool(lambda: reproduce(Recipe(**vars(options))))
@@ -84,7 +91,7 @@ def main() -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """The options of the recipe that makes the default model: paths, and the number of seeds.
+    """The options of the recipe that makes the default model: paths, and the number of seeds and rounds.
 
     Attributes:
         trees: Folder for the repositories with the training texts, which are fetched if they are missing.
@@ -93,8 +100,10 @@ class Recipe:
         wordnet: Folder of WordNet's database files.
         data: Folder of the data sets; None: the data sets are fetched.
         host: The URL before "/owner/name" of all repositories, or a local folder of repositories.
-        seeds: Number of runs of the stage of triplets, each with another random seed. Their encoders are
-            averaged.
+        seeds: Number of runs in each round of the stage of triplets, each with another random seed. Their
+            encoders are averaged.
+        rounds: Number of rounds of the stage of triplets. Each round starts from the average of the round
+            before.
     """
 
     trees: Path
@@ -104,13 +113,14 @@ class Recipe:
     data: Path | None
     host: str
     seeds: int
+    rounds: int
 
 
 def reproduce(recipe: Recipe) -> None:
     """Make the default model: run all steps of the recipe that are not finished.
 
     Args:
-        recipe: The paths and the number of seeds.
+        recipe: The paths, and the number of seeds and rounds.
 
     Raises:
         InputError: A folder is missing; or a repository cannot be fetched; or an output is older than the
@@ -123,10 +133,11 @@ def reproduce(recipe: Recipe) -> None:
             raise InputError(f"{folder}: no such folder")
     stages = [_MEANING, _MIXED, _ITEMS, _MIXED_2, _HEAD]
     stages = [stage + suffix for stage in stages for suffix in ("", _CONTROL)]
-    stages += [_TRIPLETS + end for end in (*_seed_suffixes(recipe.seeds), _CONTROL)]
-    stages += [_AVERAGE] if recipe.seeds > 1 else []
+    for number in range(1, recipe.rounds + 1):
+        stages += [*_triplet_runs(number, recipe.seeds), *_triplet_runs(number, 1, _CONTROL)]
+        stages += [_round_name(_AVERAGE, number)] if recipe.seeds > 1 else []
     for folder in (_CORPUS, _DISTILLED, *(_RUNS / stage for stage in stages), recipe.out):
-        folders.check(folder)
+        output_folder_check.check(folder)
     repositories = read_repositories(Path("configs/repositories.tsv"))
     data = str(recipe.data or data_root())
     remaining_commands(recipe, data, [])  # refuses outdated files before the first step
@@ -170,9 +181,21 @@ def is_up_to_date(output: Path, source: Path) -> bool:
     return True
 
 
-def _seed_suffixes(seeds: int) -> list[str]:
-    """Return a suffix for the run folders of each seed: "" for seed 1, "-seed2" for seed 2, and so on."""
-    return ["", *(f"-seed{seed}" for seed in range(2, seeds + 1))]
+def _round_name(stage: str, number: int) -> str:
+    """Return the folder name of a stage in one round. Rounds count from 1; the first adds nothing."""
+    return stage if number == 1 else f"{stage}-round{number}"
+
+
+def _triplet_runs(number: int, seeds: int, suffix: str = "") -> list[str]:
+    """Return the names of the run folders in one round of the stage of triplets.
+
+    Args:
+        number: The number of the round, from 1.
+        seeds: The number of runs in the round. The first has no seed in its name.
+        suffix: The suffix of the names: "", or "-control" for the control model.
+    """
+    stage = _round_name(_TRIPLETS, number) + suffix
+    return [stage, *(f"{stage}-seed{seed}" for seed in range(2, seeds + 1))]
 
 
 def remaining_commands(recipe: Recipe, data: str, trees: list[Path]) -> list[list[str]]:
@@ -182,7 +205,7 @@ def remaining_commands(recipe: Recipe, data: str, trees: list[Path]) -> list[lis
     models are always included. The command of a finished training does not train again.
 
     Args:
-        recipe: The paths and the number of seeds.
+        recipe: The paths, and the number of seeds and rounds.
         data: Folder of the data sets.
         trees: The folders of the fetched repositories.
 
@@ -200,7 +223,7 @@ def remaining_commands(recipe: Recipe, data: str, trees: list[Path]) -> list[lis
         built = ["train.corpus", "build", *map(os.fspath, trees), "--installed-python"]
         steps.append([*built, "--exclude", *rated, "--out", str(_CORPUS)])
     if not _GLOSSES.exists():
-        steps.append(["train.distill.glosses", wordnet, str(_GLOSSES)])
+        steps.append(["train.distill.wordnet_glosses", wordnet, str(_GLOSSES)])
     if not _HELD_OUT_PAIRS.exists():
         labelled = [f"{data}/meaning/{name}" for name in _LABELLED]
         steps.append(["train.data.hold_out_pairs", *labelled, "-o", str(_HELD_OUT_PAIRS)])
@@ -214,9 +237,9 @@ def remaining_commands(recipe: Recipe, data: str, trees: list[Path]) -> list[lis
     teachers = [str(recipe.teachers / name) for name in _TEACHERS]
     named = [f"teachers=[{', '.join(teachers)}]", f"start.teacher={teachers[1]}"]
     steps.append(["train.distill", "configs/distill.yaml", *named])
-    steps += _contrastive_stages("", _WORDNET, teachers[1], recipe.seeds, [])
+    steps += _contrastive_stages("", _WORDNET, teachers[1], recipe.rounds, recipe.seeds, [])
     without_words = ["hold_out_contrast=true"]
-    steps += _contrastive_stages(_CONTROL, _CONTROL_WORDNET, teachers[1], 1, without_words)
+    steps += _contrastive_stages(_CONTROL, _CONTROL_WORDNET, teachers[1], recipe.rounds, 1, without_words)
     return [*steps, _release_command(recipe, rated[1])]
 
 
@@ -234,7 +257,7 @@ def _mix(run: str, mixed: str, starts: list[Path], share: float) -> list[str]:
 
 
 def _contrastive_stages(
-    suffix: str, wordnet: Path, teacher: str, seeds: int, overrides: list[str]
+    suffix: str, wordnet: Path, teacher: str, rounds: int, seeds: int, overrides: list[str]
 ) -> list[list[str]]:
     """Return the commands of all stages after distillation.
 
@@ -242,7 +265,8 @@ def _contrastive_stages(
        the same meaning). The weights are then mixed with those before this stage.
     2. The same with meaning items, which are texts with rewordings and with texts of another meaning.
     3. The encoder is trained on triplets (a text, a rewording, a text with another meaning), and to imitate
-       the embeddings of a larger encoder. The weights of `seeds` runs are averaged.
+       the embeddings of a larger encoder. The weights of `seeds` runs are averaged. This is repeated
+       `rounds` times; each round starts from the average of the round before.
     4. The meaning head alone is trained, from the weights of the head of the second stage.
 
     Args:
@@ -251,14 +275,12 @@ def _contrastive_stages(
             contrast set (a test set) differ.
         wordnet: The file of text pairs from WordNet, such as words and definitions.
         teacher: The folder of the larger encoder.
-        seeds: The number of runs of the third stage, each with another random seed.
+        rounds: The number of rounds of the third stage.
+        seeds: The number of runs in each round, each with another random seed.
         overrides: `key=value` items that change the configuration of the trainings.
     """
     meaning, mixed, items, mixed_2 = (stage + suffix for stage in (_MEANING, _MIXED, _ITEMS, _MIXED_2))
     train, more = "train.contrastive", [f"positives.3.source={wordnet}", *overrides]
-    ends = [suffix + end for end in _seed_suffixes(seeds)]
-    triplets = [_RUNS / (_TRIPLETS + end) for end in ends]
-    average = _RUNS / (_AVERAGE + suffix) if seeds > 1 else triplets[0] / "model"
     commands = [
         [
             train,
@@ -271,15 +293,18 @@ def _contrastive_stages(
         [train, "configs/items.yaml", *more, f"model={_RUNS / mixed}", f"out={_RUNS / items}"],
         _mix(items, mixed_2, [_RUNS / mixed], 0.75),
     ]
-    for seed, run in enumerate(triplets, 1):
-        start, imitated = f"model={_RUNS / mixed_2}", f"imitation.teachers=[{teacher}]"
-        commands.append(
-            [train, "configs/triplets.yaml", *more, imitated, start, f"seed={seed}", f"out={run}"]
-        )
-    if seeds > 1:
-        others = [run / "model" for run in triplets[1:]]
-        commands.append(_mix(triplets[0].name, average.name, others, (seeds - 1) / seeds))
-    head = [*_HEAD_ONLY, f"model={average}", f"meaning.start={_RUNS / mixed_2}"]
+    start = _RUNS / mixed_2
+    for number in range(1, rounds + 1):
+        runs = [_RUNS / name for name in _triplet_runs(number, seeds, suffix)]
+        for seed, run in enumerate(runs, (number - 1) * seeds + 1):
+            changed = [f"imitation.teachers=[{teacher}]", f"model={start}", f"seed={seed}", f"out={run}"]
+            commands.append([train, "configs/triplets.yaml", *more, *changed])
+        start = runs[0] / "model"
+        if seeds > 1:
+            start = _RUNS / (_round_name(_AVERAGE, number) + suffix)
+            others = [run / "model" for run in runs[1:]]
+            commands.append(_mix(runs[0].name, start.name, others, (seeds - 1) / seeds))
+    head = [*_HEAD_ONLY, f"model={start}", f"meaning.start={_RUNS / mixed_2}"]
     return [*commands, [train, "configs/items.yaml", *more, *head, f"out={_RUNS / _HEAD}{suffix}"]]
 
 
@@ -287,7 +312,7 @@ def _release_command(recipe: Recipe, rated: str) -> list[str]:
     """Return the command that makes the released model folder from the trained models.
 
     Args:
-        recipe: The options of the recipe; the folder to write and the number of seeds are used.
+        recipe: The options of the recipe; the folder to write, the rounds and the seeds are used.
         rated: The file of rated text pairs to which the score scale is fitted. The scale converts a score to
             an expected human rating.
 
@@ -295,7 +320,8 @@ def _release_command(recipe: Recipe, rated: str) -> list[str]:
         The Python module and its arguments.
     """
     test = str(_TEST)
-    triplets = [_TRIPLETS + suffix for suffix in _seed_suffixes(recipe.seeds)]
+    numbers = range(1, recipe.rounds + 1)
+    triplets = [run for number in numbers for run in _triplet_runs(number, recipe.seeds)]
     runs = [_DISTILLED, *(_RUNS / stage for stage in (_MEANING, _ITEMS, *triplets, _HEAD))]
     release = ["train.release", *map(str, runs)]
     release += ["--out", str(recipe.out), "--held-out", f"{_RUNS / _HEAD}{_CONTROL}"]

@@ -1,6 +1,6 @@
 /** The second half of the page: it scores pasted pairs, and offers the scores as a file. */
 
-import { element, row, show } from "./show.js";
+import { element, row, show } from "./dom_helpers.js";
 
 const SHOWN = 200; // pairs in the table; the file has all
 const PAUSE = 50; // milliseconds of work, after which the page may react

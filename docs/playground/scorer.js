@@ -1,7 +1,11 @@
-/** The metric: loads the model, scores pairs of texts, and explains scores as `simllm explain` does. */
+/** The metric: it loads the model, reads texts, and scores pairs of texts as `simllm score` does. */
 
 import * as ort from "./vendor/ort.wasm.bundle.min.mjs";
+import { changingWords } from "./changing_words_search.js";
+import { download, request } from "./model_download.js";
 import { Tokenizer } from "./tokenizer.js";
+import { cosine, mean } from "./vector_math.js";
+import { wordContributions } from "./word_contributions.js";
 
 ort.env.wasm.numThreads = 1; // threads need headers that a plain file server does not send
 const RUNTIME = "vendor/ort-wasm-simd-threaded.wasm";
@@ -110,73 +114,14 @@ export class Scorer {
     return 1 / (1 + Math.exp(-(slope * logits.data[0] + intercept)));
   }
 
-  /**
-   * Split a score into the contributions of the words of each text.
-   *
-   * @param {Comparison} comparison Of two texts that are not empty.
-   * @returns {{text: string, contribution: number, match: string, similarity: number}[][]} The words of the
-   *     candidate, and those of the reference. `match` is the most similar word of the other text.
-   */
-  explain({ candidate, reference }) {
-    const texts = [candidate, reference];
-    const spelled = texts.map((text) => this.tokenizer.wordsOf(text.ids.slice(1, -1)));
-    const tokens = texts.map((text) => text.states.slice(1, -1));
-    const scale = norm(candidate.mean) * norm(reference.mean);
-    const means = spelled.map((found, side) =>
-      found.map(({ start, end }) => mean(tokens[side].slice(start, end))),
-    );
-    return spelled.map((found, side) =>
-      found.map(({ text, start, end }, i) => {
-        const shares = tokens[side].slice(start, end).map((state) => dot(state, texts[1 - side].mean));
-        const similarities = means[1 - side].map((other) => round(cosine(means[side][i], other)));
-        const similarity = Math.max(...similarities);
-        return {
-          text,
-          contribution: sum(shares) / (texts[side].ids.length * scale),
-          match: spelled[1 - side][similarities.indexOf(similarity)].text,
-          similarity,
-        };
-      }),
-    );
+  /** Split a score into the contributions of the words of each text; see `wordContributions`. */
+  explain(comparison) {
+    return wordContributions(this.tokenizer, comparison);
   }
 
-  /**
-   * Find the words that change the meaning: without them, the texts more probably mean the same.
-   *
-   * Each word is left out, alone or together with its match; the larger of the two probabilities counts.
-   * Punctuation is never found.
-   *
-   * @param {Comparison} comparison Of two similar texts.
-   * @param {function(): boolean} isWanted Whether the result is still wanted; asked before each word.
-   * @returns {Promise<string[]|null>} Up to two words of each text; null if the result is not wanted any more.
-   */
-  async changingWords(comparison, isWanted) {
-    const sides = this.explain(comparison);
-    const texts = sides.map((side) => side.map((word) => word.text));
-    const without = (side, place) => this.read(texts[side].filter((_, i) => i !== place).join(" "));
-    const chosen = [];
-    for (const side of [0, 1]) {
-      const gains = [];
-      for (const [place, word] of sides[side].entries()) {
-        await new Promise((resume) => setTimeout(resume)); // lets the page react
-        if (!isWanted()) return null;
-        if (/^\p{P}*$/u.test(word.text)) {
-          gains.push(-Infinity);
-          continue;
-        }
-        const rest = await without(side, place);
-        const others = [await without(1 - side, -1), await without(1 - side, texts[1 - side].indexOf(word.match))];
-        const same = [];
-        for (const other of others) same.push(await this.sameWithout(rest, other));
-        gains.push(Math.max(...same) - comparison.same);
-      }
-      const best = [...gains.keys()].sort((i, j) => gains[j] - gains[i]).slice(0, 2);
-      const least = Math.max(this.settings.gain, gains[best[0]] / 2);
-      chosen.push(...best.filter((i) => gains[i] > least).map((i) => texts[side][i]));
-    }
-    const found = [...new Set(chosen)];
-    const inOneText = found.filter((word) => !texts.every((words) => words.includes(word)));
-    return inOneText.length ? inOneText : found;
+  /** Find the words that change the meaning; see `changingWords`. */
+  changingWords(comparison, isWanted) {
+    return changingWords(this, comparison, isWanted);
   }
 
   /** Return the probability of the same meaning for two texts that may be empty. */
@@ -186,71 +131,9 @@ export class Scorer {
   }
 }
 
-/** Fetch a file that lies beside the page. */
-async function request(name) {
-  const response = await fetch(name);
-  if (!response.ok) throw new Error(`${name}: ${response.status} ${response.statusText}`);
-  return response;
-}
-
-/**
- * Download files one after the other.
- *
- * @param {Object<string, number>} sizes The size of each file in bytes.
- * @param {function(number, number): void} onProgress
- * @returns {Promise<Object<string, Uint8Array>>} The content of each file.
- */
-async function download(sizes, onProgress) {
-  const all = sum(Object.values(sizes));
-  const files = {};
-  let done = 0;
-  for (const name of Object.keys(sizes)) {
-    const chunks = [];
-    const reader = (await request(name)).body.getReader();
-    for (let part = await reader.read(); !part.done; part = await reader.read()) {
-      chunks.push(part.value);
-      done += part.value.length;
-      onProgress(done, all);
-    }
-    files[name] = new Uint8Array(await new Blob(chunks).arrayBuffer());
-  }
-  return files;
-}
-
 /** Split a text at white space. */
 function words(text) {
   return text.trim().split(/\s+/);
-}
-
-function sum(numbers) {
-  return numbers.reduce((total, number) => total + number, 0);
-}
-
-function dot(a, b) {
-  let total = 0;
-  for (let i = 0; i < a.length; i++) total += a[i] * b[i];
-  return total;
-}
-
-function norm(vector) {
-  return Math.sqrt(dot(vector, vector));
-}
-
-function cosine(a, b) {
-  const scale = Math.sqrt(dot(a, a) * dot(b, b));
-  return scale ? Math.min(1, Math.max(-1, dot(a, b) / scale)) : 0;
-}
-
-/** Return the mean of vectors. */
-function mean(vectors) {
-  const total = new Float64Array(vectors[0].length);
-  for (const vector of vectors) for (let i = 0; i < total.length; i++) total[i] += vector[i];
-  return total.map((value) => value / vectors.length);
-}
-
-/** Round to twelve digits, so that rounding errors do not break ties. */
-function round(number) {
-  return Math.round(number * 1e12) / 1e12;
 }
 
 /** Return the percentage of random pairs that score lower, given their scores at evenly spaced percentiles. */

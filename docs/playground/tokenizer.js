@@ -8,7 +8,7 @@ const [START, END, UNKNOWN] = [0, 2, 3]; // ids of <s>, </s> and <unk>
 export class Tokenizer {
   /**
    * @param {object} json The content of `tokenizer.json`.
-   * @param {object} settings The content of `playground.json`.
+   * @param {object} settings The content of `settings.json`.
    */
   constructor(json, settings) {
     const { type, vocab, merges } = json.model;

@@ -21,8 +21,14 @@ from numpy.typing import NDArray
 from simllm.errors import InputError
 from simllm.metric import SimLLM
 from simllm.scoring.scores import Scores
-from simllm.stats.bootstrap_and_permutation import SEED, bootstrap_p, interval, resampled_means, sign_flip_p
 from simllm.stats.multiple_testing import holm
+from simllm.stats.paired_bootstrap_and_permutation import (
+    SEED,
+    bootstrap_p,
+    interval,
+    resampled_means,
+    sign_flip_p,
+)
 from simllm.text_cleaning import clean
 
 Values = NDArray[np.float64]

@@ -11,13 +11,14 @@ The match of a word is the word of the other text with the largest cosine.
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from simllm.analysis.changing_words import find_changing_words, pairs_without_words
+from simllm.analysis.explained_word import Word
 from simllm.errors import InputError
 from simllm.metric import SimLLM
 from simllm.model.embedding_similarity import cosine
@@ -25,28 +26,6 @@ from simllm.scoring import token_matching
 
 BOUNDARY = "▁"  # first character of a token that begins a word
 Values = NDArray[np.float64]
-SMALLEST_GAIN = 0.2  # a word changes the meaning only if the probability without the word is higher by this
-
-
-@dataclass(frozen=True)
-class Word:
-    """A word of one of two texts (candidate and reference) whose score is explained.
-
-    Attributes:
-        text: The word as it stands in the cleaned text.
-        contribution: What the word adds to the score of the two texts.
-        match: The most similar word of the other text.
-        similarity: Cosine between the word and its match, from -1 to 1.
-        same_without: Probability that the two texts have the same meaning without this word. It is computed
-            twice: with only the word left out, and with the word's match left out, too. The larger
-            probability is stored. None if the model cannot estimate probabilities.
-    """
-
-    text: str
-    contribution: float
-    match: str
-    similarity: float
-    same_without: float | None = None
 
 
 @dataclass(frozen=True)
@@ -85,24 +64,7 @@ class Explanation:
         """
         if self.same is None:
             return []
-        chosen = []
-        for side in (self.candidate, self.reference):
-            gains = sorted(
-                ((word.same_without or 0.0) - self.same, -i, word.text)
-                for i, word in enumerate(side)
-                if not _is_punctuation(word.text)
-            )
-            chosen += [
-                text for gain, _, text in gains[::-1][:2] if gain > max(SMALLEST_GAIN, gains[-1][0] / 2)
-            ]
-        found = list(dict.fromkeys(chosen))
-        common = {word.text for word in self.candidate} & {word.text for word in self.reference}
-        return [word for word in found if word not in common] or found
-
-
-def _is_punctuation(word: str) -> bool:
-    """Return whether a word consists of punctuation only. Signs such as "<" are not punctuation."""
-    return all(unicodedata.category(character).startswith("P") for character in word)
+        return find_changing_words(self.same, self.candidate, self.reference)
 
 
 def explain(metric: SimLLM, candidate: str, reference: str) -> Explanation:
@@ -214,7 +176,11 @@ def _with_probabilities(metric: SimLLM, explanations: Sequence[Explanation]) -> 
     Returns:
         Copies of the explanations, in which `same_without` is a probability for all words.
     """
-    pairs = [pair for explanation in explanations for pair in _pairs_without_words(explanation)]
+    pairs = [
+        pair
+        for explanation in explanations
+        for pair in pairs_without_words(explanation.candidate, explanation.reference)
+    ]
     same = metric.score([a for a, _ in pairs], [b for _, b in pairs]).on("same").reshape(-1, 2).max(1)
     values = iter(same.tolist())
     return [
@@ -225,29 +191,6 @@ def _with_probabilities(metric: SimLLM, explanations: Sequence[Explanation]) -> 
         )
         for explanation in explanations
     ]
-
-
-def _pairs_without_words(explanation: Explanation) -> list[tuple[str, str]]:
-    """Make variants of the two explained texts in which each word is left out in turn.
-
-    The variants are scored to measure how much each word matters. Each word gives two pairs of texts. In the
-    first pair, only the word is left out. In the second pair, the word's match (the most similar word of the
-    other text) is left out, too.
-
-    Returns:
-        The pairs for the words of the candidate, then those for the words of the reference. In each pair, the
-        text that had the word comes first, and the other text second.
-    """
-    sides = [explanation.candidate, explanation.reference]
-    texts = [[word.text for word in side] for side in sides]
-    pairs: list[tuple[str, str]] = []
-    for own, other in ((0, 1), (1, 0)):
-        for place, word in enumerate(sides[own]):
-            rest = " ".join(texts[own][:place] + texts[own][place + 1 :])
-            match = texts[other].index(word.match)
-            pairs.append((rest, " ".join(texts[other])))
-            pairs.append((rest, " ".join(texts[other][:match] + texts[other][match + 1 :])))
-    return pairs
 
 
 def _words(metric: SimLLM, ids: tuple[int, ...]) -> list[tuple[str, slice]]:

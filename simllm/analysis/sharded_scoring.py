@@ -13,14 +13,21 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from simllm.errors import InputError
-from simllm.io import files, folder_marker, folder_replacement, folders, tables
+from simllm.io import (
+    folder_marker,
+    folder_replacement,
+    output_folder_check,
+    real_path,
+    tables,
+    write_into_folder,
+)
 from simllm.io.file_lock import locked
 from simllm.io.number_format import format_count
 from simllm.io.read_text_pairs import from_jsonl
 from simllm.metric import SimLLM
-from simllm.scoring.document_frequencies import Frequencies
 from simllm.scoring.score_table import ScoreTable
 from simllm.scoring.scores import Scores, concatenate
+from simllm.scoring.token_idf_weights import Frequencies
 
 SUMMARY = "summary.json"
 _SHOWN = 3  # number of changed files that a warning names
@@ -182,17 +189,17 @@ def score_shards(
             has files that simllm did not write, or it has tables of a run with other settings or input files.
             Or the Ray cluster is lost. In all cases, complete tables stay in the folder.
     """
-    folders.check_apart(folder, sources)
+    output_folder_check.check_apart(folder, sources)
     shards = _plan(sources, folder, settings.format)
-    folders.own(folder, "score tables")
-    with locked(files.real(folder)):
+    write_into_folder.own(folder, "score tables")
+    with locked(real_path.real(folder)):
         folder_replacement.recover_all(folder)
         done = _done(folder, settings)
         _check_sources(shards, done, folder)
         _drop_outdated(shards, done)
         if done:
             _check_signature(ShardScorer(settings).signature, done, folder)
-        folders.reserve(folder, [SUMMARY, *(shard.table.name for shard in shards)])
+        write_into_folder.reserve(folder, [SUMMARY, *(shard.table.name for shard in shards)])
         missing = [s for s in shards if s.table.name not in done or not s.table.exists()]
         complete = len(shards) - len(missing)
         progress(complete, len(shards))
@@ -328,5 +335,5 @@ def _check_signature(signature: str, done: dict[str, Any], folder: Path) -> None
 
 def _write_summary(folder: Path, settings: ShardSettings, done: dict[str, Any]) -> dict[str, Any]:
     summary = {"settings": asdict(settings), "tables": done}
-    folders.add(folder, SUMMARY, json.dumps(summary, indent=1) + "\n")
+    write_into_folder.add(folder, SUMMARY, json.dumps(summary, indent=1) + "\n")
     return summary

@@ -10,9 +10,9 @@ from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from simllm.cli import run_report_option
+from simllm.cli import score_report_option
 from simllm.errors import InputError
-from simllm.io import files, latex, tables
+from simllm.io import latex, output_file_check, read_lines, tables
 from simllm.io.number_format import format_count
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def add_options(compare: argparse.ArgumentParser) -> None:
         help="candidates, one per line, a file for each system",
     )  # fmt: skip
     compare.add_argument("--over", default="max", metavar="NAME", help="several references: max or mean")
-    run_report_option.add_option(compare)
+    score_report_option.add_option(compare)
 
 
 def run(options: argparse.Namespace) -> None:
@@ -47,12 +47,12 @@ def run(options: argparse.Namespace) -> None:
     The comparison is written to the output file or to standard output.
     """
     inputs = [*options.candidates, *options.references]
-    files.check_output(options.output, inputs, options.overwrite)
-    run_report_option.check(options, inputs)
-    if sum(map(files.is_stdin, inputs)) > 1:
+    output_file_check.check_output(options.output, inputs, options.overwrite)
+    score_report_option.check(options, inputs)
+    if sum(map(read_lines.is_stdin, inputs)) > 1:
         raise InputError("-: standard input can be one of the files only")
-    files.check_different(options.candidates)
-    texts = {file: [line for _, line in files.lines(file)] for file in inputs}
+    output_file_check.check_different(options.candidates)
+    texts = {file: [line for _, line in read_lines.lines(file)] for file in inputs}
     first = options.references[0]
     for file, lines in texts.items():
         if len(lines) != len(texts[first]):
@@ -75,12 +75,12 @@ def run(options: argparse.Namespace) -> None:
     text = {"text": _text, "json": _json, "latex": _latex}[options.format or "text"](comparison)
     tables.show(text, options.output)
     if options.report:
-        from simllm.analysis.run_report import ScoredRun
+        from simllm.analysis.score_report import ScoredPairs
 
         joined = [" / ".join(several) for several in zip(*references, strict=True)]
-        run = ScoredRun(joined, systems, values, **run_report_option.columns_of(scores))
+        scored = ScoredPairs(joined, systems, values, **score_report_option.columns_of(scores))
         explained = systems if len(references) == 1 else ()  # no words for several joined references
-        run_report_option.write(options, run, dict.fromkeys(explained, metric), comparison)
+        score_report_option.write(options, scored, dict.fromkeys(explained, metric), comparison)
 
 
 def _json(comparison: Comparison) -> str:

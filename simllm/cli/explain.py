@@ -10,12 +10,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from simllm.cli import metrics_option
-from simllm.io import files, tables
-from simllm.scoring.score_table import CHANGED
+from simllm import optional_packages
+from simllm.io import output_file_check, tables
+from simllm.scoring.changed_meaning import CHANGED
 
 if TYPE_CHECKING:
-    from simllm.analysis.explanation import Explanation, Word
+    from simllm.analysis.explained_word import Word
+    from simllm.analysis.explanation import Explanation
 
 FORMATS = ("text", "json", "html")
 HELP = "show which words make a score"
@@ -33,7 +34,7 @@ def add_options(explain: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Run `simllm explain` with the parsed options: score two texts and show each word's contribution."""
-    files.check_output(options.output, [], options.overwrite)
+    output_file_check.check_output(options.output, [], options.overwrite)
     from simllm.analysis.explanation import explain
     from simllm.metric import SimLLM
 
@@ -75,7 +76,7 @@ def to_html(explanation: Explanation) -> str:
     Raises:
         InputError: A package of the extra `eval` is not installed.
     """
-    with metrics_option.require_eval_extra():
+    with optional_packages.require_eval_extra():
         from simllm.io.html_page import render
     most = _largest_contribution(explanation)
     return render(

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from simllm.errors import InputError
-from simllm.io import files, folders
+from simllm.io import output_file_check, output_folder_check
 
 FORMATS: tuple[str, ...] = ()
 HELP = "write the model as ONNX, or as a web page that scores in the browser"
@@ -35,16 +35,17 @@ def run(options: argparse.Namespace) -> None:
     if options.int8 and options.web is None:
         raise InputError("--int8 goes with --web")
     if options.web is not None:
-        from simllm.analysis import browser_playground
+        from simllm.analysis import playground_export
         from simllm.metric import SimLLM
 
-        folders.check_replaceable(options.web, browser_playground.CONTENT)
-        browser_playground.write_playground(SimLLM(options.model), options.web, options.int8)
+        output_folder_check.check_replaceable(options.web, playground_export.CONTENT)
+        playground_export.write_playground(SimLLM(options.model), options.web, options.int8)
         return
-    files.check_output(options.output, [], options.overwrite)
+    output_file_check.check_output(options.output, [], options.overwrite)
     if options.output.exists() and not options.output.is_file():
         raise InputError(f"{options.output}: expected a file; an ONNX model cannot go to a pipe or a device")
+    from simllm.model.default_model import default_model
     from simllm.model.onnx_export import export_onnx
-    from simllm.model.saved_model import default_model, load
+    from simllm.model.saved_model import load
 
     export_onnx(load(options.model or default_model()), options.output)

@@ -12,9 +12,9 @@ import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
-from simllm.cli import metrics_option
+from simllm import optional_packages
 from simllm.errors import InputError
-from simllm.io import files
+from simllm.io import output_file_check, read_lines
 
 FORMATS: tuple[str, ...] = ()  # the table is always JSON
 HELP = "count tokens in references, to weigh tokens; or n-grams in code, for CrystalBLEU"
@@ -48,11 +48,11 @@ def run(options: argparse.Namespace) -> None:
     if options.ngrams is not None:
         _write_ngrams(options.references, options.ngrams, options.language, options.output, options.overwrite)
         return
-    files.check_output(options.output, [options.references], options.overwrite)
+    output_file_check.check_output(options.output, [options.references], options.overwrite)
     from simllm.metric import SimLLM
 
     metric = SimLLM(options.model)
-    table = metric.count_frequencies(line for _, line in files.lines(options.references))
+    table = metric.count_frequencies(line for _, line in read_lines.lines(options.references))
     if not table.documents:
         raise InputError(f"{options.references}: empty; expected one text per line")
     table.save(options.output)
@@ -73,7 +73,7 @@ def _write_ngrams(place: Path, k: int, language: str, output: Path, overwrite: b
         InputError: `k` is not positive, the language is not supported, there is no code, or a file cannot
             be read.
     """
-    with metrics_option.require_code_extra():
+    with optional_packages.require_code_extra():
         from simllm.code.languages.language_registry import LANGUAGE_OF_SUFFIX, find_language
         from simllm.metrics.code import crystalbleu
     find_language(language)
@@ -83,7 +83,7 @@ def _write_ngrams(place: Path, k: int, language: str, output: Path, overwrite: b
     found = sorted(_code_files(place, suffixes)) if place.is_dir() else [place]
     if not found:
         raise InputError(f"{place}: no files of {language} ({', '.join(sorted(suffixes))})")
-    files.check_output(output, found, overwrite)
+    output_file_check.check_output(output, found, overwrite)
     shared = crystalbleu.count_shared(_texts(found), language, k)
     if not shared:
         raise InputError(f"{place}: no code")

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from simllm.errors import InputError, missing_package
+from simllm.errors import InputError
 from simllm.io import tables
 
 if TYPE_CHECKING:
-    from simllm.metrics.protocol import Metric, ScoreFunction
+    from simllm.metrics.metric_interface import Metric, ScoreFunction
 
 Result = TypeVar("Result")
 
@@ -75,7 +74,7 @@ def with_code_options(names: Iterable[str], options: argparse.Namespace) -> list
     Raises:
         InputError: The option `--largest-tree` is not positive.
     """
-    from simllm.metrics.code import AS_PUBLISHED, CODE_METRICS, NODES, PUBLISHED
+    from simllm.metrics.code.built_in_code_metrics import AS_PUBLISHED, CODE_METRICS, NODES, PUBLISHED
 
     largest = options.largest_tree
     if largest is not None and largest < 1:
@@ -102,8 +101,7 @@ def compute_for_each(
     Yields:
         The name of an available metric, and the result of `compute`.
     """
-    from simllm.metrics.protocol import pair_scores
-    from simllm.metrics.text import UnavailableError
+    from simllm.metrics.metric_interface import UnavailableError, pair_scores
 
     for metric in metrics:
         try:
@@ -125,45 +123,3 @@ def write_table(table: tables.Table, missing: dict[str, str], options: argparse.
         warnings.warn(f"{name} is left out: {remedy}", stacklevel=2)
     left_out = {f"without {name}": remedy for name, remedy in missing.items()}
     tables.write(replace(table, summary={**table.summary, **left_out}), options.format, options.output)
-
-
-def require_eval_extra() -> contextlib.AbstractContextManager[None]:
-    """Return a context manager that raises InputError if an import in its `with` block fails.
-
-    The error advises to install simllm with its extra `eval`, which has the packages for evaluation.
-    """
-    return _require_extra("eval")
-
-
-def require_code_extra() -> contextlib.AbstractContextManager[None]:
-    """Return a context manager that raises InputError if an import in its `with` block fails.
-
-    The error advises to install simllm with its extra `code`, which has the packages for analysing code.
-    """
-    return _require_extra("code")
-
-
-def require_repair_extra() -> contextlib.AbstractContextManager[None]:
-    """Return a context manager that raises InputError if an import in its `with` block fails.
-
-    The error advises to install simllm with its extra `repair`, which has the packages for `simllm repair`.
-    """
-    return _require_extra("repair")
-
-
-@contextlib.contextmanager
-def _require_extra(extra: str) -> Iterator[None]:
-    """Make a context manager that raises InputError if an import in its `with` block fails.
-
-    The error advises to install an extra, which is a set of optional packages of simllm.
-
-    Args:
-        extra: The name of the extra, such as "eval".
-
-    Raises:
-        InputError: A package that the `with` block imports is not installed.
-    """
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        raise InputError(missing_package(error.name, extra)) from None

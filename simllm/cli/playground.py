@@ -33,7 +33,7 @@ def run(options: argparse.Namespace) -> None:
     with tempfile.TemporaryDirectory(prefix="simllm-playground-") as parent:
         folder = Path(parent) / "playground"
         with loopback_server.serving(folder, options.port) as server:
-            from simllm.analysis.browser_playground import write_playground
+            from simllm.analysis.playground_export import write_playground
             from simllm.metric import SimLLM
 
             write_playground(SimLLM(options.model), folder)

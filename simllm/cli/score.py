@@ -14,15 +14,15 @@ from tqdm import tqdm
 
 from simllm.cli import (
     metrics_option,
-    run_report_option,
     score_files,
+    score_report_option,
     score_with_metrics,
     useless_options,
 )
-from simllm.cli.mean_line import print_mean
-from simllm.cli.run_report_option import Groups
+from simllm.cli.mean_score_on_stderr import print_mean
+from simllm.cli.score_report_option import Groups
 from simllm.errors import InputError
-from simllm.io import files, partial_file, tables
+from simllm.io import output_file_check, partial_file, real_path, tables
 from simllm.io.file_lock import locked
 from simllm.io.number_format import format_count
 from simllm.io.partial_file import PartialFile
@@ -32,9 +32,9 @@ from simllm.text_cleaning import encodable
 
 if TYPE_CHECKING:
     from simllm.metric import SimLLM
-    from simllm.scoring.document_frequencies import Frequencies
-    from simllm.scoring.resumable import Chunk
+    from simllm.scoring.resume_scoring import Chunk
     from simllm.scoring.scores import Scores
+    from simllm.scoring.token_idf_weights import Frequencies
 
 HELP = "score pairs of a candidate and a reference"
 EXAMPLES = """examples:
@@ -110,8 +110,8 @@ def add_options(score: argparse.ArgumentParser) -> None:
     score.add_argument(
         "--resume", action="store_true", help="continue a run with -o FILE that was stopped"
     )  # fmt: skip
-    run_report_option.add_option(score)
-    run_report_option.add_group_option(score)
+    score_report_option.add_option(score)
+    score_report_option.add_group_option(score)
 
 
 def run(options: argparse.Namespace) -> None:
@@ -127,21 +127,21 @@ def run(options: argparse.Namespace) -> None:
     score_files.refuse_engine_options(options)
     source = _choose_source(options)
     output: Path | None = options.output
-    files.check_output(output, source.files, options.overwrite)
-    run_report_option.check(options, source.files)
-    groups = run_report_option.read_groups(options)
+    output_file_check.check_output(output, source.files, options.overwrite)
+    score_report_option.check(options, source.files)
+    groups = score_report_option.read_groups(options)
     if options.metrics is not None:
         score_with_metrics.run(options, source, groups)
         return
     # A file is written when all pairs are scored. Standard output, pipes and devices get each pair at once.
-    target = files.real(output) if output and (output.is_file() or not output.exists()) else None
+    target = real_path.real(output) if output and (output.is_file() or not output.exists()) else None
     if target:
-        files.check_output(partial_file.path_of(target), source.files, overwrite=True)
+        output_file_check.check_output(partial_file.path_of(target), source.files, overwrite=True)
     elif options.resume:
         raise InputError("--resume goes with -o FILE")
     total = sum(1 for _ in source.rows()) if source.repeatable else None  # this also checks the input
     from simllm.metric import SimLLM  # not before the input is known to be good: torch is slow
-    from simllm.scoring import resumable
+    from simllm.scoring import resume_scoring
 
     metric = SimLLM(
         options.model,
@@ -163,7 +163,7 @@ def run(options: argparse.Namespace) -> None:
         return
     with locked(target):
         partial = PartialFile(target, {"signature": metric.signature, "pairs": total}, options.resume)
-        chunks = resumable.stream(metric.stream, rows, partial, metric.no_scores)
+        chunks = resume_scoring.stream(metric.stream, rows, partial, metric.no_scores)
         done = 0
         try:
             for chunk, _ in _with_bar(chunks, bar):
@@ -172,8 +172,10 @@ def run(options: argparse.Namespace) -> None:
             raise KeyboardInterrupt(
                 f"after {format_count(done, 'pair')}; --resume continues from there"
             ) from None
-        files.check_output(target, (), options.overwrite)  # another program may have just written it
-        scores = _write(options, scale, metric, resumable.read_chunks(partial, metric.no_scores))
+        output_file_check.check_output(
+            target, (), options.overwrite
+        )  # another program may have just written it
+        scores = _write(options, scale, metric, resume_scoring.read_chunks(partial, metric.no_scores))
         partial.remove()
     _write_report(options, groups, pairs, scores, metric)
 
@@ -281,17 +283,17 @@ def _write_report(
     """
     if options.report is None:
         return
-    from simllm.analysis.run_report import ScoredRun
+    from simllm.analysis.score_report import ScoredPairs
 
-    run = ScoredRun(
+    scored = ScoredPairs(
         [pair.reference for pair in pairs],
         {"": [pair.candidate for pair in pairs]},
         {"score": scores.values},
         ids=[pair.id for pair in pairs] if options.id_field else None,
         groups=groups,
-        **run_report_option.columns_of({"score": scores}),
+        **score_report_option.columns_of({"score": scores}),
     )
-    run_report_option.write(options, run, {"score": metric})
+    score_report_option.write(options, scored, {"score": metric})
 
 
 def _with_bar(chunks: Iterable[Chunk], bar: tqdm[Any]) -> Iterator[Chunk]:
@@ -307,6 +309,6 @@ def _frequencies(file: Path | None) -> Frequencies | None:
 
     None is returned if `file` is None.
     """
-    from simllm.scoring.document_frequencies import Frequencies
+    from simllm.scoring.token_idf_weights import Frequencies
 
     return Frequencies.load(file) if file else None

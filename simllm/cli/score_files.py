@@ -11,7 +11,7 @@ from typing import Any
 from tqdm import tqdm
 
 from simllm.cli import useless_options
-from simllm.cli.mean_line import print_mean
+from simllm.cli.mean_score_on_stderr import print_mean
 from simllm.errors import InputError
 from simllm.io import tables
 

@@ -8,15 +8,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from simllm.cli import metrics_option, run_report_option, useless_options
-from simllm.cli.mean_line import print_mean
-from simllm.cli.run_report_option import Groups
+from simllm import optional_packages
+from simllm.cli import metrics_option, score_report_option, useless_options
+from simllm.cli.mean_score_on_stderr import print_mean
+from simllm.cli.score_report_option import Groups
 from simllm.errors import InputError
 from simllm.io import tables
 from simllm.io.read_text_pairs import PairSource, PairWithId, shown_id
 
 if TYPE_CHECKING:
-    from simllm.metrics.protocol import Example, Metric, MetricScores
+    from simllm.metrics.metric_interface import Example, Metric, MetricScores
 
 # Options of `simllm score` that only the learned metric has, with their defaults. They exclude --metrics.
 _LEARNED_ONLY: dict[str, str | bool | None] = {"pooling": None, "similarity": None, "frequencies": None}
@@ -63,9 +64,9 @@ def run(options: argparse.Namespace, source: PairSource, groups: Groups) -> None
     useless_options.refuse(options, _LEARNED_ONLY, "does not go with --metrics")
     names = metrics_option.chosen_names(options.metrics, options.model)
     chosen = list(dict.fromkeys(metrics_option.with_code_options(names, options)))
-    with metrics_option.require_eval_extra():
+    with optional_packages.require_eval_extra():
         from simllm.metrics import registry
-        from simllm.metrics.text import UnavailableError
+        from simllm.metrics.metric_interface import UnavailableError
     read = _read(options, source, chosen)
     metrics: dict[str, Metric] = {}
     scored: dict[str, MetricScores] = {}
@@ -113,15 +114,15 @@ def _write_report(
         scored: A dict from the name of each metric to its scores of the n pairs.
         metrics: A dict from the name of each metric to the metric itself.
     """
-    from simllm.analysis.run_report import ScoredRun
+    from simllm.analysis.score_report import ScoredPairs
     from simllm.scoring.scores import Scores
 
     learned = {name: scores for name, scores in scored.items() if isinstance(scores, Scores)}
-    fields = run_report_option.columns_of(learned) if learned else {}
+    fields = score_report_option.columns_of(learned) if learned else {}
     if next(iter(scored)) not in learned:
         fields["calibration"] = None  # the calibration is not that of the main metric
     fields["signature"] = " ".join(f"{name}: {scores.signature}" for name, scores in scored.items())
-    run = ScoredRun(
+    pairs = ScoredPairs(
         [row.reference for row in rows],
         {"": [row.candidate for row in rows]},
         {name: scores.values for name, scores in scored.items()},
@@ -134,7 +135,7 @@ def _write_report(
         from simllm.metric import SimLLM
 
         explained = {name: metric for name, metric in metrics.items() if isinstance(metric, SimLLM)}
-    run_report_option.write(options, run, explained)
+    score_report_option.write(options, pairs, explained)
 
 
 def _load(name: str, options: argparse.Namespace) -> Metric:
@@ -173,7 +174,7 @@ def _read(options: argparse.Namespace, source: PairSource, chosen: Sequence[str]
             without such a metric. Or a field is missing in the input.
     """
     from simllm.metrics import registry
-    from simllm.metrics.protocol import Example
+    from simllm.metrics.metric_interface import Example
 
     if not any(map(registry.is_code_metric, chosen)):
         refuse_code_options(options)
@@ -181,8 +182,8 @@ def _read(options: argparse.Namespace, source: PairSource, chosen: Sequence[str]
         return _Read(rows, [Example(row.candidate, row.reference) for row in rows], {})
     if options.jsonl is None:
         raise InputError("metrics for code need --jsonl FILE")
-    with metrics_option.require_code_extra():
-        from simllm.evaluation.code_edits.code_items import CodeFields, read_items
+    with optional_packages.require_code_extra():
+        from simllm.evaluation.code_edits.read_code_pairs import CodeFields, read_items
     fields = CodeFields(
         options.candidate_field, options.reference_field, options.source_field, options.id_field
     )

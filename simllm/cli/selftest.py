@@ -8,13 +8,14 @@ import warnings
 from pathlib import Path
 
 from simllm.errors import InputError
-from simllm.io import files, tables
+from simllm.io import output_file_check, tables
 from simllm.io.tables import FORMATS as FORMATS
 
 HELP = "check scores and speed on this machine"
 EXAMPLES = """example:
   simllm selftest
 """
+TOLERANCE = {"exact": 1e-5, "fast": 0.01}  # largest allowed difference from a golden score, in each mode
 _TEXTS = 500
 
 
@@ -27,17 +28,17 @@ def run(options: argparse.Namespace) -> None:
     Raises:
         InputError: A score differs from its golden score by more than the mode's tolerance.
     """
-    files.check_output(options.output, [], options.overwrite)
+    output_file_check.check_output(options.output, [], options.overwrite)
     import torch
 
     from simllm.analysis import golden_scores
     from simllm.metric import SimLLM
-    from simllm.model.saved_model import default_model
+    from simllm.model.default_model import default_model
 
     folder = Path(options.model or default_model())
     rows, wrong = [], []
     texts = [f"returns the value number {i} of the list, or nothing if it has none" for i in range(_TEXTS)]
-    for mode, tolerance in golden_scores.TOLERANCE.items():
+    for mode, tolerance in TOLERANCE.items():
         metric = SimLLM(folder, mode=mode)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # some golden pairs are empty or too long on purpose

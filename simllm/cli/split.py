@@ -9,9 +9,9 @@ import argparse
 import sys
 from pathlib import Path
 
-from simllm.cli import metrics_option
+from simllm import optional_packages
 from simllm.errors import InputError
-from simllm.io import files, tables
+from simllm.io import output_file_check, tables
 
 HELP = "split items into training, validation and test data, or into folds"
 EXAMPLES = """examples:
@@ -56,12 +56,12 @@ def run(options: argparse.Namespace) -> None:
     the row's fold. In cross-validation, the rows of a fold are tested together, by a model that is trained on
     the other folds.
     """
-    files.check_output(options.output, [options.items], options.overwrite)
+    output_file_check.check_output(options.output, [options.items], options.overwrite)
     if options.method != "holdout" and (options.test is not None or options.validation is not None):
         raise InputError(f"--test and --validation go with --method holdout, not {options.method}")
     if options.method != "k-fold" and options.folds is not None:
         raise InputError(f"--folds goes with --method k-fold, not {options.method}")
-    with metrics_option.require_eval_extra():
+    with optional_packages.require_eval_extra():
         from simllm.evaluation.classifiers.prediction_files import PLACE, read_table
         from simllm.evaluation.data_split import SplitPlan, split_items
     rows = read_table(options.items).drop(columns=PLACE)

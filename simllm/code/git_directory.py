@@ -1,24 +1,19 @@
 """Search for the folders of an untrusted git repository, and safe reading of its files without git.
 
 Git is not run, because the configuration of a repository can make git run commands. This module finds the
-folders, reads small files such as `packed-refs` (a list of branches and tags), and checks that git can read
-the repository's objects safely.
+folders, reads the beginnings of files, and checks that git can read the repository's objects safely.
 """
 
 from __future__ import annotations
 
 import os
-import re
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from simllm.errors import InputError
-from simllm.io.files import real
-
-HASH = re.compile(rb"(?:[0-9a-f]{40}|[0-9a-f]{64})\Z")
-LARGEST_REFS = 1 << 26  # bytes of a file with refs (branches and tags) that are read
+from simllm.io.real_path import real
 
 
 @dataclass(frozen=True)
@@ -88,20 +83,6 @@ def _path(folder: Path, name: bytes) -> Path:
     part of the name before the first zero byte is used.
     """
     return folder / os.fsdecode(name.partition(b"\0")[0])
-
-
-def packed_refs(common: Path) -> dict[str, str]:
-    """Read git's file `packed-refs`, a list of branches and tags.
-
-    Args:
-        common: The folder that contains the file.
-
-    Returns:
-        A dict from the name of each ref (branch or tag) to the hash of the object that it points to. The dict
-        is empty if there is no such file.
-    """
-    rows = (line.partition(b" ") for line in read_start(common / "packed-refs", LARGEST_REFS).splitlines())
-    return {os.fsdecode(name): sha.decode() for sha, _, name in rows if HASH.match(sha)}
 
 
 def check_objects(folder: Path, objects: Path) -> None:

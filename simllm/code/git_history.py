@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import tee
 from typing import IO
 
-from simllm.code.git_directory import HASH
+from simllm.code.git_refs import HASH
 from simllm.code.git_repository import MOST_FILES, Repository
 from simllm.errors import InputError
 

@@ -2,7 +2,7 @@
 
 The configuration of a repository can make git run commands. Therefore git runs in an empty repository
 that this module makes, and reads only the objects (file contents, folders, commits) of the untrusted
-repository. The refs (branches and tags) are read without git.
+repository. The module `git_refs` reads the refs (branches and tags) without git.
 """
 
 from __future__ import annotations
@@ -17,15 +17,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from simllm.code.git_directory import (
-    HASH,
-    LARGEST_REFS,
-    RepositoryPaths,
-    check_objects,
-    packed_refs,
-    read_start,
-    regular_files,
-)
+from simllm.code.git_directory import RepositoryPaths, check_objects, read_start
+from simllm.code.git_refs import HASH, LARGEST_REFS, packed_refs, resolve_ref, tag_refs
 from simllm.errors import InputError
 
 MOST_FILES = 1_000_000  # files in a revision; a few small tree objects can represent billions of files
@@ -87,7 +80,7 @@ class Repository:
         """
         self.folder, self._location, self._scratch = location.folder, location, scratch
         self._packed = packed_refs(location.common)
-        head = self._resolve("HEAD")
+        head = resolve_ref("HEAD", location, self._packed)
         names = [head, *self._packed.values()]
         sha256 = any(len(name) == 64 for name in names)
         (scratch / "refs").mkdir()
@@ -128,12 +121,7 @@ class Repository:
         Tags of objects without a date, such as files, are left out. If more than `limit` tags remain, only
         `limit` of them are returned, evenly spaced in the list of the tags sorted by date.
         """
-        tags = {name: sha for name, sha in self._packed.items() if name.startswith("refs/tags/")}
-        for file in regular_files(self._location.common / "refs" / "tags"):
-            name = file.relative_to(self._location.common).as_posix()
-            if sha := self._resolve(name):
-                tags[name] = sha
-        objects = [sha for _, sha in sorted(tags.items())]
+        objects = [sha for _, sha in sorted(tag_refs(self._location, self._packed).items())]
         sizes = self._sizes(objects)
         read = [sha for sha in objects if sizes[sha] <= _LARGEST_TAG]
         dates = [_DATE.search(data or b"") for data in self.contents(read)]
@@ -258,24 +246,6 @@ class Repository:
                 errors.seek(0)
                 lines = errors.read().decode("utf-8", "replace").strip().splitlines()
                 raise InputError(f"{self.folder}: {lines[0] if lines else 'git failed'}")
-
-    def _resolve(self, name: str) -> str:
-        """Return the hash of the object that a ref, such as "HEAD" or "refs/tags/v1", points to.
-
-        The hash is "" if there is no such ref.
-        """
-        folder = self._location.own if name == "HEAD" else self._location.common
-        for _ in range(5):  # a ref may point to another ref
-            data = read_start(folder / name, 4096).strip()
-            if HASH.match(data):
-                return data.decode()
-            if not data.startswith(b"ref: refs/"):
-                return self._packed.get(name, "")
-            name = os.fsdecode(data.removeprefix(b"ref: "))
-            folder = self._location.common
-            if "\0" in name or ".." in Path(name).parts:
-                break
-        return ""
 
 
 def _entry(line: bytes) -> GitFile | None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from simllm.errors import InputError
-from simllm.io import files
+from simllm.io import read_lines
 
 _NEEDED = ("function_id", "user_id", "similarity", "source", "text", "text.1")
 _NOT_METRICS = {"", "Unnamed: 0", "accurate", "adequate", "concise", "bleu_cat", "function", *_NEEDED}
@@ -73,7 +73,7 @@ def _lines(file: Path) -> Iterator[tuple[str, dict[str, str]]]:
 
     def texts() -> Iterator[str]:
         nonlocal number
-        for number, line in files.lines(file):  # noqa: B007 (`number` is used in errors)
+        for number, line in read_lines.lines(file):  # noqa: B007 (`number` is used in errors)
             yield line + "\n"  # a cell in quotation marks may continue in the next line
 
     table = csv.DictReader(texts())

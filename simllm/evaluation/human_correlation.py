@@ -14,13 +14,12 @@ from simllm.errors import InputError
 from simllm.evaluation import ratings
 from simllm.evaluation.ratings import Ratings
 from simllm.metrics import registry
-from simllm.metrics.protocol import Floats, Metric, pair_scores
+from simllm.metrics.metric_interface import Floats, Metric, UnavailableError, pair_scores
 from simllm.metrics.registry import ColumnMetric
-from simllm.metrics.text import UnavailableError
-from simllm.stats.correlation_coefficients import kendall, pearson, rank_correlations
 from simllm.stats.delong_auc import area_under_roc
+from simllm.stats.kendall_and_pearson import kendall, pearson
 from simllm.stats.rater_agreement import round_means
-from simllm.stats.spearman import spearman
+from simllm.stats.spearman import rank_correlations, spearman
 from simllm.text_cleaning import clean
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simllm.errors import InputError
-from simllm.metrics.protocol import ScoreFunction
+from simllm.metrics.metric_interface import ScoreFunction
 from simllm.perturb.summaries import meaning_changing_edits, meaning_preserving_edits
 from simllm.perturb.summaries.lexicon import Lexicon
 from simllm.stats.delong_auc import area_under_roc

@@ -18,16 +18,16 @@ from torch import Tensor
 from simllm.errors import InputError
 from simllm.metric import SimLLM
 from simllm.metrics import registry
-from simllm.metrics.protocol import Floats, FunctionMetric, Metric
+from simllm.metrics.metric_interface import Floats, FunctionMetric, Metric
 from simllm.metrics.score_cache import CachedMetric
 from simllm.model import saved_model
 from simllm.model.embedding_similarity import SIMILARITIES
 from simllm.model.encoder import Encoder
-from simllm.model.inference import Engine
+from simllm.model.exact_and_fast_mode import Engine
 from simllm.model.pooling import POOLINGS
 from simllm.scoring import token_matching
-from simllm.scoring.pair_scorers import PairValues
-from simllm.scoring.streaming import CHUNK, score_in_chunks
+from simllm.scoring.pair_scorer_interface import PairValues
+from simllm.scoring.score_in_chunks import CHUNK, score_in_chunks
 from simllm.scoring.token_matching import TOKEN_SIMILARITIES
 from simllm.scoring.token_windows import Tokenized
 

@@ -28,9 +28,9 @@ from numpy.typing import NDArray
 
 from simllm.errors import InputError
 from simllm.evaluation import haque_csv
-from simllm.io import files
+from simllm.io import read_json_lines
 from simllm.io.display_names import label
-from simllm.metrics.protocol import Example
+from simllm.metrics.metric_interface import Example
 from simllm.stats.rater_agreement import mean_ratings
 
 _ROUNDING = 0.0501  # allowed difference of a mean that was rounded to tenths
@@ -94,7 +94,7 @@ def load(file: Path, fields: Sequence[str] = ()) -> Ratings:
             equal.
     """
     is_table = file.name.removesuffix(".gz").endswith(".csv")
-    rows = list(haque_csv.read_rows(file) if is_table else files.objects(file))
+    rows = list(haque_csv.read_rows(file) if is_table else read_json_lines.objects(file))
     pairs = [_pair(row, fields or _fields(row), where) for where, row in rows]
     if len(pairs) < 3:
         raise InputError(f"{file}: {len(pairs)} rated pairs; a correlation needs at least 3")
@@ -151,7 +151,11 @@ def _pair(row: dict[str, Any], fields: Sequence[str], where: str) -> tuple[str, 
             mean = _mean(row, where)
             if abs(mean - value) > _ROUNDING:
                 raise InputError(f'{where}: "rating" is {value:g}, but the mean of "ratings" is {mean:g}')
-    return files.text_under(row, reference, where), files.text_under(row, candidate, where), value
+    return (
+        read_json_lines.text_under(row, reference, where),
+        read_json_lines.text_under(row, candidate, where),
+        value,
+    )
 
 
 def _mean(row: dict[str, Any], where: str) -> float:

@@ -2,6 +2,6 @@
 
 from simllm.execution.resource_limits import Limits
 from simllm.execution.sandbox import Sandbox
-from simllm.execution.supervisor_messages import Outcome, SandboxError
+from simllm.execution.sandbox_outcome import Outcome, SandboxError
 
 __all__ = ["Limits", "Outcome", "Sandbox", "SandboxError"]

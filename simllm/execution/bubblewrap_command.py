@@ -1,20 +1,38 @@
-"""The command line of bubblewrap (bwrap), a tool that runs a program isolated from the rest of the system."""
+"""The search for bubblewrap (bwrap), a tool that runs a program in isolation, and its command line."""
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
+from simllm.errors import InputError
 from simllm.execution.resource_limits import Limits
+from simllm.execution.sandbox_environment import BOX, ENVIRONMENT, SEARCH_PATH
 
-BOX = "/box"  # the working folder inside the sandbox
-SEARCH_PATH = "/usr/bin:/bin:/usr/local/bin"
-# A fixed hash seed makes Python's sets print in the same order in every run.
-ENVIRONMENT = {"PATH": SEARCH_PATH, "HOME": BOX, "LANG": "C.UTF-8", "PYTHONHASHSEED": "0"}
+INSTALL_BUBBLEWRAP = "apt-get install bubblewrap (0.8 or newer; see docs/sandbox.md)"
 SIZED_FOLDERS = (BOX, "/tmp", "/dev/shm")
 _SYSTEM_FOLDERS = ("bin", "lib", "lib32", "lib64", "libx32", "sbin")  # links into /usr, or folders
 _CONFIGURATION = ("alternatives", "java*", "ld.so.cache")  # in /etc; java is a link through /etc/alternatives
 _MIB = 1 << 20
+
+
+def find_bubblewrap() -> str:
+    """Return the path of the program bwrap (bubblewrap), which starts sandboxes.
+
+    The function also checks that Python is installed in a system folder. The self-test of a sandbox needs
+    Python, because a Python script attacks the sandbox.
+
+    Raises:
+        InputError: bubblewrap or Python is not installed.
+    """
+    bwrap = shutil.which("bwrap", path=os.pathsep.join((os.environ.get("PATH", ""), SEARCH_PATH)))
+    if bwrap is None:
+        raise InputError(f"bubblewrap is not installed: {INSTALL_BUBBLEWRAP}")
+    if shutil.which("python3", path=SEARCH_PATH) is None:
+        raise InputError(f"no python3 in {SEARCH_PATH}, which attacks the sandbox: apt-get install python3")
+    return bwrap
 
 
 def bwrap_command(

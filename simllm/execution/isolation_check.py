@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import secrets
-import shutil
 import socket
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from simllm.errors import InputError
-from simllm.execution.bubblewrap_command import SEARCH_PATH
+from simllm.execution.bubblewrap_command import INSTALL_BUBBLEWRAP, find_bubblewrap
 from simllm.execution.resource_limits import Limits
-from simllm.execution.supervisor_messages import Request, SandboxError
+from simllm.execution.sandbox_outcome import SandboxError
+from simllm.execution.sandbox_request import Request
 from simllm.execution.supervisor_pool import SupervisorPool
 
-_INSTALL = "apt-get install bubblewrap (0.8 or newer; see docs/sandbox.md)"
 _SCRIPT = Path(__file__).with_name("attack_script.py")
 _HOG = "x = bytearray(1 << 28)\nfor i in range(0, len(x), 4096): x[i] = 1\nprint('taken')\n"
 _LIMITS = Limits(time=5, memory=64, disk=4, processes=16)
@@ -42,7 +40,8 @@ def attack(pool: SupervisorPool, readable: Sequence[str] = ()) -> dict[str, str]
     try:
         return _attack(pool, readable)
     except SandboxError as error:
-        raise InputError(f"programs cannot be contained here: {error}; install: {_INSTALL}") from None
+        message = f"programs cannot be contained here: {error}; install: {INSTALL_BUBBLEWRAP}"
+        raise InputError(message) from None
 
 
 def _attack(pool: SupervisorPool, readable: Sequence[str]) -> dict[str, str]:
@@ -89,25 +88,8 @@ def raise_if_breached(results: Mapping[str, str]) -> None:
     """
     if achieved := [f"{name} ({result})" for name, result in results.items() if result]:
         raise InputError(
-            f"programs are not contained here; they can {'; '.join(achieved)}; install: {_INSTALL}"
+            f"programs are not contained here; they can {'; '.join(achieved)}; install: {INSTALL_BUBBLEWRAP}"
         )
-
-
-def find_bubblewrap() -> str:
-    """Return the path of the program bwrap (bubblewrap), which starts sandboxes.
-
-    The function also checks that Python is installed in a system folder. The self-test of a sandbox needs
-    Python, because a Python script attacks the sandbox.
-
-    Raises:
-        InputError: bubblewrap or Python is not installed.
-    """
-    bwrap = shutil.which("bwrap", path=os.pathsep.join((os.environ.get("PATH", ""), SEARCH_PATH)))
-    if bwrap is None:
-        raise InputError(f"bubblewrap is not installed: {_INSTALL}")
-    if shutil.which("python3", path=SEARCH_PATH) is None:
-        raise InputError(f"no python3 in {SEARCH_PATH}, which attacks the sandbox: apt-get install python3")
-    return bwrap
 
 
 def _processes_with(word: str) -> int:

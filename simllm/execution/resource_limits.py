@@ -48,6 +48,10 @@ class Limits:
         return 2 * self.time + 1
 
 
+# The limits of compilers.
+COMPILE_LIMITS = Limits(time=30, memory=1024, output=1 << 20, disk=256)
+
+
 def prlimit_options(limits: Limits, count_processes: bool) -> list[str]:
     """Return command-line options for the program `prlimit`, which sets the kernel's limits for a run.
 

@@ -3,24 +3,109 @@
 from __future__ import annotations
 
 import os
+import resource
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from simllm.execution.kill_processes import Ended
+from simllm.execution.resource_limits import Limits
+
+MEASURING_INTERVAL = 0.01  # seconds between two measurements
 _TICK = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _BYTES_OF_A_FILE = 1024  # memory of the kernel for each file in a folder in memory, besides its content
 _STATE, _TIMES, _RESIDENT = 0, slice(11, 15), 21  # fields in /proc/PID/stat, after the name of the program
+_MIB = 1 << 20
+
+
+class UsageMeter:
+    """Meter of the processor time and the peak memory of a run, which compares them with the limits.
+
+    Args:
+        limits: The limits of the run.
+
+    Attributes:
+        cpu_seconds: Processor time of all processes together, in seconds.
+        peak_memory: Peak of the resident memory in bytes.
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        self.cpu_seconds, self.peak_memory = 0.0, 0
+        self._limits = limits
+        self._start_seconds, self._next = 0.0, 0.0
+        self._last_memory, self._inherited_peak = 0, 0
+
+    def ignore_inherited_peak(self) -> None:
+        """Ignore the peak memory that the processes of the run inherit from this process.
+
+        The peak of a process that is started here includes the peak of this process. The method must be
+        called before the start. In a sandbox, the call is not needed: bubblewrap starts the processes.
+        """
+        self._inherited_peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
+
+    def begin(self, proc: int, pids: Sequence[str]) -> None:
+        """Begin to measure: the processor time that was used before does not count.
+
+        Args:
+            proc: The file descriptor of a /proc folder that lists the processes.
+            pids: The ids of the processes of the sandbox.
+        """
+        self._start_seconds = _exact_cpu_seconds(proc, pids)
+        self._next = time.monotonic() + MEASURING_INTERVAL
+
+    def is_due(self, now: float) -> bool:
+        """Return whether the time for the next measurement has come.
+
+        Args:
+            now: The time in seconds, on the clock of `time.monotonic`.
+        """
+        return now > self._next
+
+    def measure(self, proc: int, pids: Sequence[str], folders: Sequence[int], begun: float) -> None:
+        """Measure the processor time and the memory of the running processes.
+
+        Args:
+            proc: The file descriptor of a /proc folder that lists the processes.
+            pids: The ids of the processes to measure.
+            folders: File descriptors of the sandbox's folders that are kept in memory.
+            begun: The time at which the search for the processes began, on the clock of `time.monotonic`.
+        """
+        usage = _measure(proc, pids, folders, self._limits.memory * _MIB)
+        self.cpu_seconds = max(self.cpu_seconds, usage.cpu_seconds - self._start_seconds)
+        # For a moment, a process that starts another one appears twice. So a sum counts only if two
+        # measurements in a row reach it.
+        self.peak_memory = max(self.peak_memory, usage.largest, min(usage.memory, self._last_memory))
+        self._last_memory = usage.memory
+        # Measuring takes a fifth of the time at most.
+        self._next = begun + 5 * (time.monotonic() - begun) + MEASURING_INTERVAL
+
+    def add_ended(self, process: Ended) -> None:
+        """Add the resource use that the kernel reports for an ended process and its ended children.
+
+        Args:
+            process: Processor time and peak memory of the process.
+        """
+        self.cpu_seconds = max(self.cpu_seconds, process.cpu_seconds - self._start_seconds)
+        if process.peak_memory > self._inherited_peak:
+            self.peak_memory = max(self.peak_memory, process.peak_memory)
+
+    def exceeded(self) -> str | None:
+        """Return the limit that the run has exceeded: "memory" or "time"; None if it exceeded neither."""
+        if self.peak_memory > self._limits.memory * _MIB:
+            return "memory"
+        return "time" if self.cpu_seconds > self._limits.time else None
 
 
 @dataclass(frozen=True)
-class Usage:
+class _Usage:
     """Memory and processor time of all processes of a sandbox at one moment.
 
     Attributes:
         cpu_seconds: Processor time in seconds, including that of ended processes.
         largest: Resident memory of the process that uses the most memory, in bytes.
         memory: Resident memory of all processes together, in bytes. Memory that several processes share
-            counts only once if the exact sum was computed (see `measure`). Otherwise, shared memory counts
+            counts only once if the exact sum was computed (see `_measure`). Otherwise, shared memory counts
             once for each process that shares it.
     """
 
@@ -29,7 +114,7 @@ class Usage:
     memory: int
 
 
-def measure(proc: int, pids: Sequence[str], folders: Sequence[int], enough: int) -> Usage:
+def _measure(proc: int, pids: Sequence[str], folders: Sequence[int], enough: int) -> _Usage:
     """Measure the memory and the processor time of processes.
 
     The resident memory of all processes can be added up in two ways. The simple sum counts memory several
@@ -54,14 +139,14 @@ def measure(proc: int, pids: Sequence[str], folders: Sequence[int], enough: int)
     largest, memory = max(resident.values(), default=0), sum(resident.values())
     if memory > enough and len(resident) > 1:
         memory = sum(_proportional(proc, pid, whole) for pid, whole in resident.items())
-    return Usage(ticks / _TICK, largest, memory + sum(map(_overhead, folders)))
+    return _Usage(ticks / _TICK, largest, memory + sum(map(_overhead, folders)))
 
 
-def exact_cpu_seconds(proc: int, pids: Sequence[str]) -> float:
+def _exact_cpu_seconds(proc: int, pids: Sequence[str]) -> float:
     """Add up the processor time that the first thread of each given process has used, in seconds.
 
-    The time is exact to nanoseconds. The function `measure` is less exact: it counts clock ticks (often 10
-    ms). But only `measure` includes the time of further threads and of ended child processes.
+    The time is exact to nanoseconds. The function `_measure` is less exact: it counts clock ticks (often 10
+    ms). But only `_measure` includes the time of further threads and of ended child processes.
 
     Args:
         proc: The file descriptor of a /proc folder that lists the processes.

@@ -12,7 +12,6 @@ import errno
 import fcntl
 import json
 import os
-import resource
 import select
 import shutil
 import signal
@@ -22,11 +21,13 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from simllm.execution.bubblewrap_command import ENVIRONMENT, SIZED_FOLDERS, bwrap_command
-from simllm.execution.end_processes import Ended, end_children
+from simllm.execution.bubblewrap_command import SIZED_FOLDERS, bwrap_command
+from simllm.execution.kill_processes import Ended, end_children
 from simllm.execution.resource_limits import prlimit_options
-from simllm.execution.resource_usage import exact_cpu_seconds, measure
-from simllm.execution.supervisor_messages import Outcome, Request, SandboxError
+from simllm.execution.resource_usage import MEASURING_INTERVAL, UsageMeter
+from simllm.execution.sandbox_environment import ENVIRONMENT
+from simllm.execution.sandbox_outcome import Outcome, SandboxError
+from simllm.execution.sandbox_request import Request
 from simllm.execution.syscall_filter import seccomp_program
 from simllm.execution.working_folder import read_files, write_files
 
@@ -38,7 +39,6 @@ STDIN, STDOUT, STDERR, GATE, STATUS, SECCOMP = FIXED_DESCRIPTORS
 _STUB = f'cd "$HOME" && echo >&{GATE} && read -r go <&{GATE} && exec prlimit "$@" {GATE}>&-'
 _SEALS = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK
 _START_TIMEOUT = 60  # seconds
-_INTERVAL = 0.01  # seconds between two measurements
 _IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
 _PART = 1 << 16  # bytes
 _MIB = 1 << 20
@@ -76,8 +76,7 @@ class SupervisedRun:
         self.limits = request.limits
         self.kept: dict[int, bytearray] = {}  # the output by file descriptor
         self.exceeded: str | None = None
-        self.cpu_seconds, self.start_seconds = 0.0, 0.0
-        self.peak_memory, self.last_memory, self.floor = 0, 0, 0
+        self.meter = UsageMeter(request.limits)
 
     def run(self) -> Outcome:
         """Run the command until it ends or exceeds a limit.
@@ -148,7 +147,7 @@ class SupervisedRun:
             if error.errno != errno.ENOSPC:
                 raise
             raise SandboxError(f"the files do not fit into {self.limits.disk} MiB") from None
-        self.start_seconds = exact_cpu_seconds(self.proc, self._pids())
+        self.meter.begin(self.proc, self._pids())
         gate.send(b"\n")
 
     def _spawn(self, descriptors: Sequence[int]) -> int:
@@ -177,8 +176,7 @@ class SupervisedRun:
             self.held.callback(shutil.rmtree, self.folder, ignore_errors=True)
             environment = ENVIRONMENT | {"HOME": self.folder}
             descriptors = descriptors[: GATE + 1]
-            # The peak of a process that is started here includes the peak of this process.
-            self.floor = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
+            self.meter.ignore_inherited_peak()
         actions = [(os.POSIX_SPAWN_DUP2, descriptor, number) for number, descriptor in enumerate(descriptors)]
         return os.posix_spawn(
             program[0], program, environment, file_actions=actions, setpgroup=0, setsigdef=_IGNORED_BY_PYTHON
@@ -210,9 +208,8 @@ class SupervisedRun:
         for descriptor in (*self.kept, self.exited):
             poll.register(descriptor, select.POLLIN)
         poll.register(self.caller, 0)  # only its end is reported
-        measured = begun
         while not self.exceeded:
-            for descriptor, event in poll.poll(1000 * _INTERVAL):
+            for descriptor, event in poll.poll(1000 * MEASURING_INTERVAL):
                 if descriptor == self.caller:
                     raise CallerGoneError
                 if descriptor == self.exited:
@@ -224,23 +221,9 @@ class SupervisedRun:
             now = time.monotonic()
             if now - begun > self.limits.wall_time:
                 self.exceeded = self.exceeded or "time"
-            elif now - measured > _INTERVAL:
-                self._measure()
-                measured = now + 5 * (time.monotonic() - now)  # measuring takes a fifth of the time at most
-
-    def _measure(self) -> None:
-        usage = measure(self.proc, self._pids(), self.sized, self.limits.memory * _MIB)
-        self.cpu_seconds = max(self.cpu_seconds, usage.cpu_seconds - self.start_seconds)
-        # For a moment, a process that starts another one appears twice. So a sum counts only if two
-        # measurements in a row reach it.
-        self.peak_memory = max(self.peak_memory, usage.largest, min(usage.memory, self.last_memory))
-        self.last_memory = usage.memory
-        self.exceeded = self.exceeded or self._exceeded_usage()
-
-    def _exceeded_usage(self) -> str | None:
-        if self.peak_memory > self.limits.memory * _MIB:
-            return "memory"
-        return "time" if self.cpu_seconds > self.limits.time else None
+            elif self.meter.is_due(now):
+                self.meter.measure(self.proc, self._pids(), self.sized, now)
+                self.exceeded = self.exceeded or self.meter.exceeded()
 
     def _pids(self) -> list[str]:
         """Return the process ids of all processes in the sandbox.
@@ -293,17 +276,15 @@ class SupervisedRun:
         elif status is None:
             raise SandboxError(f"bwrap ended before the program: {self._message()}")
         if measured in usage:
-            self.cpu_seconds = max(self.cpu_seconds, usage[measured].cpu_seconds - self.start_seconds)
-            if usage[measured].peak_memory > self.floor:
-                self.peak_memory = max(self.peak_memory, usage[measured].peak_memory)
+            self.meter.add_ended(usage[measured])
         return Outcome(
             status,
-            self.exceeded or self._exceeded_usage(),
+            self.exceeded or self.meter.exceeded(),
             bytes(self.kept[self.out]),
             bytes(self.kept[self.errors]),
-            self.cpu_seconds,
+            self.meter.cpu_seconds,
             seconds,
-            self.peak_memory,
+            self.meter.peak_memory,
             files,
         )
 

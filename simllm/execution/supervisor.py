@@ -12,12 +12,12 @@ import os
 import select
 import sys
 
+from simllm.execution.drop_root_rights import drop_root_rights
+from simllm.execution.sandbox_outcome import SandboxError
 from simllm.execution.supervised_run import FIXED_DESCRIPTORS, CallerGoneError, Setup, SupervisedRun
-from simllm.execution.supervisor_messages import SandboxError, receive_request, send_outcome
+from simllm.execution.supervisor_messages import receive_request, send_outcome
 
 _PR_SET_CHILD_SUBREAPER = 36
-_FIRST_FREE_USER = 1_500_000_000
-_NOBODY = 65534
 
 
 def main() -> None:
@@ -36,7 +36,7 @@ def main() -> None:
     while os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC) < FIXED_DESCRIPTORS[-1]:
         pass  # occupies the descriptors that started processes get
     if os.geteuid() == 0:
-        _become_ordinary_user()
+        drop_root_rights()
     setup = Setup(settings["bwrap"], settings["readable"])
     requests, outcomes = sys.stdin.buffer, sys.stdout.buffer
     while _wait_for_request(settings["caller"]):
@@ -47,23 +47,6 @@ def main() -> None:
             send_outcome(outcomes, error)
         except (EOFError, CallerGoneError):
             return
-
-
-def _become_ordinary_user() -> None:
-    """Turn this process from root into an ordinary user, because many limits do not apply to root.
-
-    The new user id is derived from the process id, so that no other process or file belongs to this user. If
-    the derived id cannot be used, the process becomes the user `nobody`.
-    """
-    os.setgroups([])
-    for user in (_FIRST_FREE_USER + os.getpid(), _NOBODY):
-        try:
-            os.setresgid(user, user, user)
-            os.setresuid(user, user, user)
-            return
-        except OSError:
-            continue
-    raise SystemExit("simllm: the sandbox cannot give up the rights of root")
 
 
 def _wait_for_request(caller: int) -> bool:

@@ -1,88 +1,22 @@
-"""Requests to run a command in the sandbox, and outcomes of such runs.
+"""Messages between a process and its supervisor: requests to run a command, and outcomes of the runs.
 
-Two processes exchange requests and outcomes through pipes. One process sends a request. The other process
-controls the run, and sends the outcome back.
+The supervisor is a process that runs commands in a sandbox. The two processes exchange their messages through
+pipes. The other process sends a request. The supervisor controls the run, and sends the outcome back.
 """
 
 from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from pathlib import PurePosixPath
+from collections.abc import Sequence
+from dataclasses import asdict
 from typing import IO, Any
 
-from simllm.errors import InputError
 from simllm.execution.resource_limits import Limits
+from simllm.execution.sandbox_outcome import Outcome, SandboxError
+from simllm.execution.sandbox_request import Request
 
 _LENGTH = struct.Struct("!Q")
-
-
-class SandboxError(RuntimeError):
-    """Error for a failure of the sandbox itself. It says nothing about the program that should have run."""
-
-
-@dataclass(frozen=True)
-class Request:
-    """A request to run a command.
-
-    Attributes:
-        argv: The program and its arguments.
-        files: The content of each file to write into the working folder before the run, by relative path.
-        stdin: The bytes of standard input.
-        limits: The limits of the run.
-        keep: Patterns for relative paths, as in `fnmatch`. After the run, matching files in the working
-            folder are read; their content becomes a part of the outcome.
-    """
-
-    argv: Sequence[str]
-    files: Mapping[str, bytes]
-    stdin: bytes
-    limits: Limits
-    keep: Sequence[str]
-
-    def __post_init__(self) -> None:
-        """Check that the paths of the request's files lie inside the working folder of the command.
-
-        Raises:
-            InputError: A path is empty, absolute, or contains ".." or a NUL character.
-        """
-        for name in self.files:
-            path = PurePosixPath(name)
-            if path.is_absolute() or not path.parts or ".." in path.parts or "\0" in name:
-                raise InputError(f"{name!r}: expected a path inside the working folder")
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """The outcome of a command that ran in the sandbox.
-
-    Attributes:
-        status: The exit status; 128 + N if signal N ended the command, as in a shell.
-        exceeded: The limit that the run exceeded: "time", "memory" or "output"; None if it exceeded none.
-        stdout: Standard output, cut off at the limit.
-        stderr: Standard error, cut off at the limit.
-        cpu_seconds: Processor time of all processes, in seconds.
-        wall_seconds: Time from start to end, in seconds.
-        peak_memory: Peak of the resident memory in bytes.
-        files: The content of the files in the working folder that the request asked to keep, by relative
-            path. Their total size is at most the disk limit.
-    """
-
-    status: int
-    exceeded: str | None
-    stdout: bytes
-    stderr: bytes
-    cpu_seconds: float
-    wall_seconds: float
-    peak_memory: int
-    files: Mapping[str, bytes] = field(default_factory=dict)
-
-    @property
-    def succeeded(self) -> bool:
-        """Whether the command exceeded no limit and ended with status 0."""
-        return self.status == 0 and self.exceeded is None
 
 
 def send_request(stream: IO[bytes], request: Request) -> None:

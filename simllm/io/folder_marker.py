@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from simllm.errors import InputError
-from simllm.io import files
+from simllm.io import atomic_write
 
 MARKER = ".simllm"
 
@@ -35,7 +35,7 @@ class Marker:
 def write_marker(folder: Path, marker: Marker) -> None:
     """Write the marker `.simllm` of a folder."""
     row = {"written_by": "simllm", **asdict(marker), "files": sorted(marker.files)}
-    files.write(folder / MARKER, json.dumps(row, indent=1) + "\n")
+    atomic_write.write(folder / MARKER, json.dumps(row, indent=1) + "\n")
 
 
 def read_marker(folder: Path) -> Marker | None:

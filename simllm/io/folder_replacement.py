@@ -17,7 +17,7 @@ from pathlib import Path
 from safetensors import SafetensorError
 
 from simllm.errors import InputError
-from simllm.io import files
+from simllm.io import atomic_write, real_path
 from simllm.io.file_lock import locked
 from simllm.io.folder_marker import (
     MARKER,
@@ -30,7 +30,7 @@ from simllm.io.folder_marker import (
     write_marker,
     written_files,
 )
-from simllm.io.folders import check_replaceable
+from simllm.io.output_folder_check import check_replaceable
 
 # Names of the temporary folders and the lock that a killed replacement of the folder NAME leaves.
 _LEFTOVER = re.compile(r"\.(.+?)(?:\.[a-z0-9_]{8}\.(old|partial)|\.lock)")
@@ -58,7 +58,7 @@ def replacing(folder: Path, content: str, *, keep_edits: bool = True) -> Iterato
             it, or a file cannot be written.
     """
     check_replaceable(folder, content)
-    folder = files.real(folder)
+    folder = real_path.real(folder)
     with locked(folder):
         try:
             recover(folder)
@@ -131,7 +131,7 @@ def recover_all(parent: Path) -> None:
     for match in matches:
         path = parent / match[0]
         if match[2] == "partial" and path.is_file() and not path.is_symlink():
-            path.unlink()  # from a killed call of `files.write`
+            path.unlink()  # from a killed call of `atomic_write.write`
 
 
 def _temporary_name(folder: Path, suffix: str) -> Path:
@@ -173,7 +173,7 @@ def _discard(partial: Path) -> None:
 def _replace(new: Path, folder: Path, content: str) -> None:
     """Replace `folder` by the folder `new`, but keep those files of `folder` that simllm did not write."""
     for path in (*new.rglob("*"), new):
-        files.sync(path)
+        atomic_write.sync(path)
     check_replaceable(folder, content)
     names = set(files_in(new))
     inner = {str(above) for name in names for above in Path(name).parents}  # the folders of the new files
@@ -185,7 +185,7 @@ def _replace(new: Path, folder: Path, content: str) -> None:
         old = _temporary_name(folder, "old")
         folder.rename(old)
     new.rename(folder)
-    files.sync(folder.parent)
+    atomic_write.sync(folder.parent)
     if old:
         _keep_others(old, folder)
 

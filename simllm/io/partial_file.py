@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from simllm.errors import InputError
-from simllm.io import files
+from simllm.io import atomic_write
 
 
 class PartialFile:
@@ -62,7 +62,7 @@ class PartialFile:
     def append(self, record: Mapping[str, Any]) -> None:
         """Append a record (a JSON object) to the file; raise InputError if the file cannot be written."""
         if self._records == 0:
-            files.write(self.path, _line(self.settings))
+            atomic_write.write(self.path, _line(self.settings))
         try:
             with self.path.open("ab") as file:
                 file.write(_line(record))

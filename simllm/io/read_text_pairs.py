@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from simllm.errors import InputError
-from simllm.io import files
+from simllm.io import read_json_lines, read_lines
 from simllm.io.number_format import format_count
 
 _DEEPEST = 100  # levels of nesting in an id; writing JSON needs a stack frame or two for each
@@ -46,7 +46,7 @@ class PairSource:
     @property
     def repeatable(self) -> bool:
         """True if the pairs can be read twice; False for standard input, pipes and devices."""
-        return not any(files.is_stdin(f) or f.is_fifo() or f.is_char_device() for f in self.files)
+        return not any(read_lines.is_stdin(f) or f.is_fifo() or f.is_char_device() for f in self.files)
 
 
 def from_files(candidates: Path, references: Path) -> Iterator[PairWithId]:
@@ -63,7 +63,7 @@ def from_files(candidates: Path, references: Path) -> Iterator[PairWithId]:
         InputError: A file is empty, or the files have different numbers of lines.
     """
     lengths = [0, 0]
-    for numbered in zip_longest(files.lines(candidates), files.lines(references)):
+    for numbered in zip_longest(read_lines.lines(candidates), read_lines.lines(references)):
         lengths = [pair[0] if pair else length for pair, length in zip(numbered, lengths, strict=True)]
         if numbered[0] and numbered[1]:
             yield PairWithId(numbered[0][1], numbered[1][1])
@@ -94,11 +94,13 @@ def from_jsonl(
             deeply.
     """
     where = ""
-    for where, row in files.objects(file):
-        id_ = None if id_field is None else files.value_under(row, id_field, where)
+    for where, row in read_json_lines.objects(file):
+        id_ = None if id_field is None else read_json_lines.value_under(row, id_field, where)
         if _depth(id_) > _DEEPEST:
             raise InputError(f'{where}: expected at most {_DEEPEST} levels of nesting under "{id_field}"')
-        candidate, reference = (files.text_under(row, f, where) for f in (candidate_field, reference_field))
+        candidate, reference = (
+            read_json_lines.text_under(row, f, where) for f in (candidate_field, reference_field)
+        )
         yield PairWithId(candidate, reference, id_)
     if not where:
         raise InputError(f"{file}: empty; expected a JSON object per line")

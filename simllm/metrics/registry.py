@@ -18,12 +18,21 @@ from pathlib import Path
 from typing import Any
 
 import simllm
-from simllm.errors import InputError, missing_package
-from simllm.metrics import text
-from simllm.metrics.code import CODE_METRICS
-from simllm.metrics.protocol import Example, Floats, FunctionMetric, Metric, PlainScores, pair_scores
+from simllm.errors import InputError
+from simllm.metrics.code.built_in_code_metrics import CODE_METRICS
+from simllm.metrics.metric_interface import (
+    Example,
+    Floats,
+    FunctionMetric,
+    Metric,
+    PlainScores,
+    UnavailableError,
+    pair_scores,
+)
 from simllm.metrics.score_cache import CachedMetric
-from simllm.metrics.text import BASELINES, UnavailableError
+from simllm.metrics.text import built_in_text_metrics
+from simllm.metrics.text.built_in_text_metrics import BASELINES
+from simllm.optional_packages import missing_package
 
 GROUP = "simllm.metrics"  # group of entry points
 _LEARNED = frozenset({"simllm", "simllm-same"})  # metrics that use the model of `load`
@@ -208,9 +217,9 @@ def _baseline(name: str, kind: str, argument: str) -> Metric:
         kind: The name of the baseline, such as "bertscore".
         argument: The text after `=`, such as a model folder; empty if there is none.
     """
-    compute = text.baseline(kind, argument)
+    compute = built_in_text_metrics.baseline(kind, argument)
     libraries = [f"{library}:{version(library)}" for library in BASELINES[kind].libraries]
-    data = [f"{what}:{_digest(path)}" for what, path in text.data(kind, argument).items()]
+    data = [f"{what}:{_digest(path)}" for what, path in built_in_text_metrics.data(kind, argument).items()]
     signature = "|".join([kind, *data, *libraries, f"version:{simllm.__version__}"])
     return CachedMetric(FunctionMetric(name, signature, compute))
 

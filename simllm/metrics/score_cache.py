@@ -16,8 +16,8 @@ import numpy as np
 
 import simllm
 from simllm.errors import InputError
-from simllm.io import files
-from simllm.metrics.protocol import Example, Metric, PlainScores, candidates_and_references
+from simllm.io import atomic_write
+from simllm.metrics.metric_interface import Example, Metric, PlainScores, candidates_and_references
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class CachedMetric:
         values = np.array([float(f"{value:.12g}") for value in self.metric.score(examples).values])
         with contextlib.suppress(OSError, RuntimeError, InputError):  # the scores are good all the same
             (_folder() / key[:2]).mkdir(parents=True, exist_ok=True)
-            files.write(_folder() / key[:2] / f"{key}.json", json.dumps(values.tolist()))
+            atomic_write.write(_folder() / key[:2] / f"{key}.json", json.dumps(values.tolist()))
         return PlainScores(values, self.signature)
 
 

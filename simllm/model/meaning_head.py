@@ -27,7 +27,7 @@ from torch.nn import functional as F
 
 from simllm.errors import InputError
 from simllm.model.encoder import Layer, RelativeBias, attention
-from simllm.model.network_shape import HeadConfig, ModelConfig
+from simllm.model.model_config import HeadConfig, ModelConfig
 
 
 class MeaningHead(nn.Module):

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor, nn
 
-from simllm.errors import InputError, missing_package
-from simllm.io import files
-from simllm.model.inference import matmul_attention
+from simllm.errors import InputError
+from simllm.io import atomic_write
+from simllm.model.fast_attention import matmul_attention
 from simllm.model.pooling import get_pooling
 from simllm.model.saved_model import SavedModel
+from simllm.optional_packages import missing_package
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -61,7 +62,9 @@ def export_onnx(model: SavedModel, file: Path) -> None:
     ids = torch.tensor([[0, 5, 6, 2], [0, 5, 2, 1]])
     sizes = ("batch", "length")
     inputs = {"input_ids": (ids, sizes), "attention_mask": ((ids != 1).long(), sizes)}
-    files.write(file, to_onnx(PooledEncoder(model), inputs, ["sentence_embedding"]).SerializeToString())
+    atomic_write.write(
+        file, to_onnx(PooledEncoder(model), inputs, ["sentence_embedding"]).SerializeToString()
+    )
 
 
 def to_onnx(

@@ -13,7 +13,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from simllm.errors import InputError
-from simllm.io.strict_loading import read_json
+from simllm.io.read_json_object import read_json
 
 SINGLE_FILE, SHARD_INDEX = "model.safetensors", "model.safetensors.index.json"
 

@@ -22,18 +22,19 @@ from typing import Any
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
-from torch import Tensor
 
 from simllm.errors import InputError
-from simllm.io import files, folder_replacement
-from simllm.io.packaged_folder import find_packaged
-from simllm.io.strict_loading import build, read_json
+from simllm.io import atomic_write, folder_replacement
+from simllm.io.read_json_object import read_json
+from simllm.io.strict_dataclass_loading import build
 from simllm.model.encoder import Encoder
 from simllm.model.meaning_head import MeaningHead
-from simllm.model.network_shape import HeadConfig, ModelConfig
-from simllm.model.read_weights import SINGLE_FILE, read_weights, weight_files
-from simllm.model.score_scale import ScoreScale
-from simllm.model.tokenizer import SPECIAL_TOKENS, Tokenizer
+from simllm.model.model_config import HeadConfig, ModelConfig
+from simllm.model.percentiles_and_expected_ratings import ScoreScale
+from simllm.model.read_weights import SINGLE_FILE, weight_files
+from simllm.model.sentence_transformers_files import other_libraries_files
+from simllm.model.tokenizer import Tokenizer
+from simllm.model.transformers_weight_names import read_encoder_weights, transformers_name
 
 CONFIG, TOKENIZER, INFO = "config.json", "tokenizer.json", "simllm.json"
 HEAD = "meaning_head.safetensors"
@@ -101,36 +102,6 @@ class SavedModel:
     head_hash: str = ""
 
 
-# Parts of the names of `Encoder` parameters, and the corresponding parts of the names in transformers.
-_TRANSFORMERS_NAMES = {
-    "embeddings.token.": "embeddings.word_embeddings.",
-    "embeddings.position.": "embeddings.position_embeddings.",
-    "embeddings.norm.": "embeddings.LayerNorm.",
-    "relative_bias.table.": "encoder.relative_attention_bias.",
-    "layers.": "encoder.layer.",
-    ".attention.query.": ".attention.attn.q.",
-    ".attention.key.": ".attention.attn.k.",
-    ".attention.value.": ".attention.attn.v.",
-    ".attention.output.": ".attention.attn.o.",
-    ".attention_norm.": ".attention.LayerNorm.",
-    ".up.": ".intermediate.dense.",
-    ".down.": ".output.dense.",
-}
-
-
-# Beginnings of the names of weights that transformers may add; the encoder does not use them.
-_IGNORED_WEIGHTS = ("pooler.", "lm_head.", "embeddings.position_ids")
-
-
-def transformers_name(name: str) -> str:
-    """Translate a parameter's name in `Encoder` to its name in `MPNetModel` of the library transformers."""
-    if name.startswith("layers.") and name.split(".")[2] == "norm":
-        name = name.replace(".norm.", ".output.LayerNorm.")
-    for ours, theirs in _TRANSFORMERS_NAMES.items():
-        name = name.replace(ours, theirs)
-    return name
-
-
 def load(folder: str | os.PathLike[str]) -> SavedModel:
     """Load a model folder.
 
@@ -162,7 +133,7 @@ def load(folder: str | os.PathLike[str]) -> SavedModel:
         )
     with torch.random.fork_rng(devices=[]):  # random initial weights must not change the user's random state
         encoder = Encoder(config)
-    encoder.load_state_dict(_encoder_weights(folder, encoder))
+    encoder.load_state_dict(read_encoder_weights(folder, encoder))
     digest = hashlib.sha256((folder / CONFIG).read_bytes())
     for file in stored:
         digest.update(file.read_bytes())
@@ -205,38 +176,6 @@ def _load_head(folder: Path, info: ModelInfo, config: ModelConfig) -> tuple[Mean
     del described["head"]["encoder_layers"]  # the weights tell it, and older folders do not have it
     digest = hashlib.sha256(file.read_bytes() + json.dumps(described).encode())
     return head.eval(), digest.hexdigest()[:12]
-
-
-def _encoder_weights(folder: Path, encoder: Encoder) -> dict[str, Tensor]:
-    """Read the encoder's weights from a model folder, as float32.
-
-    Args:
-        folder: The model folder. Its weights are named as in the library `transformers`.
-        encoder: An encoder of the right shape; only its parameter names and shapes are used.
-
-    Returns:
-        A dict from the names of the parameters of `encoder` to their weights.
-
-    Raises:
-        InputError: A weight is missing, unknown, not finite, or has another shape than in `encoder`.
-    """
-    stored = read_weights(folder)
-    names = {transformers_name(name) for name in encoder.state_dict()}
-    for name in stored.keys() - names:
-        if not name.startswith(_IGNORED_WEIGHTS):
-            raise InputError(f"{folder}: weight {name} has no place in the model of {CONFIG}")
-    state = {}
-    for name, parameter in encoder.state_dict().items():
-        tensor = stored.get(transformers_name(name))
-        if tensor is None:
-            raise InputError(f"{folder}: no weight {transformers_name(name)}")
-        if tensor.shape != parameter.shape:
-            shapes = f"{tuple(tensor.shape)}, expected {tuple(parameter.shape)}"
-            raise InputError(f"{folder}: {transformers_name(name)} has shape {shapes}")
-        if not tensor.isfinite().all():
-            raise InputError(f"{folder}: {transformers_name(name)} holds values that are not finite")
-        state[name] = tensor.float()
-    return state
 
 
 def save(
@@ -284,59 +223,9 @@ def save(
             }
             save_file(weights_of_head, partial / HEAD)
             shutil.copymode(partial / CONFIG, partial / HEAD)
-        files.write(partial / TOKENIZER, tokenizer.backend.to_str())
-        files.write(partial / "README.md", card)
-        for name, values in {INFO: asdict(info), **_other_libraries_files(encoder.config, info)}.items():
+        atomic_write.write(partial / TOKENIZER, tokenizer.backend.to_str())
+        atomic_write.write(partial / "README.md", card)
+        settings = {INFO: asdict(info), **other_libraries_files(encoder.config, info.pooling)}
+        for name, values in settings.items():
             (partial / name).parent.mkdir(exist_ok=True)
-            files.write(partial / name, json.dumps(values, indent=2) + "\n")
-
-
-def _other_libraries_files(config: ModelConfig, info: ModelInfo) -> dict[str, Any]:
-    """Return the content of the settings files that transformers and sentence-transformers need.
-
-    Args:
-        config: The shape of the encoder.
-        info: The content of `simllm.json`.
-
-    Returns:
-        A dict: the keys are the paths of these files in the model folder, the values are their contents as
-        JSON values.
-    """
-    bos, pad, eos, unk, mask = SPECIAL_TOKENS
-    module = "sentence_transformers.models."
-    return {
-        "tokenizer_config.json": {
-            "tokenizer_class": "PreTrainedTokenizerFast",
-            "model_max_length": config.max_length,
-            "split_special_tokens": True,
-            "bos_token": bos,
-            "cls_token": bos,
-            "eos_token": eos,
-            "sep_token": eos,
-            "pad_token": pad,
-            "unk_token": unk,
-            "mask_token": mask,
-        },
-        "modules.json": [
-            {"idx": 0, "name": "0", "path": "", "type": module + "Transformer"},
-            {"idx": 1, "name": "1", "path": "1_Pooling", "type": module + "Pooling"},
-        ],
-        "sentence_bert_config.json": {"max_seq_length": config.max_length, "do_lower_case": False},
-        "1_Pooling/config.json": {
-            "word_embedding_dimension": config.hidden_size,
-            "pooling_mode_cls_token": info.pooling == "cls",
-            "pooling_mode_mean_tokens": info.pooling == "mean",
-            "pooling_mode_max_tokens": info.pooling == "max",
-        },
-    }
-
-
-def default_model() -> Path:
-    """Return the path of the model folder that comes with simllm.
-
-    The folder is in the installed package or in the source checkout.
-
-    Raises:
-        InputError: Neither the package nor the checkout has a model folder.
-    """
-    return find_packaged("default_model", "checkpoints/default", "default model")
+            atomic_write.write(partial / name, json.dumps(values, indent=2) + "\n")

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import groupby
 from pathlib import Path
 
 from simllm.errors import InputError
-from simllm.io import files
-from simllm.io.strict_loading import build
-from simllm.metrics.code.tree_distances import PatchSize
+from simllm.io import read_json_lines
+from simllm.io.strict_dataclass_loading import build
+from simllm.metrics.code.relative_patch_size import PatchSize
 
 RESULTS = "results.jsonl"
 OVERFLOW = "context overflow"  # in place of a verdict: the conversation was too long for the model
@@ -98,6 +99,23 @@ class AttemptResult:
         return bool(self.rounds) and self.rounds[-1].accepted
 
 
+AttemptsByItem = Mapping[str, Sequence[AttemptResult]]  # the finished attempts at each item
+
+
+def finished_by_item(attempts: Sequence[AttemptResult]) -> AttemptsByItem:
+    """Group a model's finished attempts by item: the program to repair, or the code to summarize.
+
+    Args:
+        attempts: The attempts, sorted by item; unfinished attempts are ignored.
+
+    Returns:
+        A dict from the id of each item to its finished attempts. Items without a finished attempt are left
+        out.
+    """
+    finished = [attempt for attempt in attempts if attempt.open is None]
+    return {id_: list(group) for id_, group in groupby(finished, key=lambda attempt: attempt.item)}
+
+
 def to_json_lines(attempts: Iterable[AttemptResult]) -> str:
     """Format the results of attempts as the text of `results.jsonl`: a JSON object per line."""
     return "".join(json.dumps(asdict(attempt), ensure_ascii=False) + "\n" for attempt in attempts)
@@ -111,4 +129,4 @@ def read_results(run: Path) -> list[AttemptResult]:
     """
     if not (run / RESULTS).is_file():
         raise InputError(f"{run}: has no {RESULTS}; expected the folder of a run")
-    return [build(AttemptResult, row, where) for where, row in files.objects(run / RESULTS)]
+    return [build(AttemptResult, row, where) for where, row in read_json_lines.objects(run / RESULTS)]

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from simllm.io import files
+from simllm.io import read_json_lines
 from simllm.repair.json_lines_log import JsonLinesLog, read_log
 
 
@@ -28,7 +28,9 @@ class KeptValues:
     def __init__(self, folder: Path, name: str, source: Path | None = None) -> None:
         self._log = JsonLinesLog(folder, name)
         rows = [*(read_log(source / name) if source else ()), *self._log.rows]
-        self._values = {files.text_under(row, "key", where): row.get("value") for where, row in rows}
+        self._values = {
+            read_json_lines.text_under(row, "key", where): row.get("value") for where, row in rows
+        }
         self._under_way: dict[str, threading.Lock] = {}
         self._lock = threading.Lock()
 

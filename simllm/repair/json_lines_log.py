@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from simllm.errors import InputError
-from simllm.io import files, folders
+from simllm.io import read_json_lines, write_into_folder
 
 
 class JsonLinesLog:
@@ -34,8 +34,8 @@ class JsonLinesLog:
 
     def __init__(self, folder: Path, name: str, is_synced: bool = False) -> None:
         file = folder / name
-        if name not in folders.check_addition(folder, name) or not file.exists():
-            folders.add(folder, name, "")
+        if name not in write_into_folder.check_addition(folder, name) or not file.exists():
+            write_into_folder.add(folder, name, "")
         try:
             with file.open("rb+") as data:
                 content = data.read()
@@ -94,4 +94,4 @@ def read_log(file: Path) -> list[tuple[str, dict[str, Any]]]:
     Raises:
         InputError: The file cannot be read, or a line is not a JSON object.
     """
-    return list(files.objects(file)) if file.exists() else []
+    return list(read_json_lines.objects(file)) if file.exists() else []

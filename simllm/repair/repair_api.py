@@ -10,12 +10,13 @@ from typing import Any
 
 from simllm.errors import InputError
 from simllm.execution.output_comparison import comparison
-from simllm.io import folders
+from simllm.io import output_folder_check
+from simllm.repair.ask_or_replay import Source
 from simllm.repair.prompt_templates import load_prompts
-from simllm.repair.rate_and_cost_limits import read_price
 from simllm.repair.repair_items import read_items
-from simllm.repair.repair_run import Source, run_items
+from simllm.repair.repair_run import run_items
 from simllm.repair.run_settings import RunSettings, read_settings
+from simllm.repair.token_prices import read_price
 
 FilePath = str | os.PathLike[str]
 
@@ -136,7 +137,7 @@ def run(
         None if replay is None else Path(replay),
     )
     folder = Path(output)
-    folders.check_apart(folder, [Path(items), *([Path(replay)] if replay is not None else [])])
+    output_folder_check.check_apart(folder, [Path(items), *([Path(replay)] if replay is not None else [])])
     rows = read_items(Path(items), settings.judge is not None)
     return run_items(rows, settings, source, folder, progress)
 

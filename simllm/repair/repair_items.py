@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from simllm.errors import InputError
-from simllm.execution.program_judge import JudgeTest, ProgramFiles
+from simllm.execution.compilers_and_interpreters import TOOLCHAINS
+from simllm.execution.program_verdicts import JudgeTest, ProgramFiles
 from simllm.execution.resource_limits import Limits
-from simllm.execution.toolchains import TOOLCHAINS
-from simllm.io import files
-from simllm.io.strict_loading import build
+from simllm.io import read_json_lines
+from simllm.io.strict_dataclass_loading import build
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ def read_items(file: Path, are_summaries: bool = False) -> list[RepairItem]:
             same id. The message names the line.
     """
     found: dict[str, RepairItem] = {}
-    for where, row in files.objects(file):
+    for where, row in read_json_lines.objects(file):
         item = build(RepairItem, row, where)
         if problem := _problem_of_summary(item) if are_summaries else _problem_of_program(item):
             raise InputError(f"{where}: {problem}")

@@ -14,16 +14,16 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from simllm.errors import InputError
-from simllm.io import files, folder_replacement, folders, tables
+from simllm.io import atomic_write, folder_replacement, output_file_check, output_folder_check, tables
 from simllm.io.display_names import label, short_label
 from simllm.io.html_page import render
 from simllm.io.number_format import format_number, format_p_value
 from simllm.io.svg_figure import BLUE, GREY, INK, style, svg_element
 from simllm.repair.attempt_results import AttemptResult, read_results
+from simllm.repair.patch_sizes_of_attempts import RPSR
 from simllm.repair.repair_items import RepairItem
 from simllm.repair.run_comparison import compare_runs
 from simllm.repair.run_settings import RunSettings, read_run_items, read_settings
-from simllm.repair.run_statistics import RPSR
 from simllm.repair.run_summary import read_summary
 
 PAGE = "report.html"
@@ -73,9 +73,9 @@ def write(runs: Sequence[Path], folder: Path, rpsr: str = "mean") -> None:
         InputError: A run cannot be read or is named twice, the runs have different items, or the report
             cannot be written.
     """
-    files.check_different(runs)
-    folders.check_replaceable(folder, _CONTENT, (PAGE, _FIGURES))
-    folders.check_apart(folder, runs)
+    output_file_check.check_different(runs)
+    output_folder_check.check_replaceable(folder, _CONTENT, (PAGE, _FIGURES))
+    output_folder_check.check_apart(folder, runs)
     found = read_runs(runs)
     _check_items(found)
     comparisons = compare_runs({run.name: run.attempts for run in found})
@@ -89,7 +89,7 @@ def write(runs: Sequence[Path], folder: Path, rpsr: str = "mean") -> None:
     }
     attempts = {run.name: _by_item(run.attempts) for run in found}
     with folder_replacement.replacing(folder, _CONTENT) as partial_folder:
-        files.write(partial_folder / _FIGURES, json.dumps(tables.finite(figures), indent=1) + "\n")
+        atomic_write.write(partial_folder / _FIGURES, json.dumps(tables.finite(figures), indent=1) + "\n")
         page = _render(
             "repair_report.html",
             runs=found,
@@ -101,11 +101,11 @@ def write(runs: Sequence[Path], folder: Path, rpsr: str = "mean") -> None:
             probability=format_p_value,
             number=format_number,
         )
-        files.write(partial_folder / PAGE, page)
+        atomic_write.write(partial_folder / PAGE, page)
         (partial_folder / "items").mkdir()
         for item in found[0].items:
             own = {name: by_item.get(item.id, []) for name, by_item in attempts.items()}
-            files.write(partial_folder / pages[item.id], item_page(item, own))
+            atomic_write.write(partial_folder / pages[item.id], item_page(item, own))
 
 
 def read_runs(runs: Sequence[Path]) -> list[ReportedRun]:

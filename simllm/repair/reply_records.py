@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from simllm.errors import InputError
-from simllm.io import files
-from simllm.repair.chat_client import RawReply
+from simllm.io import read_json_lines
+from simllm.repair.chat_reply_parsing import RawReply
 from simllm.repair.json_lines_log import JsonLinesLog, read_log
 
 NAME = "replies.jsonl"
@@ -85,8 +85,13 @@ def read_records(run: Path) -> Mapping[ReplyPlace, RawReply]:
 def _by_place(rows: Iterable[tuple[str, dict[str, Any]]]) -> dict[ReplyPlace, RawReply]:
     found = {}
     for where, row in rows:
-        request, item, body = (files.text_under(row, name, where) for name in ("request", "item", "body"))
-        numbers = [files.value_under(row, name, where, "a number") for name in ("attempt", "round", "status")]
+        request, item, body = (
+            read_json_lines.text_under(row, name, where) for name in ("request", "item", "body")
+        )
+        numbers = [
+            read_json_lines.value_under(row, name, where, "a number")
+            for name in ("attempt", "round", "status")
+        ]
         if not all(type(number) is int for number in numbers):
             raise InputError(f"{where}: attempt, round and status must be whole numbers")
         attempt, round_, status = numbers

@@ -8,7 +8,7 @@ from typing import Any
 
 from simllm.repair.prompt_templates import VARIABLES, Prompts
 from simllm.repair.repair_items import RepairItem
-from simllm.repair.strategies import SCORE, Round
+from simllm.repair.strategy_loading import SCORE, Round
 
 Message = dict[str, str]  # role and content
 # The attributes of an item that templates can use. The fix, the reference and passed tests stay secret.

@@ -8,8 +8,8 @@ import numpy as np
 
 from simllm.analysis.comparison import Comparison, compare_scores
 from simllm.errors import InputError
-from simllm.repair.attempt_results import AttemptResult
-from simllm.repair.run_statistics import finished_by_item, patch_ratio
+from simllm.repair.attempt_results import AttemptResult, finished_by_item
+from simllm.repair.patch_sizes_of_attempts import patch_ratio
 from simllm.stats.pass_at_k import average_pass_rate, pass_at_k
 
 Attempts = Sequence[AttemptResult]

@@ -8,10 +8,11 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 
 from simllm.errors import InputError
-from simllm.io import folders
-from simllm.io.strict_loading import build, read_json
-from simllm.repair.rate_and_cost_limits import Price
+from simllm.io import write_into_folder
+from simllm.io.read_json_object import read_json
+from simllm.io.strict_dataclass_loading import build
 from simllm.repair.repair_items import RepairItem, read_items
+from simllm.repair.token_prices import Price
 
 SETTINGS, ITEMS = "settings.json", "items.jsonl"
 CONTENT = "a repair run"  # of the folder, for its marker
@@ -105,16 +106,16 @@ def own_folder(folder: Path, settings: RunSettings, items: list[RepairItem]) -> 
     Raises:
         InputError: The folder has a run with other settings or items, or files that simllm did not write.
     """
-    folders.own(folder, CONTENT)
+    write_into_folder.own(folder, CONTENT)
     texts = {
         ITEMS: "".join(json.dumps(_given(asdict(item)), ensure_ascii=False) + "\n" for item in items),
         SETTINGS: json.dumps(asdict(settings), indent=1, ensure_ascii=False) + "\n",
     }
     for name in texts:
-        folders.check_addition(folder, name)
+        write_into_folder.check_addition(folder, name)
     if not (folder / SETTINGS).exists():
         for name, text in texts.items():
-            folders.add(folder, name, text)
+            write_into_folder.add(folder, name, text)
         return
     old = read_settings(folder)
     for part in fields(RunSettings):

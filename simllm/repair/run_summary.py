@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from simllm.errors import InputError
 from simllm.io import tables
-from simllm.io.strict_loading import read_json
-from simllm.repair.attempt_results import AttemptResult
+from simllm.io.read_json_object import read_json
+from simllm.repair.attempt_results import AttemptResult, finished_by_item
+from simllm.repair.intervals_over_items import compute_intervals
+from simllm.repair.pass_rates_by_round import by_round
+from simllm.repair.patch_sizes_of_attempts import patch_statistics
 from simllm.repair.repair_items import RepairItem
 from simllm.repair.run_settings import RunSettings
-from simllm.repair.run_statistics import compute_statistics
+from simllm.repair.token_prices import Price, tokens_and_cost
+from simllm.stats.pass_at_k import average_pass_rate, pass_at_k
 
 SUMMARY = "summary.json"
 NO_GROUP = "(no group)"
@@ -76,6 +81,68 @@ def _first(open_attempts: Sequence[AttemptResult]) -> str | None:
         A text such as "item 7, attempt 2: the run has stopped"; None if there are no open attempts.
     """
     return next((f"item {one.item}, attempt {one.attempt}: {one.open}" for one in open_attempts), None)
+
+
+def compute_statistics(
+    attempts: Sequence[AttemptResult], most_attempts: int, most_rounds: int, price: Price | None
+) -> dict[str, Any]:
+    """Compute statistics of a model's attempts to repair programs: pass rates, sizes of patches, and costs.
+
+    Unfinished attempts count only in "open attempts" and in the requests, tokens and costs.
+
+    Args:
+        attempts: The attempts, sorted by item (program to repair, or code to summarize).
+        most_attempts: The number of attempts at each item.
+        most_rounds: The largest number of rounds (requests to the model) in an attempt.
+        price: The price of the model; None if it is not known.
+
+    Returns:
+        The statistics by name, as in `summary.json`, such as "AVG" (share of accepted attempts) and "cost". A
+        value is None if it is not defined or not known.
+    """
+    items = finished_by_item(attempts)
+    finished = [attempt for each in items.values() for attempt in each]
+    passed = {id_: [attempt.accepted for attempt in each] for id_, each in items.items()}
+    return {
+        "items": len(items),
+        "attempts": len(finished),
+        "open attempts": len(attempts) - len(finished),
+        "accepted": sum(attempt.accepted for attempt in finished),
+        "TOP": {str(k): _top(passed, k) for k in range(1, most_attempts + 1)},
+        "AVG": average_pass_rate(list(passed.values())) if passed else None,
+        "rounds": by_round(finished, most_rounds),
+        "skipped rounds": sum(len(attempt.skipped) for attempt in finished),
+        "verdicts": _verdicts(finished),
+        **patch_statistics(items),
+        "95% intervals": compute_intervals(items, passed, most_attempts),
+        **tokens_and_cost(attempts, price),
+    }
+
+
+def _top(passed: Mapping[str, Sequence[bool]], k: int) -> float | None:
+    enough = [each for each in passed.values() if len(each) >= k]
+    return pass_at_k(enough, k) if enough else None
+
+
+def _verdicts(finished: Sequence[AttemptResult]) -> dict[str, dict[str, int]]:
+    """Count how often the model's programs got each verdict, such as "WA" (wrong answer).
+
+    Summaries of code have no verdicts, so they are not counted.
+
+    Args:
+        finished: The finished attempts.
+
+    Returns:
+        A dict from each verdict to two counts: "all replies", and "final replies" (the last reply of each
+        attempt).
+    """
+    last = Counter(attempt.rounds[-1].verdict for attempt in finished if attempt.rounds)
+    every = Counter(one.verdict for attempt in finished for one in attempt.rounds)
+    return {
+        verdict: {"final replies": last[verdict], "all replies": count}
+        for verdict, count in every.most_common()
+        if verdict is not None
+    }
 
 
 def to_json(summary: dict[str, Any]) -> str:

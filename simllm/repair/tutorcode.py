@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from simllm.errors import InputError
-from simllm.io import files
-from simllm.io.strict_loading import read_json
+from simllm.io import read_json_lines
+from simllm.io.read_json_object import read_json
 
 _CASES = "cases"
 # The texts of an item, and their keys in TutorCode, where "groudTruthCode" is misspelt.
@@ -66,7 +66,7 @@ def read_tutorcode(folder: Path) -> Iterator[str]:
     for path in paths:
         row = read_json(path)
         where = str(path)
-        problem = str(files.value_under(row, "problemId", where, "a number"))
+        problem = str(read_json_lines.value_under(row, "problemId", where, "a number"))
         if problem not in known:
             known[problem] = _read_cases(folder / _CASES / Path(problem).name)
         yield json.dumps(_item(row, path, problem, known[problem]), ensure_ascii=False) + "\n"
@@ -82,7 +82,8 @@ def _read_cases(folder: Path) -> _Cases:
         raise InputError(f"{folder}: holds no tests (one JSON object a file, with input and output)")
     rows = [(str(path), read_json(path)) for path in paths]
     tests = [
-        {name: files.text_under(row, name, where) for name in ("input", "output")} for where, row in rows
+        {name: read_json_lines.text_under(row, name, where) for name in ("input", "output")}
+        for where, row in rows
     ]
     return _Cases(folder, tests)
 
@@ -101,7 +102,7 @@ def _item(row: dict[str, Any], path: Path, problem: str, cases: _Cases) -> dict[
         if there are any.
     """
     where = str(path)
-    judged = files.value_under(row, "judgeResult", where, "a JSON object")
+    judged = read_json_lines.value_under(row, "judgeResult", where, "a JSON object")
     if not isinstance(judged, dict):
         raise InputError(f"{where}: expected a JSON object under judgeResult")
     count = judged.get("case_cnt")
@@ -110,17 +111,17 @@ def _item(row: dict[str, Any], path: Path, problem: str, cases: _Cases) -> dict[
     item: dict[str, Any] = {"id": path.stem, "language": "cpp", "group": problem}
     for name, key in _TEXTS.items():
         if name not in _OPTIONAL or row.get(key):
-            item[name] = files.text_under(row, key, where)
+            item[name] = read_json_lines.text_under(row, key, where)
     item["time"] = _number(judged, "timeLimit", where) / 1000
     item["memory"] = math.ceil(_number(judged, "memoryLimit", where) / 1024)
     if judged.get("fileName"):
-        name = files.text_under(judged, "fileName", where)
+        name = read_json_lines.text_under(judged, "fileName", where)
         item["files"] = {"input": f"{name}.in", "output": f"{name}.out"}
     return item | {"tests": cases.tests}
 
 
 def _number(judged: dict[str, Any], key: str, where: str) -> float:
-    value = files.value_under(judged, key, where, "a number")
+    value = read_json_lines.value_under(judged, key, where, "a number")
     if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
         raise InputError(f"{where}: expected a positive number under {key}, not {json.dumps(value)[:40]}")
     return value

@@ -6,7 +6,7 @@ number of tokens. The results are returned in the order of the input.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar
 
 import numpy as np
@@ -14,8 +14,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from simllm.model.inference import Engine
-from simllm.model.tokenizer import PAD_ID
+from simllm.model.exact_and_fast_mode import Engine
+from simllm.model.token_batches import batch_slices, pad
 from simllm.scoring.token_windows import Ids, Tokenized, Windows
 
 Floats = NDArray[np.float32]
@@ -86,35 +86,3 @@ def run_encoder(
             tokens, mask = (tensor.to(engine.device) for tensor in pad(unique[rows]))
             reduced.update(zip(unique[rows], reduce(engine(tokens, mask, last_layers), mask), strict=True))
     return reduced
-
-
-def batch_slices(sorted_ids: Sequence[Sequence[int]], batch_tokens: int) -> Iterator[slice]:
-    """Split texts that are sorted by length into batches with a limited number of tokens.
-
-    Args:
-        sorted_ids: The token ids of n texts, from the shortest text to the longest.
-        batch_tokens: Largest number of tokens in a batch, padding included. A text with more
-            tokens than that is alone in its batch.
-
-    Yields:
-        For each batch, a slice: the part of `sorted_ids` that holds the texts of the batch.
-    """
-    start = 0
-    for end, tokens in enumerate(sorted_ids):  # `tokens` is the longest so far
-        if end > start and (end + 1 - start) * len(tokens) > batch_tokens:
-            yield slice(start, end)
-            start = end
-    if sorted_ids:
-        yield slice(start, len(sorted_ids))
-
-
-def pad(ids: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
-    """Pad the token ids of B texts to the length L of the longest text.
-
-    Returns:
-        (B, L) token ids; and a (B, L) bool mask, true for tokens that are not padding.
-    """
-    lengths = torch.tensor([len(text) for text in ids])
-    longest = int(lengths.max())
-    tokens = torch.tensor([[*text, *[PAD_ID] * (longest - len(text))] for text in ids])
-    return tokens, torch.arange(longest) < lengths[:, None]  # not `tokens != PAD_ID`: that id may be a word

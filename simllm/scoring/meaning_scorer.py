@@ -12,11 +12,13 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from simllm.model.encoder import of_last_layer
-from simllm.model.inference import Engine
+from simllm.model.exact_and_fast_mode import Engine
 from simllm.model.meaning_head import MeaningHead
 from simllm.model.saved_model import MeaningInfo
-from simllm.scoring.embed_texts import Floats, batch_slices, mean_of_windows, run_encoder
-from simllm.scoring.pair_scorers import PairValues, Values, split_pairs
+from simllm.model.token_batches import batch_slices
+from simllm.scoring.embed_texts import Floats, mean_of_windows, run_encoder
+from simllm.scoring.pair_batches import split_pairs
+from simllm.scoring.pair_scorer_interface import PairValues, Values
 from simllm.scoring.token_windows import Tokenized
 
 

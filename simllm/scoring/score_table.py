@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from simllm.io import tables
 from simllm.io.read_text_pairs import PairWithId, shown_id
+from simllm.scoring.changed_meaning import CHANGED
 
 if TYPE_CHECKING:
     from simllm.scoring.scores import Scores
-
-CHANGED = "meaning may have changed"
 
 
 class ScoreTable:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -11,14 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simllm.errors import InputError
-from simllm.model.score_scale import ScoreScale
+from simllm.model.percentiles_and_expected_ratings import ScoreScale
+from simllm.scoring.changed_meaning import meaning_may_have_changed
 
 if TYPE_CHECKING:
     import pandas
 
 SCALES = ("raw", "percentile", "rating", "same")
-SIMILAR = 0.5  # lowest score of similar texts
-DOUBTFUL = 0.3  # if the probability of the same meaning is lower, the meaning may have changed
 COUNTS = ("empty", "unreadable", "truncated", "deduplicated")
 
 
@@ -95,7 +93,7 @@ class Scores:
         """
         if self.same is None:
             return np.zeros(len(self.values), bool)
-        return (self.values >= SIMILAR) & (self.same < DOUBTFUL)
+        return meaning_may_have_changed(self.values, self.same)
 
     def to_pandas(self, index: Any = None) -> pandas.Series:
         """Return the scores as a pandas Series named "score".
@@ -154,19 +152,3 @@ def concatenate(parts: Iterable[Scores], no_scores: Scores) -> Scores:
     if no_scores.same is not None:
         same = np.concatenate([part.same for part in parts if part.same is not None])
     return replace(no_scores, values=np.concatenate([part.values for part in parts]), same=same, **counts)
-
-
-def issue_warnings(texts: int, truncated: int, unreadable: int, treatment: str) -> None:
-    """Warn about truncated texts and about unreadable texts, if there are any.
-
-    Args:
-        texts: Number of all texts.
-        truncated: Number of texts that are longer than the model's longest input.
-        unreadable: Number of texts that are empty after cleaning, but were not before.
-        treatment: Description of how the truncated texts were treated, such as "cut at 512 tokens".
-    """
-    if truncated:
-        warnings.warn(f"{truncated} of {texts} texts {treatment}", stacklevel=4)
-    if unreadable:
-        message = "are empty after cleaning (the model reads ASCII); they score 0, or 1 against an equal text"
-        warnings.warn(f"{unreadable} of {texts} texts {message}", stacklevel=4)

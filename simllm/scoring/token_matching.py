@@ -11,18 +11,20 @@ token of each text, <s> and </s>, are left out.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from simllm.model.inference import Engine
+from simllm.model.exact_and_fast_mode import Engine
 from simllm.scoring.embed_texts import run_encoder
+from simllm.scoring.pair_batches import split_pairs
+from simllm.scoring.pair_scorer_interface import PairValues, Values
 from simllm.scoring.token_windows import Ids, Tokenized
 
 Floats = NDArray[np.floating]
-Values = NDArray[np.float64]
 
 _BLOCK = 1024  # tokens of each text that are compared at once; only very long texts have more
 _DECIMALS = 12  # digits of a cosine; further digits are rounding error and would break ties
@@ -173,3 +175,41 @@ def f1(candidate: MatchedTokens, reference: MatchedTokens) -> float:
 
 
 TOKEN_SIMILARITIES = {"precision": precision, "recall": recall, "f1": f1}
+
+
+@dataclass(frozen=True)
+class TokenScorer:
+    """Scorer that matches each token with the most similar token of the other text.
+
+    Attributes:
+        engine: The encoder.
+        weights: (V,) weight of each token in the vocabulary.
+        similarity: The name of the score that is computed from the matched tokens: "precision", "recall" or
+            "f1".
+    """
+
+    engine: Engine
+    weights: Values
+    similarity: str
+
+    def __call__(self, texts: Tokenized) -> PairValues:
+        """Score n pairs of texts.
+
+        Args:
+            texts: 2n tokenized texts: first the n candidates, then their n references.
+
+        Returns:
+            (n,) scores. The result has no probabilities of the same meaning (`same` is None).
+        """
+        n = len(texts.inputs) // 2
+        values = np.zeros(n)
+        for pairs in split_pairs(texts.inputs[:n], texts.inputs[n:]):
+            part = Tokenized([texts.inputs[i] for i in (*pairs, *(n + i for i in pairs))])
+            states = token_states(self.engine, part)
+            weights = [self.weights[token_ids(windows)] for windows in part.inputs]
+            for k, i in enumerate(pairs):
+                a, b = k, k + len(pairs)
+                if len(weights[a]) and len(weights[b]):
+                    sides = match(states[a], states[b], weights[a], weights[b])
+                    values[i] = TOKEN_SIMILARITIES[self.similarity](*sides)
+        return PairValues(values)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from simllm.stats import bootstrap_and_permutation
+from simllm.stats import paired_bootstrap_and_permutation
 
 LEVEL = 0.05
 _SEED = 12345
@@ -73,7 +73,7 @@ def permutation_p_values(scores: Sequence[Floats], ratings: Floats) -> Floats:
     zero = np.zeros(len(first))
     observed = np.abs(_correlation(zero, *of_a, rated) - _correlation(zero, *of_b, rated))
     extreme = np.zeros(len(first), int)
-    for swapped in bootstrap_and_permutation.swaps(n, np.random.default_rng(_SEED)):
+    for swapped in paired_bootstrap_and_permutation.swaps(n, np.random.default_rng(_SEED)):
         # The swaps add these values to the sums of metric a, and subtract them from those of b.
         moved = [swapped @ of_metric.T for of_metric in (ranks, squares, products)]
         total, square, product = (of_metric[:, second] - of_metric[:, first] for of_metric in moved)
@@ -81,7 +81,7 @@ def permutation_p_values(scores: Sequence[Floats], ratings: Floats) -> Floats:
         after_b = _correlation(-total, of_b[0] - square, of_b[1] - product, rated)
         extreme += (np.abs(after_a - after_b) >= observed - 1e-9).sum(axis=0)
     p = np.ones((m, m))
-    p[first, second] = p[second, first] = bootstrap_and_permutation.permutation_p(extreme, n)
+    p[first, second] = p[second, first] = paired_bootstrap_and_permutation.permutation_p(extreme, n)
     return p
 
 

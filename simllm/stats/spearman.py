@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import permutations
 
@@ -9,10 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from simllm.stats.correlation_coefficients import rank_correlations
-from simllm.stats.correlation_intervals import bootstrap_interval
-
 _SEED = 12345
+_RESAMPLES, _CONFIDENCE = 2000, 0.95
+_AT_ONCE = 1_000_000  # numbers in a batch of resamples
 _PERMUTATIONS = 9999
 _MOST_EXACT = 8  # largest number of pairs for which all (at most 40,320) permutations are tried
 
@@ -51,6 +51,58 @@ def spearman(scores: Floats, ratings: Floats) -> Correlation:
     rho = float(rank_correlations(scores[None], ratings[None])[0])
     interval = bootstrap_interval(scores, ratings, np.random.default_rng(_SEED))
     return Correlation(rho, _p_value(scores, ratings), *interval)
+
+
+def rank_correlations(a: Floats, b: Floats) -> Floats:
+    """Compute k Spearman correlations at once: each row of `a` with the same row of `b`.
+
+    Args:
+        a: (k, n) values.
+        b: (k, n) values.
+
+    Returns:
+        (k,) correlations; NaN if a row is constant.
+    """
+    ranks = [stats.rankdata(values, axis=1) for values in (a, b)]
+    centred = [r - r.mean(axis=1, keepdims=True) for r in ranks]
+    covariance = (centred[0] * centred[1]).sum(axis=1)
+    scale = np.sqrt((centred[0] ** 2).sum(axis=1) * (centred[1] ** 2).sum(axis=1))
+    return np.clip(np.divide(covariance, scale, out=np.full_like(scale, np.nan), where=scale > 0), -1, 1)
+
+
+def bootstrap_interval(scores: Floats, ratings: Floats, random: np.random.Generator) -> tuple[float, float]:
+    """Compute the 95% percentile bootstrap interval of Spearman's rho: the 2.5% and 97.5% quantiles.
+
+    The quantiles are those of 2,000 resamples of the items. Both bounds are NaN if the quantiles are equal,
+    because the resamples then show no spread.
+
+    Args:
+        scores: (n,) scores of n items.
+        ratings: (n,) ratings of the items.
+        random: The random generator.
+    """
+    batches = resamples(len(scores), _RESAMPLES, random)
+    resampled = np.concatenate([rank_correlations(scores[rows], ratings[rows]) for rows in batches])
+    # Values are NaN for constant resamples of small sets.
+    low, high = np.nanquantile(resampled, [(1 - _CONFIDENCE) / 2, (1 + _CONFIDENCE) / 2])
+    return (float(low), float(high)) if high - low > 1e-12 else (float("nan"), float("nan"))
+
+
+def resamples(n: int, count: int, random: np.random.Generator) -> Iterator[NDArray[np.int64]]:
+    """Draw bootstrap resamples: each has n items, chosen at random with replacement from all n items.
+
+    Args:
+        n: Number of items.
+        count: Number of resamples.
+        random: The random generator.
+
+    Yields:
+        Arrays (k, n) of item indices: k resamples, one in each row. To save memory, the `count` resamples are
+        split over several arrays.
+    """
+    size = max(1, min(100, _AT_ONCE // n))
+    for start in range(0, count, size):
+        yield random.integers(n, size=(min(size, count - start), n))
 
 
 def _p_value(scores: Floats, ratings: Floats) -> float:

@@ -62,7 +62,9 @@ def page(shown):
 @pytest.fixture(scope="module")
 def texts(comments):
     """Return 1,001 texts: summaries, comments, lines of documentation and code, and a few hostile texts."""
-    items = map(json.loads, (ROOT / "simllm" / "evaluation" / "contrast.jsonl").read_text().splitlines())
+    items = map(
+        json.loads, (ROOT / "simllm" / "evaluation" / "contrast_triples.jsonl").read_text().splitlines()
+    )
     summaries = [text for item in items for text in (item["rewording"], item["reference"], item["change"])]
     docs = [
         file.read_text() for folder in ("docs", "simllm") for file in sorted((ROOT / folder).rglob("*.*s"))

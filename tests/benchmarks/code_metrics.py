@@ -30,11 +30,11 @@ from operator import attrgetter
 from pathlib import Path
 
 from simllm import metrics
-from simllm.code import normal_form
-from simllm.code.syntax_tree import syntax_tree
+from simllm.code import code_normalization
+from simllm.code.labelled_syntax_tree import syntax_tree
 from simllm.code.tree_edit_distance import tree_edit_distance
 from simllm.metrics import Example
-from simllm.metrics.code import compared_texts
+from simllm.metrics.code import whole_or_edited_lines
 from tests.benchmarks import machine
 
 MODULES = [
@@ -148,7 +148,11 @@ def fastest(function, turns=3):
     """Return the seconds of the fastest of several calls; caches are emptied before each call."""
     times = []
     for _ in range(turns):
-        for cached in (normal_form._printed_python, normal_form._token_lines, compared_texts.edits):
+        for cached in (
+            code_normalization._printed_python,
+            code_normalization._token_lines,
+            whole_or_edited_lines.edits,
+        ):
             cached.cache_clear()
         begun = time.perf_counter()
         function()

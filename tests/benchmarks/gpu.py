@@ -31,7 +31,7 @@ from torch.nn.attention import flex_attention
 
 from simllm import SimLLM
 from simllm.model.encoder import Encoder
-from simllm.model.inference import Engine
+from simllm.model.exact_and_fast_mode import Engine
 from tests.benchmarks import machine
 from tests.benchmarks.gradient_exchange import random_shards
 from tests.benchmarks.training_speed import beside_baseline
@@ -41,8 +41,9 @@ from train.pretrain.language_model import PermutedLanguageModel
 from train.pretrain.permutation import pad_streams
 from train.pretrain.task import PretrainingTask
 from train.pretrain.two_stream_attention import BLOCK_SIZE, flex_attention_over_texts
-from train.runtime import config_file, training_loop
-from train.runtime.distributed import PRECISIONS, World
+from train.runtime import training_loop, yaml_and_overrides
+from train.runtime.distributed import World
+from train.runtime.mixed_precision import PRECISIONS, autocast
 from train.runtime.signal_handlers import Interrupted, StopRequest
 
 CONFIGS = Path(__file__).parents[2] / "configs"
@@ -72,7 +73,7 @@ class Checks:
     def settings(self, name, *more):
         """Return the configuration `name`: in full size on a GPU, in reduced size on a CPU."""
         sizes = FULL[name] if self.on_gpu else REDUCED[name]
-        return config_file.load(PretrainConfig, CONFIGS / f"{name}.yaml", ["out=none", *sizes, *more])
+        return yaml_and_overrides.load(PretrainConfig, CONFIGS / f"{name}.yaml", ["out=none", *sizes, *more])
 
     def data(self, settings):
         """Return texts of random tokens that are about as long as comments."""
@@ -187,7 +188,7 @@ class Checks:
             training_loop.set_up_encoders(encoder, replace(settings, **keys))
 
             def step(encoder=encoder):
-                with self.world.autocast(settings.precision):
+                with autocast(self.world.device, settings.precision):
                     encoder(tokens).float().square().mean().backward()
                 return float(encoder.embeddings.token.weight.grad.sum())  # waits for the GPU
 

@@ -10,7 +10,7 @@ import simllm
 from simllm import InputError
 from simllm.evaluation.human_correlation import correlate
 from simllm.metrics import registry, score_cache, text
-from simllm.metrics.protocol import FunctionMetric, pair_scores
+from simllm.metrics.metric_interface import FunctionMetric, pair_scores
 from simllm.metrics.score_cache import CachedMetric
 
 GOOD = {"reference": "a b", "candidate": "a c", "rating": 2}

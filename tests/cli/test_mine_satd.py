@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from simllm.code.mining import mine_repositories
+from simllm.code.satd_mining import mine_repositories
 from tests.chat_server import chat_server
 from tests.command import process, run
 from tests.conftest import ROOT

@@ -2,7 +2,7 @@
 
 import pytest
 
-from simllm import cli
+from simllm.cli.exit_status import main
 
 
 @pytest.fixture
@@ -34,9 +34,9 @@ def files(tmp_path, monkeypatch):
 def test_an_existing_file_is_replaced_only_with_overwrite(command, files, monkeypatch, capsys):
     monkeypatch.chdir(files)
     (files / "thesis.txt").write_text("years of work")
-    assert cli.main([*command, "-o", "thesis.txt"]) == 2
+    assert main([*command, "-o", "thesis.txt"]) == 2
     assert capsys.readouterr().err == "simllm: error: thesis.txt: exists already; --overwrite replaces it\n"
     assert (files / "thesis.txt").read_text() == "years of work"
     if command[0] == "explain":
-        assert cli.main([*command, "-o", "thesis.txt", "--overwrite"]) == 0
+        assert main([*command, "-o", "thesis.txt", "--overwrite"]) == 0
         assert "a" in (files / "thesis.txt").read_text() != "years of work"

@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from simllm import SimLLM, cli, metrics
+from simllm import SimLLM, metrics
+from simllm.cli.exit_status import main
 
 
 @pytest.fixture(autouse=True)
@@ -18,7 +19,7 @@ def pairs(tmp_path, monkeypatch):
 
 
 def score(capsys, *arguments):
-    status = cli.main(["score", *map(str, arguments)])
+    status = main(["score", *map(str, arguments)])
     done = capsys.readouterr()
     return status, done.out, done.err
 

@@ -21,7 +21,7 @@ from simllm import InputError, SimLLM
 from simllm.io.file_lock import locked
 from simllm.io.partial_file import PartialFile
 from simllm.model import saved_model
-from simllm.scoring.embed_texts import pad
+from simllm.model.token_batches import pad
 from tests.command import process, run
 
 PAIRS = 5000
@@ -267,7 +267,7 @@ def test_resume_with_ids_of_every_type(stopped_run, model_folder, tmp_path):
     whole = (tmp_path / "scores.tsv").read_bytes()
     (tmp_path / "scores.tsv").unlink()
     with (
-        mock.patch("simllm.io.files.check_output", side_effect=[None, None, StoppedError]),
+        mock.patch("simllm.io.output_file_check.check_output", side_effect=[None, None, StoppedError]),
         pytest.raises(StoppedError),
     ):
         run(*command)

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from simllm.code.labelled_syntax_tree import syntax_tree
 from simllm.code.ordered_tree import OrderedTree
-from simllm.code.syntax_tree import syntax_tree
 from simllm.code.tree_edit_distance import tree_edit_distance
 
 

@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 from simllm import metrics
 from simllm.errors import InputError
 from simllm.metrics import Example, registry
-from simllm.metrics.code import CODE_METRICS, sheikhaei_metrics
-from simllm.metrics.code.bleu4 import bleu_of_tokens
-from simllm.metrics.code.compared_texts import edits
+from simllm.metrics.code import sheikhaei_as_published
+from simllm.metrics.code.built_in_code_metrics import CODE_METRICS
 from simllm.metrics.code.corpus_level_scores import corpus_value
 from simllm.metrics.code.crystalbleu import count_shared, crystal_bleu, load_shared, save_shared
+from simllm.metrics.code.token_bleu import bleu_of_tokens
+from simllm.metrics.code.whole_or_edited_lines import edits
 
 SIMILARITIES = [name for name, kind in CODE_METRICS.items() if not kind.lower_is_better]
 NAMES = {
@@ -121,15 +122,15 @@ def test_golden_values_as_published(vectors, shared):
         np.testing.assert_allclose(found, [row["lemod"][place] for _, row in rows], atol=1e-6)
     for language, expected in vectors["published_ignored"].items():
         texts = [item["reference"] for item in vectors["items"] if item["language"] == language]
-        ignored = sheikhaei_metrics.shared_characters(texts)
+        ignored = sheikhaei_as_published.shared_characters(texts)
         assert ignored == {tuple(ngram) for ngram in expected}
-        score = partial(sheikhaei_metrics.crystal_bleu, shared=ignored)
+        score = partial(sheikhaei_as_published.crystal_bleu, shared=ignored)
         for example, row in rows:
             if example.language == language:
-                assert sheikhaei_metrics.whole_score(example, score) == pytest.approx(
+                assert sheikhaei_as_published.whole_score(example, score) == pytest.approx(
                     row["crystalbleu"], abs=1e-6
                 )
-                found = sheikhaei_metrics.edit_score(example, score)
+                found = sheikhaei_as_published.edit_score(example, score)
                 assert found == pytest.approx(row["crystalbleu_diff"], abs=1e-6)
     with pytest.raises(InputError, match="language 'go': the published code handles java and python only"):
         scores("crystalbleu-diff=as-published", [Example("a", "b", "c", "go")])

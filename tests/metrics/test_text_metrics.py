@@ -13,7 +13,9 @@ from scipy import stats
 
 from simllm.evaluation import ratings
 from simllm.metric import default_model
-from simllm.metrics.text import BASELINES, UnavailableError, baseline, data, meteor, rouge_w
+from simllm.metrics.metric_interface import UnavailableError
+from simllm.metrics.text import rouge_w, wordnet_data
+from simllm.metrics.text.built_in_text_metrics import BASELINES, baseline, data
 
 SAME, OTHER = "returns the first value of the list", "sorts every key by its insertion date"
 WITHOUT_ARGUMENT = [
@@ -66,7 +68,7 @@ def test_ranks_equal_those_of_the_published_column(haque, name, column, least):
 def wordnet():
     """Return the folder of WordNet 3.0, which Debian and nltk's downloader provide, but no Python package."""
     try:
-        return meteor.wordnet()
+        return wordnet_data.open_wordnet()
     except UnavailableError as error:
         pytest.skip(str(error))
 
@@ -98,7 +100,7 @@ def test_meteor_by_hand_with_nltk_wordnet(tmp_path, monkeypatch, archive):
 
 def test_meteor_without_wordnet_says_how_to_get_it(tmp_path, monkeypatch):
     monkeypatch.setattr(nltk.data, "path", [str(tmp_path)])
-    monkeypatch.setattr(meteor, "_SYSTEM", tmp_path)
+    monkeypatch.setattr(wordnet_data, "_SYSTEM", tmp_path)
     with pytest.raises(
         UnavailableError, match=r"needs the data of WordNet 3\.0.*apt-get install wordnet-base"
     ):

@@ -1,18 +1,19 @@
-"""Strategies, templates, and the messages of each round."""
+"""The templates, and the messages of each round of a strategy."""
 
 import re
 
 import pytest
 
 from simllm.errors import InputError
-from simllm.execution.program_judge import JudgeTest, ProgramFiles
+from simllm.execution.program_verdicts import JudgeTest, ProgramFiles
 from simllm.repair.attempt_results import TestResult
-from simllm.repair.chat_client import ChatReply
+from simllm.repair.chat_reply_parsing import ChatReply
 from simllm.repair.conversation import Conversation
 from simllm.repair.prompt_templates import fence_for, load_prompts
 from simllm.repair.repair_items import RepairItem
-from simllm.repair.reply_judges import Judged, ProgramJudge
-from simllm.repair.strategies import load_strategy
+from simllm.repair.repaired_program_judge import ProgramJudge
+from simllm.repair.reply_judge_interface import Judged
+from simllm.repair.strategy_loading import load_strategy
 
 PARTS = {
     "description": "DESCRIPTION",
@@ -143,23 +144,6 @@ def test_fences_are_longer_than_those_in_the_text():
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("other",), "strategy 'other': expected one of single, multi-regenerate, cref"),
-        (("cref", ["tests"]), "--with goes with the strategy single; cref has its own parts"),
-        (("single", ["hints"]), "--with hints: expected any of guidance, solution, tests"),
-        (("single", [], 2), "--rounds 2: the strategy single has 1"),
-        (("cref", [], 0), "--rounds 0: expected a whole number from 1"),
-        (("single", ["tests"], None, True), "--with: a summary has only guidance to add"),
-        (("multi-regenerate", [], None, True), "strategy 'multi-regenerate': expected one of single, cref"),
-    ],
-)
-def test_wrong_strategies(arguments, message):
-    with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
-        load_strategy(load_prompts(), *arguments)
-
-
-@pytest.mark.parametrize(
     ("name", "text", "message"),
     [
         ("request.j2", "{{ fix }}", "request.j2: 'fix' is undefined; known: item, guidance, solution"),
@@ -188,6 +172,14 @@ def requests_with(prompts):
 def test_own_prompts_replace_the_included_ones(tmp_path):
     (tmp_path / "request.j2").write_text("Mend {{ item.code }} in {{ names[item.language] }}.")
     assert requests_with(load_prompts(tmp_path)) == [[{"role": "user", "content": "Mend INCORRECT in C++."}]]
+
+
+def test_an_own_part_replaces_the_included_part_of_all_messages(tmp_path):
+    (tmp_path / "tutor_hint.j2").write_text("{% macro tutor_hint(text) %}Hint: {{ text }}{% endmacro %}")
+    [[message]] = requests_with(load_prompts(tmp_path))
+    [[included]] = requests_with(load_prompts())
+    changed = included["content"].replace("A tutor gives this hint:\n\nGUIDANCE", "Hint: GUIDANCE")
+    assert message["content"] == changed != included["content"]
 
 
 def test_a_folder_without_prompts_is_refused(tmp_path):

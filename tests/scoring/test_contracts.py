@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from simllm import InputError, SimLLM
 from simllm.analysis import golden_scores
-from simllm.model import inference
-from simllm.model.saved_model import default_model
+from simllm.cli.selftest import TOLERANCE
+from simllm.model.default_model import default_model
 from simllm.text_cleaning import LONGEST
 from tests.command import run
 
@@ -183,61 +183,9 @@ def test_scores_do_not_depend_on_threads(model_folder, comments):
     assert np.abs(np.concatenate(parts) - expected).max() < 1e-5
 
 
-def test_scores_of_all_modes_agree(comments):
-    plain, exact, fast = (SimLLM(mode=mode) for mode in ("plain", "exact", "fast"))
-    candidates, references = comments[:150], comments[1:151]
-    expected = plain.score(candidates, references).values
-    assert np.abs(exact.score(candidates, references).values - expected).max() < 1e-5
-    assert np.abs(fast.score(candidates, references).values - expected).max() < 0.01
-    assert "|dtype:bfloat16|" in fast.signature
-    with pytest.raises(InputError, match="mode 'quick': expected one of plain, exact, fast"):
-        SimLLM(mode="quick")
-
-
-def broken(*_):
-    raise RuntimeError("Could not run this operator with this CPU")
-
-
-class NoOperators:
-    """Stand-in for the oneDNN operators of PyTorch that has none of them."""
-
-
-@pytest.mark.parametrize(
-    "hide",
-    [
-        lambda patch: patch.setattr(torch.ops, "mkldnn", NoOperators()),
-        lambda patch: patch.setattr(torch.ops.mkldnn, "_reorder_linear_weight", broken),
-        lambda patch: patch.setattr(torch.ops.mkldnn, "_linear_pointwise", broken),
-        lambda patch: patch.setattr(torch.ops.mkldnn, "_linear_pointwise", lambda x, *_: x[..., :16] * 2),
-    ],
-    ids=["no operators", "no packing", "no product", "other product"],
-)
-def test_scores_are_equal_without_private_operators(model_folder, comments, monkeypatch, hide):
-    pairs = comments[:20], comments[20:40]
-    expected = {mode: SimLLM(model_folder, mode=mode).score(*pairs).values for mode in ("exact", "fast")}
-    inference.can_pack.cache_clear()
-    with monkeypatch.context() as patch:
-        hide(patch)
-        found = {mode: SimLLM(model_folder, mode=mode).score(*pairs).values for mode in expected}
-        assert not any(map(inference.can_pack, (torch.float32, torch.bfloat16)))
-    inference.can_pack.cache_clear()
-    assert np.abs(found["exact"] - expected["exact"]).max() < 1e-5
-    assert np.abs(found["fast"] - expected["fast"]).max() < 0.01
-
-
-def test_probing_private_operators_leaves_the_random_state_unchanged():
-    inference.can_pack.cache_clear()
-    state = torch.get_rng_state()
-    inference.can_pack(torch.float32)
-    assert torch.equal(torch.get_rng_state(), state)
-
-
 def test_the_default_model_gives_its_golden_scores():
     for mode in ("plain", "exact"):
-        assert (
-            golden_scores.largest_difference(SimLLM(mode=mode), default_model())
-            < golden_scores.TOLERANCE["exact"]
-        )
+        assert golden_scores.largest_difference(SimLLM(mode=mode), default_model()) < TOLERANCE["exact"]
 
 
 @pytest.mark.slow
@@ -272,7 +220,7 @@ OFFLINE = """
 import socket
 def refuse(*_, **__): raise AssertionError("a socket was opened")
 socket.socket.connect = socket.socket.__init__ = socket.getaddrinfo = refuse
-from simllm.cli import main
+from simllm.cli.exit_status import main
 raise SystemExit(main(["score", "adds two lists", "combines 2 arrays", "--quiet"]))
 """
 

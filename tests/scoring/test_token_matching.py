@@ -1,21 +1,15 @@
 """Token-level similarity, against values computed by hand and by a second method."""
 
-import json
 import math
-import warnings
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from sklearn.feature_extraction.text import TfidfVectorizer
 
 from simllm import InputError, SimLLM
-from simllm.scoring import pair_scorers, token_matching
-from simllm.scoring.document_frequencies import Frequencies
-from simllm.scoring.token_windows import Tokenized
-from tests.command import run
+from simllm.scoring import token_matching
 
 # Two candidate tokens against three reference tokens, in the plane: 0 and 90 degrees against
 # 0, 60 and 180 degrees, of any length.
@@ -73,39 +67,6 @@ def test_scores_never_exceed_one_by_rounding(below, weights):
         assert measure(other, other) == 1
 
 
-def test_blocks_are_bounded_and_contain_every_pair_once(monkeypatch):
-    monkeypatch.setattr(pair_scorers, "_TOKENS", 50)
-    draw = np.random.default_rng(0)
-    candidates, references = ([[(0,) * int(n)] for n in draw.integers(2, 30, 40)] for _ in range(2))
-    references[3] = [(0,) * 64] * 3  # windows that exceed the size of a block
-    parts = list(pair_scorers.split_pairs(candidates, references))
-    assert sorted(i for part in parts for i in part) == list(range(40))
-    for part in parts:
-        tokens = sum(len(ids) for i in part for ids in (*candidates[i], *references[i]))
-        assert tokens <= 50 or part == [3] or len(part) == 1
-
-
-def test_block_size_does_not_change_the_scores(model_folder, comments, monkeypatch):
-    metric = SimLLM(model_folder, similarity="f1", on_long="window")
-    texts = [*comments[:30], comments[0], " ".join(comments[:40])]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        whole = metric.score(texts, texts[::-1]).values
-        monkeypatch.setattr(pair_scorers, "_TOKENS", 100)
-        assert metric.score(texts, texts[::-1]).values == pytest.approx(whole, abs=1e-6)
-
-
-def test_idf_weights_equal_scikit_learn(tokenizer):
-    texts = ["adds two numbers two", "adds a number", "removes it"]
-    inputs = [[tuple(ids)] for ids in tokenizer.encode(texts)]
-    weights = Frequencies.count([Tokenized(inputs[:2]), Tokenized(inputs[2:])], tokenizer).weights(tokenizer)
-    theirs = TfidfVectorizer(analyzer=lambda ids: [str(i) for i in ids], norm=None)
-    theirs.fit([ids[1:-1] for (ids,) in inputs])
-    for token, place in theirs.vocabulary_.items():
-        assert weights[int(token)] == pytest.approx(theirs.idf_[place])
-    assert weights[4] == pytest.approx(math.log(4) + 1)  # a token that no document contains
-
-
 def test_token_scores_equal_a_loop_over_tokens(model_folder, comments):
     candidates, references = comments[:40], comments[20:60]
     scores = {
@@ -139,22 +100,6 @@ def test_score_of_one_pair_from_its_states(model_folder):
     r = np.average(back, weights=weights[list(b.inputs[0][0][1:-1])])
     value = metric.score(["adds two numbers"], ["gets the sum of it"]).values[0]
     assert value == pytest.approx(2 * p * r / (p + r), abs=1e-5)
-
-
-def test_saved_frequencies_on_the_command_line(model_folder, comments, tmp_path):
-    (tmp_path / "r.txt").write_text("".join(" ".join(c.split()) + "\n" for c in comments[:50]))
-    table, model = tmp_path / "table.json", ("--model", model_folder)
-    assert run("frequencies", tmp_path / "r.txt", "-o", table, *model).returncode == 0
-    assert json.loads(table.read_text())["documents"] == 50
-    files = ("-c", tmp_path / "r.txt", "-r", tmp_path / "r.txt", *model)
-    by_table = run("score", *files, "--similarity", "f1", "--frequencies", table)
-    assert by_table.stdout == run("score", *files, "--similarity", "f1").stdout
-    assert by_table.stdout
-    table.write_text('{"documents": 2, "of": {"no such token": 1}}')
-    assert (
-        "'no such token' is not in the model's"
-        in run("score", "a", "b", "--similarity", "f1", "--frequencies", table, *model).stderr
-    )
 
 
 def test_stream_needs_saved_frequencies(model_folder):

@@ -14,7 +14,7 @@ import train.contrastive.__main__
 import train.distill.__main__
 import train.pretrain.__main__
 import train.release.__main__
-from simllm.evaluation import contrast
+from simllm.evaluation.contrast_word_pairs import deciding_word_pairs
 from simllm.perturb.summaries import lexicon
 
 train.contrastive.batches._FREQUENCY_PAIRS = 500
@@ -31,5 +31,5 @@ lexicon.load = load
 
 def load_lexicons():
     """Load the lexicons that trainings use, so that forked processes have them."""
-    for held_out in ((), contrast.deciding_word_pairs()):
+    for held_out in ((), deciding_word_pairs()):
         load(held_out)

@@ -13,7 +13,7 @@ from tests.conftest import ROOT
 from tests.train.training_processes import content
 from train.contrastive import near_duplicate_pairs, wordnet_pairs
 from train.fairseq import __main__ as fairseq
-from train.pretrain import figure
+from train.pretrain import perplexity_plot
 from train.release import __main__ as release
 from train.release import calibrate, golden, measure, release_folder
 
@@ -32,7 +32,7 @@ def test_every_command_has_help(call, module):
 
 
 @pytest.mark.parametrize(
-    "module", ["train.corpus.__main__", "train.data.__main__", "train.runtime.config_file"]
+    "module", ["train.corpus.__main__", "train.data.__main__", "train.runtime.print_run_folder"]
 )
 def test_commands_without_a_model_import_nothing_slow(module):
     """Every worker and every job script imports these modules, so they must be quick to import."""
@@ -53,7 +53,7 @@ def inputs(tmp_path, sets):
     return tmp_path
 
 
-@pytest.fixture(params=["wordnet_pairs", "near_duplicate_pairs", "measure", "figure"])
+@pytest.fixture(params=["wordnet_pairs", "near_duplicate_pairs", "measure", "perplexity_plot"])
 def writer(request, inputs, model_folder, sets):
     """Return the module of a command that writes a file, the command's arguments, and the output file."""
     out = inputs / "out.svg"
@@ -61,7 +61,7 @@ def writer(request, inputs, model_folder, sets):
         "wordnet_pairs": (wordnet_pairs, [inputs, inputs / "texts.txt", out], out),
         "near_duplicate_pairs": (near_duplicate_pairs, [inputs / "texts.txt", out], out),
         "measure": (measure, [model_folder, "--config", sets, "-o", out], out),
-        "figure": (figure, [inputs / "log.jsonl", "-o", out], out),
+        "perplexity_plot": (perplexity_plot, [inputs / "log.jsonl", "-o", out], out),
     }[request.param]
 
 

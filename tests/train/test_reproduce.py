@@ -23,7 +23,7 @@ from train.data.catalog import Catalog
 from train.data.corpus_repositories import fetch_repository, read_repositories
 from train.distill.config import DistillConfig
 from train.reproduce import Recipe, remaining_commands
-from train.runtime.config_file import load
+from train.runtime.yaml_and_overrides import load
 
 STAGES = ("distill", "meaning", "items", "triplets", "measure")
 
@@ -81,10 +81,10 @@ def test_recipe_lists_its_repositories_and_missing_files(call, tmp_path):
 
 def test_every_step_of_the_recipe_can_be_started(tmp_path):
     places = {"trees": tmp_path, "teachers": tmp_path, "out": tmp_path / "out", "wordnet": tmp_path}
-    recipe = Recipe(**places, data=None, host="", seeds=2)
+    recipe = Recipe(**places, data=None, host="", seeds=2, rounds=2)
     steps = remaining_commands(recipe, "data", [tmp_path / "tree"])
     assert {step[0].rpartition(".")[2] for step in steps} >= {
-        "corpus", "glosses", "hold_out_pairs", "wordnet_pairs", "lexical_neighbours", "distill",
+        "corpus", "wordnet_glosses", "hold_out_pairs", "wordnet_pairs", "lexical_neighbours", "distill",
         "contrastive", "release",
     }  # fmt: skip
     assert all(find_spec(step[0]) for step in steps)
@@ -94,31 +94,36 @@ def test_every_step_of_the_recipe_can_be_started(tmp_path):
     assert distilled.start.teacher == distilled.teachers[1]
     trained = [step for step in steps if step[0] == "train.contrastive"]
     runs = [load(ContrastiveConfig, ROOT / step[1], step[2:]) for step in trained]
-    second, items, triplets, triplets_2, head, *controls = runs
-    assert [run.seed for run in runs] == [1, 1, 1, 2, 1, 1, 1, 1, 1]
-    assert [run.hold_out_contrast for run in runs] == [False] * 5 + [True] * 4
-    assert [run for run in runs if run.head_only] == [head, controls[3]]
-    assert [run for run in runs if run.imitation] == [triplets, triplets_2, controls[2]]
-    assert {run.imitation.teachers for run in (triplets, triplets_2)} == {distilled.teachers[1:]}
+    second, items, *rounds, head = runs[:7]
+    controls = runs[7:]
+    triplets, triplets_2, *round_2 = rounds
+    assert [run.seed for run in runs] == [1, 1, 1, 2, 3, 4, 1, 1, 1, 1, 2, 1]
+    assert [run.hold_out_contrast for run in runs] == [False] * 7 + [True] * 5
+    assert [run for run in runs if run.head_only] == [head, controls[4]]
+    assert [run for run in runs if run.imitation] == [*rounds, *controls[2:4]]
+    assert {run.imitation.teachers for run in rounds} == {distilled.teachers[1:]}
     assert {run.model for run in (second, controls[0])} == {f"{distilled.out}/model"}
     mixes = [step for step in steps if step[0] == "train.release.mix_weights"]
     mixed = {mix[2]: mix[1] for mix in mixes}  # the run that each mixture is made from
     assert [mixed[run.model] for run in (items, triplets)] == [second.out, items.out]
     assert [mixed[run.model] for run in controls[1:3]] == [controls[0].out, controls[1].out]
     assert triplets_2.model == triplets.model
-    (average,) = (mix for mix in mixes if mix[2] == head.model)
-    assert average[1:] == [triplets.out, head.model, "--start", f"{triplets_2.out}/model", "--share", "0.5"]
-    assert controls[3].model == f"{controls[2].out}/model"
-    assert [head.meaning.start, controls[3].meaning.start] == [triplets.model, controls[2].model]
+    averages = [mix for mix in mixes if mix[2] in (round_2[0].model, head.model)]
+    for average, (one, other) in zip(averages, (rounds[:2], rounds[2:]), strict=True):
+        assert average[1:] == [one.out, average[2], "--start", f"{other.out}/model", "--share", "0.5"]
+    assert round_2[0].model == round_2[1].model == averages[0][2]
+    assert head.model == averages[1][2]
+    assert [controls[n].model for n in (3, 4)] == [f"{controls[n].out}/model" for n in (2, 3)]
+    assert [head.meaning.start, controls[4].meaning.start] == [triplets.model, controls[2].model]
     (release,) = (step for step in steps if step[0] == "train.release")
-    trained = [distilled.out, second.out, items.out, triplets.out, triplets_2.out, head.out]
+    trained = [distilled.out, second.out, items.out, *(run.out for run in rounds), head.out]
     assert release[1 : len(trained) + 1] == trained
-    assert controls[3].out in release
+    assert controls[4].out in release
 
 
 def test_encoders_of_three_seeds_have_equal_parts_of_the_average(tmp_path):
     places = {"trees": tmp_path, "teachers": tmp_path, "out": tmp_path / "out", "wordnet": tmp_path}
-    steps = remaining_commands(Recipe(**places, data=None, host="", seeds=3), "data", [])
+    steps = remaining_commands(Recipe(**places, data=None, host="", seeds=3, rounds=1), "data", [])
     (average,) = (step for step in steps if step[2:3] == ["runs/average"])
     assert average[-4:] == [
         "runs/triplets-seed2/model", "runs/triplets-seed3/model", "--share", "0.6667",
@@ -127,7 +132,7 @@ def test_encoders_of_three_seeds_have_equal_parts_of_the_average(tmp_path):
 
 def test_configurations_read_what_earlier_steps_write(tmp_path):
     places = {"trees": tmp_path, "teachers": tmp_path, "out": tmp_path / "out", "wordnet": tmp_path}
-    steps = remaining_commands(Recipe(**places, data=None, host="", seeds=1), "data", [])
+    steps = remaining_commands(Recipe(**places, data=None, host="", seeds=1, rounds=1), "data", [])
     written = {argument for step in steps for argument in step}
     names = [ROOT / "configs" / f"{name}.yaml" for name in STAGES]
     read = {path for name in names for path in re.findall(r"\bruns/[^\s,\]]+", name.read_text())}
@@ -229,7 +234,7 @@ def test_finished_files_are_not_made_again(call, checkout):
 
 
 @pytest.mark.parametrize(
-    "name", ["distill", "mixed", "triplets-seed3", "items-control", "default", "repositories"]
+    "name", ["distill", "mixed", "triplets-round3-seed2", "items-control", "default", "repositories"]
 )
 def test_user_files_are_refused_before_the_first_step(call, checkout, name):
     (checkout.folder / "runs" / name).mkdir()

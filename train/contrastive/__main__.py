@@ -17,16 +17,17 @@ from simllm.model import saved_model
 from train.contrastive.batches import hash_inputs
 from train.contrastive.config import ContrastiveConfig
 from train.contrastive.task import ContrastiveTask
-from train.distill.imitation import collect_texts, compute_targets
-from train.distill.pca_targets import Targets
+from train.distill.distillation_texts import collect_texts
+from train.distill.pca_targets import Targets, compute_targets
 from train.runtime import run_folder, training_loop
-from train.runtime.config_file import hide_data_root
+from train.runtime.data_root import hide_data_root
 from train.runtime.distributed import World
-from train.runtime.log_file import open_log, print_progress
-from train.runtime.provenance import git_revision, training_card, training_provenance
+from train.runtime.provenance import git_revision, training_provenance
 from train.runtime.signal_handlers import StopRequest
+from train.runtime.training_checkpoint import Progress
 from train.runtime.training_command import run_training
-from train.runtime.training_state import Progress
+from train.runtime.training_log_and_tensorboard import open_log, print_progress
+from train.runtime.training_run_model_card import training_card
 
 
 def describe_objective(config: ContrastiveConfig) -> str:

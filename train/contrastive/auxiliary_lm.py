@@ -11,20 +11,22 @@ import torch
 from torch import Tensor
 
 from simllm.errors import InputError
-from simllm.io import files, folders
+from simllm.io import read_lines, write_into_folder
 from simllm.model.saved_model import SavedModel
 from simllm.text_cleaning import clean
 from train.contrastive.config import LanguageModelConfig
 from train.corpus.decontaminate import ExcludedTexts
 from train.corpus.sources import match_files
-from train.pretrain.batches import PretrainingBatches, combined_seed
+from train.pretrain.batches import PretrainingBatches
 from train.pretrain.language_model import PermutedLanguageModel
 from train.pretrain.permutation import PermutedBatch
 from train.runtime.config import TrainingConfig
 from train.runtime.distributed import World
 from train.runtime.gradient_exchange import LossPart
-from train.runtime.log_file import print_progress
+from train.runtime.mixed_precision import autocast
 from train.runtime.prefetch import Prefetcher
+from train.runtime.seeded_random_numbers import combined_seed
+from train.runtime.training_log_and_tensorboard import print_progress
 from train.tokens import shards
 
 _SEED = 2  # makes the seed differ from the seeds for choosing positive pairs and rated pairs
@@ -113,7 +115,7 @@ class AuxiliaryLanguageModel:
             The loss, a scalar, and the number of text tokens in `batch`.
         """
         torch.manual_seed(combined_seed(self.seed, update, self.world.rank))  # for dropout
-        with self.world.autocast(self.precision):
+        with autocast(self.world.device, self.precision):
             loss = self.model(batch.to(self.world.device))
         return self.config.weight * loss / predicted, batch.text_tokens
 
@@ -149,7 +151,7 @@ def _write_texts(pattern: str, excluded: ExcludedTexts, folder: Path) -> tuple[P
     Raises:
         InputError: A file cannot be read or written, or no text is left.
     """
-    cleaned = (clean(line) for file in match_files(pattern) for _, line in files.lines(file))
+    cleaned = (clean(line) for file in match_files(pattern) for _, line in read_lines.lines(file))
     kept = "".join(f"{text}\n" for text in cleaned if text and text not in excluded)
     if not kept:
         raise InputError(f"language_model: no text of {pattern!r} is left")
@@ -160,6 +162,6 @@ def _write_texts(pattern: str, excluded: ExcludedTexts, folder: Path) -> tuple[P
     except OSError as error:
         raise InputError(f"{out}: cannot be read ({error.strerror})") from None
     if not exists:
-        folders.own(out.parent, "training texts")
-        folders.add(out.parent, out.name, kept)
+        write_into_folder.own(out.parent, "training texts")
+        write_into_folder.add(out.parent, out.name, kept)
     return out, identity

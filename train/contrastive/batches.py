@@ -9,12 +9,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from simllm.evaluation import contrast
+from simllm.evaluation import contrast_triples
+from simllm.evaluation.contrast_word_pairs import deciding_word_pairs
 from simllm.model.saved_model import SavedModel
 from simllm.perturb.summaries import lexicon
 from train.contrastive.config import ContrastiveConfig, PositivesConfig
+from train.contrastive.false_negatives import mark_same_meaning
 from train.contrastive.lexical_teacher import LexicalTeacher
-from train.contrastive.positive_pairs import PositivePair, PositiveSource, draw_pairs, mark_same_meaning
+from train.contrastive.positive_pairs import PositivePair, PositiveSource, draw_pairs
 from train.contrastive.rated_pairs import RatedBatch, RatedSource
 from train.corpus import decontaminate
 from train.corpus.sources import input_files
@@ -81,9 +83,7 @@ class ContrastiveBatches:
         """
         self.config, self.start = config, start
         excluded = self.excluded = decontaminate.read_excluded(config.exclude)
-        self.lexicon = words = lexicon.load(
-            contrast.deciding_word_pairs() if config.hold_out_contrast else ()
-        )
+        self.lexicon = words = lexicon.load(deciding_word_pairs() if config.hold_out_contrast else ())
         self.positives = [PositiveSource(source, excluded, words) for source in config.positives]
         self.rated = [RatedSource(source, excluded) for source in config.rated]
         self.teacher_sources: list[PositiveSource] = []
@@ -158,7 +158,7 @@ def hash_inputs(config: ContrastiveConfig) -> str:
     patterns += [config.dev_items] if config.dev_items else []
     files = [file for pattern in patterns for file in input_files(pattern)]
     digest = hashlib.sha256()
-    for file in [*files, contrast.CONTRAST_SET, *sorted(lexicon.FOLDER.iterdir())]:
+    for file in [*files, contrast_triples.CONTRAST_SET, *sorted(lexicon.FOLDER.iterdir())]:
         with file.open("rb") as data:
             digest.update(hashlib.file_digest(data, "sha256").digest())
     return digest.hexdigest()

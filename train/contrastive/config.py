@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from simllm.errors import InputError
-from simllm.model.network_shape import HeadConfig
+from simllm.model.model_config import HeadConfig
 from train.distill.config import ImitationConfig
 from train.runtime.config import ADDED_LATER, TrainingConfig
 

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from scipy.stats import spearmanr
 
 from simllm.errors import InputError
-from simllm.evaluation import contrast, ratings
-from simllm.io import files
+from simllm.evaluation import contrast_triples, ratings
+from simllm.evaluation.contrast_word_pairs import deciding_word_pairs
+from simllm.io import read_lines
 from simllm.metric import SimLLM
 from simllm.perturb.summaries import lexicon
 from simllm.perturb.summaries.meaning_changing_edits import change
@@ -43,14 +44,14 @@ class DevCriterion:
         self, dev: Sequence[str], dev_comments: str | None, seed: int, dev_items: str | None = None
     ) -> None:
         self.rated = dict(zip(_names(dev), [ratings.load(Path(file)) for file in dev], strict=True))
-        self.made: dict[str, contrast.Triples] = {}  # key: the name of the accuracy on these triples
+        self.made: dict[str, contrast_triples.Triples] = {}  # key: the name of the accuracy on these triples
         if dev_comments:
             self.made["edits"] = make_edited_triples(Path(dev_comments), seed)
         if dev_items:
             nothing_held_out = lexicon.load().held_out_words
             items = read_items(dev_items, "dev", ExcludedTexts([]), nothing_held_out)
             self.made["items"] = make_triples(items)
-        self.triples = contrast.load()
+        self.triples = contrast_triples.load()
 
     def __call__(self, metric: SimLLM) -> tuple[float, dict[str, float]]:
         """Evaluate a model that scores text pairs.
@@ -84,12 +85,12 @@ class DevCriterion:
         measures = [""] + (["same_"] if metric.head else [])
         for name, triples in self.made.items():
             for measure in measures:
-                wins = contrast.rewording_wins(_score_by(metric, measure), triples)
+                wins = contrast_triples.rewording_wins(_score_by(metric, measure), triples)
                 figures[f"{measure}{name}"] = float(wins.mean())
         criterion = -sum(figures.values()) / len(figures)
         for measure in measures:
-            wins = contrast.rewording_wins(_score_by(metric, measure), self.triples)
-            for form, accuracy in contrast.mean_by_label(self.triples.forms, wins).items():
+            wins = contrast_triples.rewording_wins(_score_by(metric, measure), self.triples)
+            for form, accuracy in contrast_triples.mean_by_label(self.triples.forms, wins).items():
                 figures[f"{measure}contrast_{form}"] = accuracy
         return criterion, figures
 
@@ -117,7 +118,7 @@ def _score_by(metric: SimLLM, measure: str) -> Callable[[Sequence[str], Sequence
     return score
 
 
-def make_edited_triples(comments: Path, seed: int, count: int = 500) -> contrast.Triples:
+def make_edited_triples(comments: Path, seed: int, count: int = 500) -> contrast_triples.Triples:
     """Make triples from comments: a comment, a rewording, and a variant with another meaning.
 
     The rewording and the variant are made by rules.
@@ -134,12 +135,12 @@ def make_edited_triples(comments: Path, seed: int, count: int = 500) -> contrast
     Raises:
         InputError: There is no comment that the rules can both reword and change in meaning.
     """
-    words, random = lexicon.load(held_out=contrast.deciding_word_pairs()), np.random.default_rng(seed)
-    texts = [text for _, text in files.lines(comments) if _WORDS[0] <= len(text.split()) <= _WORDS[1]]
+    words, random = lexicon.load(held_out=deciding_word_pairs()), np.random.default_rng(seed)
+    texts = [text for _, text in read_lines.lines(comments) if _WORDS[0] <= len(text.split()) <= _WORDS[1]]
     shuffled = (texts[i] for i in random.permutation(len(texts)))
     edits = ((text, reword(text, words, random), change(text, words, random)) for text in shuffled)
     rows = list(islice(((a, b, c[1], c[0]) for a, b, c in edits if c and b != a), count))
     if not rows:
         raise InputError(f"{comments}: no comment that can be reworded and changed")
     references, rewordings, changes, kinds = (list(column) for column in zip(*rows, strict=True))
-    return contrast.Triples(references, rewordings, changes, kinds, ["edited"] * len(rows))
+    return contrast_triples.Triples(references, rewordings, changes, kinds, ["edited"] * len(rows))

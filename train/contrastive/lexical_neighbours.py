@@ -21,10 +21,11 @@ from pathlib import Path
 import numpy as np
 
 from simllm.errors import InputError
-from simllm.io import files
+from simllm.io import atomic_write, read_lines
 from simllm.text_cleaning import clean
 from train.contrastive.lexical_teacher import LexicalTeacher
-from train.runtime.command_line import add_overwrite_option, check_output, run_tool
+from train.runtime.overwrite_option import add_overwrite_option, check_output
+from train.runtime.tool_exit_status import run_tool
 
 _NEAREST = 10  # neighbours to choose from
 _CHUNK = 256  # number of texts that are compared with all other texts at once
@@ -65,14 +66,14 @@ def _write(corpus: Path, out: Path, pairs: int, overwrite: bool) -> None:
     check_output(out, overwrite, [corpus])
     if pairs < 0:
         raise InputError(f"--pairs {pairs}: expected a whole number from 0")
-    cleaned = (clean(line) for _, line in files.lines(corpus))
+    cleaned = (clean(line) for _, line in read_lines.lines(corpus))
     texts = list(dict.fromkeys(text for text in cleaned if text))
     if len(texts) < 2:
         raise InputError(f"{corpus}: expected two or more different texts")
     rows = [{"a": first, "b": second} for first, second in neighbour_pairs(texts, pairs)]
     if pairs and not rows:
         raise InputError(f"{corpus}: no two texts share a word")
-    files.write(out, "".join(json.dumps(row) + "\n" for row in rows))
+    atomic_write.write(out, "".join(json.dumps(row) + "\n" for row in rows))
     print(f"{len(rows):,} pairs in {out}", file=sys.stderr)
 
 

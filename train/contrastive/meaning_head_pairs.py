@@ -14,7 +14,8 @@ from typing import Protocol
 import numpy as np
 
 from simllm.errors import InputError
-from simllm.io.files import lines, text_under
+from simllm.io.read_json_lines import text_under
+from simllm.io.read_lines import lines
 from simllm.perturb.summaries.lexicon import Lexicon
 from simllm.perturb.summaries.meaning_changing_edits import change
 from simllm.perturb.summaries.random_rewording import reword

@@ -16,15 +16,16 @@ from torch.nn import functional as F
 
 from simllm.model.meaning_head import MeaningHead
 from simllm.model.saved_model import SavedModel
+from simllm.model.token_batches import batch_slices, pad
 from simllm.perturb.summaries.lexicon import Lexicon
-from simllm.scoring.embed_texts import batch_slices, pad
 from train.contrastive.config import MeaningConfig
 from train.contrastive.meaning_head_pairs import MeaningPair, MeaningSource, open_source
 from train.corpus.decontaminate import ExcludedTexts
-from train.pretrain.batches import combined_seed
 from train.runtime.distributed import World
 from train.runtime.gradient_exchange import LossPart
+from train.runtime.mixed_precision import autocast
 from train.runtime.prefetch import Prefetcher
+from train.runtime.seeded_random_numbers import combined_seed
 
 
 @dataclass(frozen=True)
@@ -128,7 +129,7 @@ class MeaningTask:
             (n,) logits. They are high for pairs that have the same meaning.
         """
         tokens, mask = (x.to(self.world.device) for x in pad([*first, *second]))
-        with self.world.autocast(self.precision):
+        with autocast(self.world.device, self.precision):
             with torch.set_grad_enabled(not self.config.freeze_encoder):
                 states = self.encoder(tokens, mask, last_layers=self.config.head.encoder_layers)
             projected, n = self.head.project(states), len(first)

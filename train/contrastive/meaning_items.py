@@ -24,8 +24,8 @@ from typing import Any
 import numpy as np
 
 from simllm.errors import InputError
-from simllm.evaluation.contrast import Triples
-from simllm.io import files
+from simllm.evaluation.contrast_triples import Triples
+from simllm.io import read_json_lines
 from simllm.perturb.summaries.held_out_words import HeldOutWords
 from simllm.text_cleaning import clean
 from train.corpus.decontaminate import ExcludedTexts
@@ -93,7 +93,7 @@ def read_items(
         InputError: A file cannot be read, a line is not a valid item, or all items are left out.
     """
     items: list[MeaningItem] = []
-    for where, row in (each for file in match_files(pattern) for each in files.objects(file)):
+    for where, row in (each for file in match_files(pattern) for each in read_json_lines.objects(file)):
         item = _parse_item(row, where)
         percentile = int.from_bytes(hashlib.sha256(identity(item.same[0])).digest()[:4]) * 100 >> 32
         chosen = split is None or percentile in SPLITS[split]
@@ -156,7 +156,7 @@ def _parse_item(row: dict[str, Any], where: str) -> MeaningItem:
         raise InputError(f"{where}: expected 'same': [TEXT, ...] and 'different': [[KIND, TEXT], ...]")
     if not same or not different or any(len(pair) != 2 for pair in different):
         raise InputError(f"{where}: expected one or more texts under 'same', and pairs under 'different'")
-    texts = tuple(clean(text) for text in [files.text_under(row, "text", where), *same])
+    texts = tuple(clean(text) for text in [read_json_lines.text_under(row, "text", where), *same])
     changed = tuple(clean(text) for _, text in different)
     everything = texts + changed
     if not all(everything) or len(set(everything)) < len(everything):

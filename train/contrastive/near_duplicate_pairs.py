@@ -21,14 +21,15 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from pathlib import Path
 
-from simllm.io import files
+from simllm.io import atomic_write, read_lines
 from simllm.perturb.summaries import lexicon
 from simllm.perturb.summaries.function_words import BEFORE_VERBS, DETERMINERS, FUNCTION_WORDS
 from simllm.perturb.summaries.inflection import THIRD_PERSON
 from simllm.perturb.summaries.lexicon import Lexicon
 from simllm.text_cleaning import clean
 from train.corpus.text_hash import identity
-from train.runtime.command_line import add_overwrite_option, check_output, run_tool
+from train.runtime.overwrite_option import add_overwrite_option, check_output
+from train.runtime.tool_exit_status import run_tool
 
 _LIGHT_WORDS = frozenset("the a an this that these those its their given specified provided".split())
 _CONTENT = re.compile(r"[a-z0-9<>=!+*/%&|^~-]")  # operators as well: `a < b` is not `a > b`
@@ -58,9 +59,9 @@ def _write(corpus: Path, out: Path, overwrite: bool) -> None:
         overwrite: Whether `out` may be replaced.
     """
     check_output(out, overwrite, [corpus])
-    texts = (clean(line) for _, line in files.lines(corpus))
+    texts = (clean(line) for _, line in read_lines.lines(corpus))
     rows = list(find_pairs(texts, lexicon.load()))
-    files.write(out, "".join(json.dumps(row) + "\n" for row in rows))
+    atomic_write.write(out, "".join(json.dumps(row) + "\n" for row in rows))
     print(f"{len(rows):,} pairs in {out}", file=sys.stderr)
 
 

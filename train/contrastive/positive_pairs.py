@@ -5,23 +5,24 @@ A positive pair may also have hard negatives: texts with similar words and anoth
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from simllm.errors import InputError
-from simllm.io.files import lines, text_under
+from simllm.io.read_json_lines import text_under
+from simllm.io.read_lines import lines
 from simllm.perturb.summaries.lexicon import Lexicon
 from simllm.perturb.summaries.meaning_changing_edits import change
 from simllm.perturb.summaries.random_rewording import reword
 from simllm.text_cleaning import clean
 from train.contrastive.config import PositivesConfig
 from train.contrastive.meaning_items import MeaningItem, read_items
+from train.contrastive.word_dropout import drop_words
 from train.corpus.decontaminate import ExcludedTexts
 from train.corpus.sources import match_files
 from train.corpus.text_hash import identity
-from train.pretrain.batches import combined_seed
+from train.runtime.seeded_random_numbers import combined_seed
 from train.runtime.select_rows import select_rows
 
 
@@ -98,8 +99,8 @@ class PositiveSource:
                 negatives[changed[1]] = None
         share = config.word_dropout
         if not config.rewording:
-            first = _drop_words(first, share, random)
-        return PositivePair(first, _drop_words(second, share, random), pair.group, tuple(negatives))
+            first = drop_words(first, share, random)
+        return PositivePair(first, drop_words(second, share, random), pair.group, tuple(negatives))
 
     def _fits(self, text: str) -> bool:
         """Return whether a text has at least one word and at most `max_words`, a setting of the source."""
@@ -151,38 +152,6 @@ def draw_pairs(sources: list[PositiveSource], count: int, seed: int, update: int
     return [sources[number].draw(random) for number in chosen]
 
 
-def mark_same_meaning(pairs: Sequence[PositivePair]) -> tuple[np.ndarray, np.ndarray]:
-    """Find out which texts of different positive pairs are known to have the same meaning.
-
-    Texts with the same meaning must not serve as negatives for each other. If two pairs have the same `group`
-    or a text in common, their four texts have the same meaning. If a hard negative equals a text of a pair,
-    it has the same meaning as both texts of that pair.
-
-    Args:
-        pairs: B positive pairs, with H hard negatives in total.
-
-    Returns:
-        Two bool arrays, true where the row's text and the column's text have the same meaning. The first
-        array is (B, B): first texts (rows) against second texts (columns). The second array is (B, H):
-        first texts (rows) against hard negatives (columns).
-    """
-    numbers: dict[bytes | str, int] = {}
-
-    def to_numbers(keys: Sequence[bytes | str]) -> np.ndarray:
-        return np.array([numbers.setdefault(key, len(numbers)) for key in keys], int)
-
-    group, first, second = (
-        to_numbers(keys)
-        for keys in ([p.group for p in pairs], [p.first for p in pairs], [p.second for p in pairs])
-    )
-    negatives = to_numbers([negative for pair in pairs for negative in pair.negatives])
-    crossed = first[:, None] == second
-    same = (group[:, None] == group) | (first[:, None] == first) | (second[:, None] == second)
-    same |= crossed | crossed.T
-    own_negatives = (first[:, None] == negatives) | (second[:, None] == negatives)
-    return same, (same.astype(np.float32) @ own_negatives) > 0
-
-
 def _read_pairs(config: PositivesConfig) -> list[PositivePair]:
     """Read the positive pairs (two texts with the same meaning) of a source from JSON lines.
 
@@ -203,12 +172,3 @@ def _word_overlap(first: str, second: str) -> float:
     """Return the word overlap of two texts: the Jaccard similarity of their sets of words."""
     a, b = set(first.split()), set(second.split())
     return len(a & b) / max(1, len(a | b))
-
-
-def _drop_words(text: str, share: float, random: np.random.Generator) -> str:
-    """Remove each word of a text with probability `share`, but leave at least one word."""
-    if not share:
-        return text
-    words = text.split()
-    kept = [word for word, draw in zip(words, random.random(len(words)), strict=True) if draw >= share]
-    return " ".join(kept) or words[random.integers(len(words))]

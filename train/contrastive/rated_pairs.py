@@ -12,7 +12,7 @@ from simllm.text_cleaning import clean
 from train.contrastive.config import RatedPairsConfig
 from train.corpus.decontaminate import ExcludedTexts
 from train.corpus.sources import match_files
-from train.pretrain.batches import combined_seed
+from train.runtime.seeded_random_numbers import combined_seed
 
 
 @dataclass(frozen=True)

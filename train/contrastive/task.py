@@ -2,32 +2,34 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
 from functools import partial
 from itertools import pairwise
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from simllm.errors import InputError
 from simllm.metric import SimLLM
 from simllm.model import saved_model
 from simllm.model.pooling import get_pooling
 from simllm.model.saved_model import SavedModel
+from train.contrastive.anchor_loss import Anchor, anchor_loss
 from train.contrastive.auxiliary_lm import AuxiliaryLanguageModel
 from train.contrastive.batches import ContrastiveBatch, ContrastiveBatches
 from train.contrastive.config import ContrastiveConfig
+from train.contrastive.cosent_loss import cosent
 from train.contrastive.dev_criterion import DevCriterion
+from train.contrastive.info_nce_loss import info_nce
 from train.contrastive.meaning_head_task import MeaningTask
-from train.contrastive.pair_losses import cosent, info_nce, triplet_loss
-from train.distill.imitation import Imitation
+from train.contrastive.triplet_loss import triplet_loss
+from train.distill.distillation_batches import Imitation
 from train.distill.pca_targets import Targets
 from train.distill.teacher_losses import neighbour_distillation_loss
 from train.runtime.distributed import World
 from train.runtime.gradient_cache import embedding_loss_parts
 from train.runtime.gradient_exchange import LossPart
+from train.runtime.mixed_precision import autocast
 
 
 class ContrastiveTask:
@@ -79,7 +81,9 @@ class ContrastiveTask:
             self.metric.meaning = saved_model.MeaningInfo(config.meaning.head)
         # Without `meaning`, the new model has no meaning head, even if the initial model has one.
         self.metric.head = self.meaning.head if self.meaning else None
-        self.anchor = copy.deepcopy(self.encoder).requires_grad_(False) if config.anchor_weight else None
+        self.anchor: Anchor | None = None
+        if config.anchor_weight:
+            self.anchor = Anchor(self.encoder, self.pool, config.precision, world.device)
         self.imitation: Imitation | None = None
         if config.imitation:
             assert targets
@@ -163,7 +167,7 @@ class ContrastiveTask:
         Returns:
             (B, D) float32 embeddings.
         """
-        with self.world.autocast(self.config.precision):
+        with autocast(self.world.device, self.config.precision):
             return self.pool(self.encoder(tokens, mask), mask).float()
 
     def _embed(self, tokens: Tensor, mask: Tensor) -> Tensor:
@@ -180,9 +184,7 @@ class ContrastiveTask:
         embeddings = self._embed_by_encoder(tokens, mask)
         if not self.anchor:
             return embeddings
-        with torch.no_grad(), self.world.autocast(self.config.precision):
-            anchored = self.pool(self.anchor(tokens, mask), mask).float()
-        return torch.cat([embeddings, anchored], dim=1)
+        return torch.cat([embeddings, self.anchor.embed(tokens, mask)], dim=1)
 
     def _loss(self, embeddings: Tensor, batch: ContrastiveBatch) -> Tensor:
         """Compute the weighted sum of the losses that need only the embeddings of a batch.
@@ -228,9 +230,9 @@ class ContrastiveTask:
                 compared, batch.cosines.to(device), config.temperature
             )
         if self.anchor:
-            cosines = F.normalize(anchored[: batch.ends[2]].detach(), dim=1)
-            loss = loss + config.anchor_weight * neighbour_distillation_loss(
-                embeddings[: batch.ends[2]], cosines @ cosines.T, config.temperature
+            end = batch.ends[2]
+            loss = loss + config.anchor_weight * anchor_loss(
+                embeddings[:end], anchored[:end], config.temperature
             )
         for source, rated, a, b in zip(
             config.rated, batch.rated, rated_texts[::2], rated_texts[1::2], strict=True

@@ -20,11 +20,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from simllm.errors import InputError
-from simllm.evaluation import contrast
-from simllm.io import files
+from simllm.evaluation.contrast_word_pairs import deciding_word_pairs
+from simllm.io import atomic_write, read_lines
 from simllm.perturb.summaries.held_out_words import HeldOutWords
 from simllm.perturb.summaries.lexicon import load_irregular_forms
-from train.runtime.command_line import add_overwrite_option, check_output, run_tool
+from train.runtime.overwrite_option import add_overwrite_option, check_output
+from train.runtime.tool_exit_status import run_tool
 
 # WordNet's numbers for categories of nouns that do not occur in code summaries: animals, plants, food, …
 _SKIPPED_CATEGORIES = {"05", "08", "13", "15", "17", "18", "19", "20", "27"}
@@ -82,11 +83,9 @@ def _write(wordnet: Path, corpus: Path, out: Path, hold_out_contrast: bool, over
     """
     data = [_data(wordnet, part) for part in _PARTS_OF_SPEECH]
     check_output(out, overwrite, [corpus, *data])
-    held_out = HeldOutWords(
-        contrast.deciding_word_pairs() if hold_out_contrast else (), load_irregular_forms()
-    )
+    held_out = HeldOutWords(deciding_word_pairs() if hold_out_contrast else (), load_irregular_forms())
     rows = list(make_pairs(read_synsets(wordnet), find_frequent_words(corpus), held_out))
-    files.write(out, "".join(json.dumps(row) + "\n" for row in rows))
+    atomic_write.write(out, "".join(json.dumps(row) + "\n" for row in rows))
     opposites = sum("c" in row for row in rows)
     print(f"{len(rows):,} pairs, {opposites:,} with an opposite, in {out}", file=sys.stderr)
 
@@ -106,7 +105,7 @@ def read_synsets(folder: Path) -> dict[str, Synset]:
     synsets: dict[str, Synset] = {}
     for part in _PARTS_OF_SPEECH:
         file = _data(folder, part)
-        for number, line in files.lines(file):
+        for number, line in read_lines.lines(file):
             if line.startswith("  "):  # the licence
                 continue
             try:
@@ -122,7 +121,7 @@ def _data(folder: Path, part: str) -> Path:
 
 def find_frequent_words(corpus: Path) -> set[str]:
     """Find the words that occur at least ten times in a corpus, a file with one text per line."""
-    counts = Counter(word for _, line in files.lines(corpus) for word in line.split())
+    counts = Counter(word for _, line in read_lines.lines(corpus) for word in line.split())
     return {word for word, count in counts.items() if count >= _FREQUENT}
 
 

@@ -30,7 +30,7 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 from simllm.errors import InputError
-from simllm.io.files import printable
+from simllm.io.printable_path import printable
 from train.corpus import build, ray_engine
 from train.corpus.config import CorpusConfig
 from train.corpus.corpus_folder import PAGE

@@ -12,9 +12,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from simllm.io import files, folder_replacement, folders
+from simllm.io import atomic_write, folder_replacement, output_folder_check, real_path
 from simllm.io.file_lock import locked
-from train.corpus import corpus_folder, decontaminate, merge_parts, part_workers, sources
+from train.corpus import corpus_folder, decontaminate, merge_parts, resumable_batches, sources
 from train.corpus.config import CorpusConfig
 from train.corpus.corpus_folder import (
     COMMENTS,
@@ -71,27 +71,27 @@ def build(
     """
     engine = engine or OneMachine()
     config_values = json.loads(json.dumps(asdict(config)))
-    real = files.real(folder)
+    real = real_path.real(folder)
     scratch = real.parent / f".{real.name}.parts"
     excluded = decontaminate.read_excluded(config.exclude)
     built = corpus_folder.read_facts(folder)
     if built and _is_current(built, config_values, excluded) and not scratch.exists():
         return built
-    folders.check_replaceable(folder, CORPUS, (TRAIN, TEST, COMMENTS, PAIRS, REPORT, PAGE, FACTS))
+    output_folder_check.check_replaceable(folder, CORPUS, (TRAIN, TEST, COMMENTS, PAIRS, REPORT, PAGE, FACTS))
     for source in config.sources:
-        folders.check_apart(folder, sources.source_paths(source))
-    folders.check(scratch, PARTS)
+        output_folder_check.check_apart(folder, sources.source_paths(source))
+    output_folder_check.check(scratch, PARTS)
     with locked(scratch):
         built = corpus_folder.read_facts(folder)
         if not built or not _is_current(built, config_values, excluded):
             tallies, copied = Tallies(), _copyable_corpus(config, excluded)
             parts: list[Part] = []
             if not copied:
-                parts = part_workers.make_parts(
+                parts = resumable_batches.make_parts(
                     config, scratch, engine, excluded, tallies.files, allow_download
                 )
             built = _write(config, config_values, folder, parts, copied, excluded, tallies, engine)
-        part_workers.remove_parts(scratch)
+        resumable_batches.remove_parts(scratch)
     return built
 
 
@@ -130,7 +130,7 @@ def _write(
                     shutil.copyfile(Path(config.sources[0]) / name, partial / name)
         built = copied or merge_parts.write_corpus(config, parts, tallies, excluded, partial, engine)
         built["config"] = config_values
-        files.write(partial / FACTS, json.dumps(built, indent=2) + "\n")
+        atomic_write.write(partial / FACTS, json.dumps(built, indent=2) + "\n")
     for problem in tallies.problems():
         print(f"warning: {problem}", file=sys.stderr)
     return built

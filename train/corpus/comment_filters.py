@@ -1,6 +1,8 @@
-"""Filters that reject unusable comments on functions, such as comments that are not English.
+"""Filters that reject unusable comments on functions, and unusable texts of comments.
 
-Rejected comments are counted by the name of the filter.
+For example, comments that are not English are rejected. Rejected comments are counted by the name of the
+filter. A comment has one or several texts: its summary (first sentence) and its other paragraphs. Rejected
+texts are counted by reason, such as "too long".
 """
 
 from __future__ import annotations
@@ -10,7 +12,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from simllm.code.languages.language import Function
+from simllm.text_cleaning import LONGEST, clean
+from train.corpus.decontaminate import ExcludedTexts
 from train.corpus.english import is_english
+from train.corpus.function_comment import Comment
+from train.corpus.part_file import CommentTexts
+from train.corpus.skip_counts import Tally
 
 LONGEST_SUMMARY = 1_000  # characters; the longest sentence in Python's library has 664
 
@@ -83,6 +90,7 @@ _UNFINISHED = re.compile(  # the rest of the sentence was code, which was remove
     r".*\b(?:(?<!as )is|are|an?|the|of|and|or|by|(?:so|such) that|where|computes|calculates|performs|solves)$"
 )
 _WORD = re.compile(r"(?:\s|\A)\W*[A-Za-z]")
+_TWO_WORDS = re.compile("[^a-z]*+[a-z][^ ]*+ .*[a-z]")
 
 
 def _begins(pattern: re.Pattern[str]) -> Callable[[DocumentedFunction], bool]:
@@ -135,3 +143,47 @@ FILTERS: dict[str, Callable[[DocumentedFunction], bool]] = {
     "not English": lambda documented: not is_english(documented.summary),
     "fewer than two words": lambda documented: len(_WORD.findall(documented.summary)) < 2,
 }
+
+
+def clean_texts(comment: Comment, excluded: ExcludedTexts, tally: Tally) -> CommentTexts:
+    """Clean the summary and the further paragraphs of a comment, and leave out unusable texts.
+
+    Args:
+        comment: The comment.
+        excluded: Evaluation texts to leave out.
+        tally: Counter of texts that are read or left out; it is updated.
+
+    Returns:
+        The comment with its cleaned texts. If all texts were left out, it has no texts.
+    """
+    rest = comment.description.removeprefix(comment.summary).lstrip(" :")
+    paragraphs = [text for text in re.split(r"\n\s*\n", rest) if text.strip()]
+    summary, *others = (_clean_text(text, excluded, tally) for text in (comment.summary, *paragraphs))
+    return CommentTexts(vars(comment), summary, [text for text in others if text])
+
+
+def _clean_text(raw: str, excluded: ExcludedTexts, tally: Tally) -> str:
+    """Clean one text of a comment, or reject it.
+
+    A text is rejected if it is too long, has fewer than two words, or matches an excluded text.
+
+    Args:
+        raw: The text.
+        excluded: Evaluation texts that must not be in the corpus. `ExcludedTexts` defines what matches.
+        tally: Counter of texts that are read, and of rejected texts by reason; it is updated.
+
+    Returns:
+        The cleaned text; "" if it is rejected.
+    """
+    tally.counts["read"] += 1
+    if len(raw) > LONGEST:
+        tally.add("too long", raw)
+        return ""
+    text = clean(raw)
+    if not _TWO_WORDS.match(text):
+        tally.add("fewer than two words", raw)
+    elif text in excluded:
+        tally.add("in a rated set", text)
+    else:
+        return text
+    return ""

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simllm.io.files import printable
+from simllm.io.printable_path import printable
 from train.corpus.corpus_folder import PAGE, REPORT
 from train.corpus.part_file import CommentTexts
 from train.corpus.skip_counts import Tallies, Tally

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterable
 
 from simllm.errors import InputError
-from simllm.io.files import objects, text_under
+from simllm.io.read_json_lines import objects, text_under
 from simllm.text_cleaning import clean
 from train.corpus.sources import match_files
 from train.corpus.text_hash import words

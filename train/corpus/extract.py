@@ -7,13 +7,11 @@ from collections.abc import Callable, Iterator
 
 from simllm.code.languages.language import Function
 from simllm.code.languages.language_registry import load_language
-from train.corpus import remove_markup
+from train.corpus import prose_paragraphs
 from train.corpus.comment_filters import DocumentedFunction, rejecting_filter
 from train.corpus.first_sentence import first_sentence
 from train.corpus.function_comment import Comment
-from train.corpus.generated_files import is_generated
-
-LARGEST = 1 << 20  # bytes; larger files are usually data
+from train.corpus.source_file_filters import LARGEST, is_generated
 
 
 def extract(
@@ -65,7 +63,7 @@ def make_comment(function: Function, language: str, drop: Callable[[str, str], N
         The comment; None if a filter rejects the documentation. The caller adds the repository, the path and
         the licence.
     """
-    paragraphs = remove_markup.paragraphs(function.text, language)
+    paragraphs = prose_paragraphs.paragraphs(function.text, language)
     summary = first_sentence(paragraphs[0]).rstrip(" :") if paragraphs else ""
     description = "\n\n".join(paragraphs)
     if reason := rejecting_filter(DocumentedFunction(function, language, summary)):

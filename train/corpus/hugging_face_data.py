@@ -18,11 +18,12 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from simllm.code.languages.language_registry import LANGUAGE_OF_SUFFIX
-from simllm.errors import InputError, missing_package
-from simllm.io.files import printable
-from train.corpus.extract import LARGEST
+from simllm.errors import InputError
+from simllm.io.printable_path import printable
+from simllm.optional_packages import missing_package
 from train.corpus.function_comment import Comment
 from train.corpus.skip_counts import Tally
+from train.corpus.source_file_filters import LARGEST
 from train.corpus.source_trees import Code
 
 if TYPE_CHECKING:

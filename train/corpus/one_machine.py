@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from train.corpus import make_part, part_workers
+from train.corpus import batch_comments, worker_processes
 from train.corpus.decontaminate import ExcludedTexts
 from train.corpus.deduplicate import SIGNATURE, NearDuplicates, find_originals
 from train.corpus.engine import Job
@@ -95,9 +95,9 @@ class OneMachine:
         first = list(itertools.islice(jobs, 2))
         if workers == 1 or len(first) < 2:  # starting a process would take longer
             for data, file in itertools.chain(first, jobs):
-                make_part.make_part(data, file, excluded)
+                batch_comments.make_part(data, file, excluded)
         else:
-            part_workers.run(itertools.chain(first, jobs), excluded, workers)
+            worker_processes.run_jobs(itertools.chain(first, jobs), excluded, workers)
 
     @contextmanager
     def signatures(

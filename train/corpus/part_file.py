@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simllm.errors import InputError
-from simllm.io import files
+from simllm.io import atomic_write
 from train.corpus.deduplicate import SIGNATURE, signature
 from train.corpus.function_comment import Comment
 from train.corpus.text_hash import identity
@@ -180,9 +180,9 @@ class PartWriter:
         )
         data = tables.getvalue()
         try:
-            with files.temporary(file) as partial:
+            with atomic_write.temporary(file) as partial:
                 partial.write_bytes(data + _checksum(data))
-                files.sync(partial)
+                atomic_write.sync(partial)
                 partial.replace(file)
         except OSError as error:
             raise InputError(f"{file}: cannot be written ({error.strerror})") from None

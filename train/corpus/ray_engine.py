@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simllm.io import ray_cluster
-from train.corpus import make_part
+from train.corpus import batch_comments
 from train.corpus.decontaminate import ExcludedTexts
 from train.corpus.deduplicate import SIGNATURE, NearDuplicates, band_keys, find_originals, resolve
 from train.corpus.engine import Job
@@ -84,7 +84,7 @@ class RayEngine:
             excluded: Evaluation texts to leave out.
         """
         shared = self.ray.put(excluded)
-        make = self.remote(make_part.make_part)
+        make = self.remote(batch_comments.make_part)
         running: list[Any] = []
         for data, file in jobs:
             running.append(make(data, file.absolute(), shared))

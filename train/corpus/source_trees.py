@@ -13,11 +13,10 @@ from simllm.code.git_directory import RepositoryPaths, find_repository
 from simllm.code.git_repository import Repository, open_repository
 from simllm.code.languages.language_registry import LANGUAGE_OF_SUFFIX
 from simllm.errors import InputError
-from simllm.io.files import printable
-from train.corpus.extract import LARGEST
+from simllm.io.printable_path import printable
 from train.corpus.skip_counts import Tally
+from train.corpus.source_file_filters import LARGEST, is_skipped_folder
 
-_DEPENDENCIES = {"node_modules", "bower_components", "vendor", "third_party", "site-packages", "__pycache__"}
 _LICENCES = ("licence", "license", "copying", "unlicense")
 
 
@@ -190,7 +189,7 @@ def _entries(here: Path, tally: Tally) -> list[tuple[Path, bool]]:
         with os.scandir(here) as entries:
             for entry in sorted(entries, key=lambda entry: entry.name):
                 if entry.is_dir(follow_symlinks=False):
-                    if not _is_skipped(entry.name):
+                    if not is_skipped_folder(entry.name):
                         paths.append((Path(entry.path), True))
                 elif entry.is_file(follow_symlinks=False):
                     paths.append((Path(entry.path), False))
@@ -279,7 +278,7 @@ def _revision(
         path = PurePath(entry.path)
         if (
             path.suffix not in LANGUAGE_OF_SUFFIX
-            or any(map(_is_skipped, path.parts[:-1]))
+            or any(map(is_skipped_folder, path.parts[:-1]))
             or entry.blob in seen
         ):
             continue
@@ -295,14 +294,6 @@ def _revision(
             tally.add("unreadable file", f"{repository.folder}: {entry.path}: not in the repository")
         else:
             yield Code(data, LANGUAGE_OF_SUFFIX[PurePath(entry.path).suffix], entry.path, name, licence)
-
-
-def _is_skipped(folder: str) -> bool:
-    """Return whether a folder is skipped because of its name.
-
-    Hidden folders, such as `.git`, and folders of dependencies, such as `node_modules`, are skipped.
-    """
-    return folder.startswith(".") or folder in _DEPENDENCIES
 
 
 def _licence(names: list[str]) -> str:

@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from simllm.errors import InputError
-from simllm.io.files import lines, objects, parsed, printable, text_under
+from simllm.io.printable_path import printable
+from simllm.io.read_json_lines import objects, parsed, text_under
+from simllm.io.read_lines import lines
 from train.corpus import corpus_folder, hugging_face_data, source_trees
 from train.corpus.function_comment import Comment
 from train.corpus.skip_counts import Tally

@@ -23,8 +23,9 @@ from train.data import catalog
 from train.data.catalog import Catalog, DataSet
 from train.data.fetch import fetch
 from train.data.remote_repository import GITHUB
-from train.runtime import config_file
-from train.runtime.command_line import run_tool
+from train.runtime import yaml_and_overrides
+from train.runtime.data_root import data_root
+from train.runtime.tool_exit_status import run_tool
 
 
 def main() -> int:
@@ -39,7 +40,7 @@ def main() -> int:
     )
     command.add_argument("names", nargs="*", metavar="NAME", help="data sets; default: all")
     command.add_argument(
-        "--root", type=Path, default=Path(config_file.data_root()),
+        "--root", type=Path, default=Path(data_root()),
         help="folder of the data; default: the environment variable SIMLLM_DATA, or data",
     )  # fmt: skip
     command.add_argument("--list", action="store_true", help="show the data sets, and fetch nothing")
@@ -58,7 +59,7 @@ def main() -> int:
 
 def _fetch(options: argparse.Namespace) -> None:
     """Fetch the data sets that the command line names, or list them if it has `--list`."""
-    table = config_file.load(Catalog, options.catalog, [])
+    table = yaml_and_overrides.load(Catalog, options.catalog, [])
     sets = table.choose(options.names)
     if options.list:
         _print_table(sets)

@@ -6,15 +6,60 @@ A reader is a function that converts fetched files into rows (JSON objects).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from simllm.errors import InputError
+from train.data import (
+    abbreviation_and_synonym_readers,
+    corpus_readers,
+    pair_readers,
+    paws_and_nli_readers,
+    rated_summary_readers,
+    sts_and_sick_readers,
+)
+from train.data.fetched_file import Row, SourceFile
 from train.data.fetched_text_filters import CLEANINGS
-from train.data.reader_by_set import READERS
 
 CATALOG_FILE = Path(__file__).with_name("sets.yaml")
+
+Reader = Callable[[Iterable[SourceFile]], Iterator[Row]]
+
+# The readers by name: the name of a reader is the name of its function.
+READERS: dict[str, Reader] = {
+    reader.__name__: reader
+    for reader in (
+        corpus_readers.lines,
+        corpus_readers.lines_with_id,
+        corpus_readers.titles,
+        corpus_readers.comment_files,
+        corpus_readers.docstrings,
+        corpus_readers.conala,
+        corpus_readers.cosqa,
+        corpus_readers.numbered_lists,
+        pair_readers.descriptions_by_id,
+        pair_readers.descriptions_by_command,
+        pair_readers.rewritten_intents,
+        pair_readers.generated_summaries,
+        rated_summary_readers.haque,
+        rated_summary_readers.shen,
+        rated_summary_readers.conala_grades,
+        pair_readers.commit_messages,
+        corpus_readers.texts_of_workbook,
+        sts_and_sick_readers.stsb,
+        sts_and_sick_readers.sick,
+        sts_and_sick_readers.semeval,
+        paws_and_nli_readers.labelled_pairs,
+        paws_and_nli_readers.paws,
+        paws_and_nli_readers.breaking_nli,
+        paws_and_nli_readers.parallel_files,
+        paws_and_nli_readers.negations,
+        abbreviation_and_synonym_readers.antonyms,
+        abbreviation_and_synonym_readers.synonyms,
+        abbreviation_and_synonym_readers.abbreviations,
+    )
+}
 
 
 @dataclass(frozen=True, kw_only=True)

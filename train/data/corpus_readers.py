@@ -5,8 +5,11 @@ A reader is a function that converts fetched files into rows (JSON objects), her
 
 from __future__ import annotations
 
+import io
 import re
+import zipfile
 from collections.abc import Iterable, Iterator
+from xml.etree import ElementTree
 
 from train.data.fetched_file import Row, SourceFile
 
@@ -99,3 +102,12 @@ def numbered_lists(files: Iterable[SourceFile]) -> Iterator[Row]:
         for texts in file.json().values():
             for text in texts:
                 yield {"text": text}
+
+
+def texts_of_workbook(files: Iterable[SourceFile]) -> Iterator[Row]:
+    """Yield a row `{"text": text}` for each distinct text in the cells of an Excel workbook (.xlsx)."""
+    for file in files:
+        with zipfile.ZipFile(io.BytesIO(file.data)) as archive:
+            strings = ElementTree.fromstring(archive.read("xl/sharedStrings.xml"))
+        for string in strings:
+            yield {"text": "".join(string.itertext())}

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from simllm.errors import InputError
-from simllm.io import files, folder_replacement
+from simllm.io import folder_replacement, read_lines
 from train.data.remote_repository import RemoteRepository
 
 
@@ -25,7 +25,7 @@ def read_repositories(file: Path) -> list[tuple[str, str]]:
     Raises:
         InputError: The file cannot be read, or a line is wrong.
     """
-    rows = [(number, line.split("\t")) for number, line in files.lines(file) if not line.startswith("#")]
+    rows = [(number, line.split("\t")) for number, line in read_lines.lines(file) if not line.startswith("#")]
     for number, row in rows:
         if len(row) != 2:
             raise InputError(f"{file}, line {number}: expected owner/name and a revision, with a tab between")

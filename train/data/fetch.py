@@ -12,12 +12,12 @@ from functools import cached_property
 from pathlib import Path
 
 from simllm.errors import InputError
-from simllm.io import folders
+from simllm.io import write_into_folder
 from simllm.io.file_lock import locked
-from train.data.catalog import Catalog, DataSet, Input, OutputFile
+from train.data.catalog import READERS, Catalog, DataSet, Input, OutputFile
+from train.data.decontaminate_fetched_texts import EvaluationTexts
 from train.data.fetched_file import Row
-from train.data.fetched_text_filters import CLEANINGS, EvaluationTexts
-from train.data.reader_by_set import READERS
+from train.data.fetched_text_filters import CLEANINGS
 from train.data.remote_repository import RemoteRepository
 
 
@@ -42,14 +42,14 @@ def fetch(catalog: Catalog, sets: Iterable[DataSet], root: Path, host: str, cach
         if not missing:
             print(f"{one.name}: already there", file=sys.stderr)
             continue
-        folders.own(root, "data sets")
+        write_into_folder.own(root, "data sets")
         with locked(root):
             for file in missing:
-                folders.check_addition(root, file.path)
+                write_into_folder.check_addition(root, file.path)
                 path = root / file.path
                 again = f"warning: {path}: damaged or changed; fetching it again"
                 print(again if path.exists() else f"{path}: fetching", file=sys.stderr)
-                folders.add(root, file.path, _compress(file.path, converter.content(file)))
+                write_into_folder.add(root, file.path, _compress(file.path, converter.content(file)))
         print(f"{one.name}: {one.rows:,} texts; licence: {one.licence}; {one.terms}", file=sys.stderr)
 
 

@@ -18,10 +18,11 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from simllm.errors import InputError
-from simllm.io import files
+from simllm.io import atomic_write, read_json_lines
 from train.corpus.sources import match_files
 from train.corpus.text_hash import identity
-from train.runtime.command_line import add_overwrite_option, check_output, run_tool
+from train.runtime.overwrite_option import add_overwrite_option, check_output
+from train.runtime.tool_exit_status import run_tool
 
 
 def main() -> int:
@@ -62,7 +63,7 @@ def write_held_out(patterns: Iterable[str], share: float, output: Path, overwrit
     if not pairs:
         raise InputError("no pair is held out; name a larger --share")
     output.parent.mkdir(parents=True, exist_ok=True)
-    files.write(output, "".join(pairs))
+    atomic_write.write(output, "".join(pairs))
 
 
 def held_out_pairs(file: Path, share: float) -> Iterator[dict[str, str]]:
@@ -77,8 +78,8 @@ def held_out_pairs(file: Path, share: float) -> Iterator[dict[str, str]]:
     Yields:
         A dict with the texts `a` and `b`, their `label`, and the file's name before its first dot as `set`.
     """
-    for where, row in files.objects(file):
-        first, second, label = (files.text_under(row, name, where) for name in ("a", "b", "label"))
+    for where, row in read_json_lines.objects(file):
+        first, second, label = (read_json_lines.text_under(row, name, where) for name in ("a", "b", "label"))
         digest = hashlib.sha256(identity(first)).digest()
         if int.from_bytes(digest[:4]) < share * 2**32:
             yield {"a": first, "b": second, "label": label, "set": file.name.partition(".")[0]}

@@ -1,11 +1,13 @@
-"""Readers of text pairs about code: human paraphrases, and references with generated summaries.
+"""Readers of text pairs without ratings: human paraphrases, and references with generated summaries.
 
-A reader is a function that converts fetched files into rows (JSON objects). A row has two texts: the
-paraphrases `a` and `b`, or a `reference` and a generated summary, the `candidate`.
+A reader is a function that converts fetched files into rows (JSON objects). A row has two texts about code:
+the paraphrases `a` and `b`, or a `reference` and a generated summary or commit message, the `candidate`.
 """
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Iterable, Iterator
 from itertools import combinations
 
@@ -76,3 +78,13 @@ def generated_summaries(files: Iterable[SourceFile]) -> Iterator[Row]:
             dataset, model = file.path.parts[2:4]
             for reference, candidate in zip(gold, file.lines(), strict=True):
                 yield {"dataset": dataset, "model": model, "reference": reference, "candidate": candidate}
+
+
+def commit_messages(files: Iterable[SourceFile]) -> Iterator[Row]:
+    """Yield pairs of a human and a generated commit message from the repository CommitMsgEmpirical.
+
+    The pairs have no ratings.
+    """
+    for file in files:
+        for row in csv.DictReader(io.StringIO(file.text, newline="")):
+            yield {"reference": row["Reference"], "candidate": row["Generation"]}

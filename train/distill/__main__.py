@@ -18,16 +18,17 @@ from pathlib import Path
 from simllm.metric import SimLLM
 from simllm.model import saved_model
 from simllm.model.tokenizer import Tokenizer
-from train.distill import imitation, student, teachers, texts
+from train.distill import distillation_texts, pca_targets, student, teacher_embeddings
 from train.distill.config import DistillConfig
 from train.distill.task import DistillationTask
 from train.runtime import run_folder, training_loop
 from train.runtime.distributed import World
-from train.runtime.log_file import open_log, print_progress
-from train.runtime.provenance import git_revision, training_card, training_provenance
+from train.runtime.provenance import git_revision, training_provenance
 from train.runtime.signal_handlers import StopRequest
+from train.runtime.training_checkpoint import Progress
 from train.runtime.training_command import run_training
-from train.runtime.training_state import Progress
+from train.runtime.training_log_and_tensorboard import open_log, print_progress
+from train.runtime.training_run_model_card import training_card
 from train.tokens import vocabulary
 
 
@@ -82,7 +83,7 @@ def prepare(config: DistillConfig, world: World) -> tuple[DistillationTask, dict
     out = Path(config.out)
     tell = print_progress if world.is_first else lambda line: None
     tell("texts")
-    stored = imitation.collect_texts(
+    stored = distillation_texts.collect_texts(
         config,
         out,
         world,
@@ -95,13 +96,15 @@ def prepare(config: DistillConfig, world: World) -> tuple[DistillationTask, dict
     size = config.model.vocab_size
     tokenizer = world.first_then_others(
         lambda: vocabulary.load_or_learn(
-            out / "vocabulary" / f"{stored.sha256[:12]}-{size}", stored.folder / texts.LINES, size
+            out / "vocabulary" / f"{stored.sha256[:12]}-{size}",
+            stored.folder / distillation_texts.LINES,
+            size,
         )
     )
 
     tell("embeddings of the teachers")
     width = config.model.hidden_size
-    targets = imitation.compute_targets(config, stored, width, out, world, config.seed)
+    targets = pca_targets.compute_targets(config, stored, width, out, world, config.seed)
     metric = world.first_then_others(lambda: load_or_make_student(config, tokenizer, world))
     task = world.in_all_processes(lambda: DistillationTask(config, metric, targets, world))
     return task, targets.facts
@@ -118,7 +121,7 @@ def load_or_make_student(config: DistillConfig, tokenizer: Tokenizer, world: Wor
     Returns:
         A `SimLLM` (a metric that scores text pairs) whose encoder is the untrained student.
     """
-    teacher = teachers.identity(Path(config.start.teacher)) if config.start else None
+    teacher = teacher_embeddings.identity(Path(config.start.teacher)) if config.start else None
     layers = config.start.layers if config.start else ()
     choice = run_folder.short_hash(asdict(config.model), teacher, layers, tokenizer.hash, config.seed)
     folder = Path(config.out) / "start" / choice

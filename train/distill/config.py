@@ -2,13 +2,33 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from simllm.errors import InputError
-from simllm.model.network_shape import ModelConfig
-from train.distill.student import StartConfig
-from train.distill.texts import TextsConfig
+from simllm.model.model_config import ModelConfig
 from train.runtime.config import TrainingConfig
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextsConfig:
+    """Settings for one source of texts: its files, which texts to use, and how many variants to make.
+
+    Rules make a variant by changing a text. The variant is a rewording, or has another meaning.
+    """
+
+    source: str  # file or glob pattern: plain lines, or JSON lines with `fields`
+    fields: tuple[str, ...] = ()  # fields of JSON lines with the texts of a group; none: plain lines
+    only: dict[str, tuple[str, ...]] = field(default_factory=dict)  # values, one of which a field must have
+    leave_out: dict[str, tuple[str, ...]] = field(default_factory=dict)  # values that a field must not have
+    limit: int | None = None  # largest number of groups, chosen at random; none: all
+    variants: float = 0.0  # share of the groups that get a rule-made rewording and change of meaning
+    max_words: int = 40  # groups with a longer text are left out
+
+    def __post_init__(self) -> None:
+        if self.limit is not None and self.limit < 1:
+            raise InputError(f"limit must be positive, not {self.limit}")
+        if not 0 <= self.variants <= 1 or self.max_words < 1:
+            raise InputError("variants must be from 0 to 1, max_words positive")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +53,20 @@ class ImitationConfig:
             )
         if self.groups < 1 or (self.max_texts is not None and self.max_texts < 1):
             raise InputError("groups and max_texts must be positive")
+
+
+@dataclass(frozen=True, kw_only=True)
+class StartConfig:
+    """Settings for the student's initial weights, which are taken from a teacher model.
+
+    Attributes:
+        teacher: The folder of a BERT or MPNet model.
+        layers: Indices of the teacher's layers to copy, one for each layer of the student. If empty, the
+            student's layers start with random weights.
+    """
+
+    teacher: str
+    layers: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,18 +1,28 @@
-"""The targets of distillation: the embeddings of all teachers, reduced to the student's width."""
+"""The targets of distillation: the embeddings of all teachers, reduced to the student's width.
+
+The reduction is a projection on principal axes, as in principal component analysis (PCA).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from simllm.errors import InputError
-from train.distill.teachers import gather_embeddings
-from train.distill.texts import Group
+from simllm.model.token_batches import pad
+from train.distill.config import ImitationConfig
+from train.distill.distillation_texts import Group, StoredTexts
+from train.distill.teacher_embeddings import embed_all, gather_embeddings, identity
+from train.runtime.distributed import World
 
 _SAMPLE = 50_000  # texts for computing the principal axes
+_ROTATION_TEXTS = 8192  # texts for computing the rotation of the targets
+
+Embed = Callable[[Tensor, Tensor], Tensor]  # (B, L) token ids and (B, L) mask -> (B, D) embeddings
 
 
 def compute_principal_axes(vectors: np.ndarray, count: int) -> np.ndarray:
@@ -44,7 +54,7 @@ class Targets:
         groups: The texts in groups. Texts in one group, such as a text and its rewording, are used in the
             same update (optimizer step).
         facts: Facts about the texts and the teachers by name, such as the number of texts.
-        shards: For each teacher, its embeddings of all texts: the list of arrays from `teachers.embed_all`.
+        shards: For each teacher, its embeddings of all texts: the list of arrays from `embed_all`.
         axes: (sum of the teachers' widths, student's width) matrix of the projection, including the rotation.
     """
 
@@ -61,7 +71,7 @@ class Targets:
         Args:
             groups: The texts in groups.
             shards: For each teacher, its embeddings of all texts: the list of arrays from
-                `teachers.embed_all`.
+                `embed_all`.
             width: Width of the student's embeddings.
             seed: Seed for choosing the sample.
             facts: Facts about the texts and the teachers by name; they are only stored.
@@ -117,3 +127,54 @@ class Targets:
         unit = torch.nn.functional.normalize(embeddings, dim=1)
         u, _, v = torch.linalg.svd(self.reduce(self.teacher_embeddings(numbers)).T @ unit)
         self.axes = self.axes @ u @ v
+
+
+def compute_targets(
+    config: ImitationConfig, stored: StoredTexts, width: int, out: Path, world: World, seed: int
+) -> Targets:
+    """Compute the targets (the embeddings that an encoder should learn) from the teachers' embeddings.
+
+    The teachers' embeddings are loaded from the folder of the run. Missing embeddings are computed, and
+    stored there. The targets are the teachers' embeddings, projected to the encoder's width.
+
+    Args:
+        config: The settings of the imitation.
+        stored: The texts.
+        width: Width of the encoder's embeddings.
+        out: The folder of the run.
+        world: The processes of the run.
+        seed: Seed for choosing a sample of the texts, from which the projection is computed.
+
+    Raises:
+        InputError: A teacher cannot be loaded, or all teachers together are narrower than the encoder.
+    """
+    folders = world.first_then_others(
+        lambda: {identity(Path(teacher)): Path(teacher) for teacher in config.teachers}
+    )
+    flat = stored.flat
+    shards = [
+        embed_all(teacher, flat, out / "teachers" / f"{stored.sha256[:12]}-{name}", world)
+        for name, teacher in folders.items()
+    ]
+    facts = {"texts_sha256": stored.sha256, "texts": len(flat), "teachers": list(folders)}
+    return world.in_all_processes(lambda: Targets(stored.groups, shards, width, seed, facts))
+
+
+def rotate_towards_encoder(
+    targets: Targets, ids: Sequence[Sequence[int]], embed: Embed, world: World
+) -> None:
+    """Rotate the targets of all texts towards the encoder's present embeddings of the first 8192 texts.
+
+    Rotated targets are easier to learn; see `Targets`.
+
+    Args:
+        targets: The targets, which are rotated.
+        ids: The token ids of each text.
+        embed: Function that embeds texts with the encoder.
+        world: The processes of the run, and the device of this process.
+    """
+    with torch.no_grad():
+        some = np.arange(min(_ROTATION_TEXTS, len(ids)))
+        parts = [pad(ids[i : i + 64]) for i in range(0, len(some), 64)]
+        embeddings = torch.cat([embed(*(x.to(world.device) for x in part)) for part in parts])
+        targets.rotate_towards(embeddings.cpu(), some)

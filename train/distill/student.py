@@ -7,7 +7,6 @@ student's token. The teacher's layers can be copied if the student's layers have
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -16,27 +15,15 @@ from torch import Tensor
 
 from simllm.errors import InputError
 from simllm.model.encoder import Encoder
-from simllm.model.network_shape import ModelConfig
+from simllm.model.model_config import ModelConfig
 from simllm.model.tokenizer import SPECIAL_TOKENS, Tokenizer
-from train.distill import teachers
+from train.distill.bert_weights import load_encoder
+from train.distill.config import StartConfig
+from train.distill.load_teachers import load_tokenizer
 from train.distill.pca_targets import compute_principal_axes
 
 _SPACE = "▁"  # first character of a token at the start of a word
 _SPECIAL = {"<s>": ("<s>", "[CLS]"), "</s>": ("</s>", "[SEP]"), "<mask>": ("<mask>", "[MASK]")}
-
-
-@dataclass(frozen=True, kw_only=True)
-class StartConfig:
-    """Settings for the student's initial weights, which are taken from a teacher model.
-
-    Attributes:
-        teacher: The folder of a BERT or MPNet model.
-        layers: Indices of the teacher's layers to copy, one for each layer of the student. If empty, the
-            student's layers start with random weights.
-    """
-
-    teacher: str
-    layers: tuple[int, ...] = ()
 
 
 def make_student(config: ModelConfig, tokenizer: Tokenizer, source: StartConfig | None, seed: int) -> Encoder:
@@ -57,8 +44,8 @@ def make_student(config: ModelConfig, tokenizer: Tokenizer, source: StartConfig 
     if source is None:
         return student
     folder = Path(source.teacher)
-    teacher = teachers.load_encoder(folder)
-    vectors = average_token_vectors(teacher, teachers.load_tokenizer(folder), tokenizer)
+    teacher = load_encoder(folder)
+    vectors = average_token_vectors(teacher, load_tokenizer(folder), tokenizer)
     if vectors.shape[1] > config.hidden_size:
         vectors = vectors @ torch.from_numpy(compute_principal_axes(vectors.numpy(), config.hidden_size))
     elif vectors.shape[1] < config.hidden_size:

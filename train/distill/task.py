@@ -10,10 +10,11 @@ from simllm.metric import SimLLM
 from simllm.model import pooling
 from train.contrastive.dev_criterion import DevCriterion
 from train.distill.config import DistillConfig
-from train.distill.imitation import Imitation
+from train.distill.distillation_batches import Imitation
 from train.distill.pca_targets import Targets
 from train.runtime.distributed import World
 from train.runtime.gradient_exchange import LossPart
+from train.runtime.mixed_precision import autocast
 
 
 class DistillationTask:
@@ -91,5 +92,5 @@ class DistillationTask:
 
     def _embed(self, tokens: Tensor, mask: Tensor) -> Tensor:
         """Compute (B, D) float32 embeddings from (B, L) token ids and their (B, L) mask, 0 for padding."""
-        with self.world.autocast(self.config.precision):
+        with autocast(self.world.device, self.config.precision):
             return pooling.mean(self.model(tokens, mask), mask).float()

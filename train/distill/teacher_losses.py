@@ -6,6 +6,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from train.distill.config import ImitationConfig
+
 
 def cosine_loss(embeddings: Tensor, targets: Tensor) -> Tensor:
     """Compute the mean of 1 - cosine between N embeddings and their targets, both (N, D)."""
@@ -40,3 +42,28 @@ def neighbour_distillation_loss(embeddings: Tensor, cosines: Tensor, temperature
     student = (unit @ unit.T / temperature).masked_fill(own, -1e4).log_softmax(dim=1)
     teacher = (cosines / temperature).masked_fill(own, -1e4).log_softmax(dim=1)
     return F.kl_div(student, teacher, reduction="batchmean", log_target=True)
+
+
+def weighted_loss(
+    config: ImitationConfig, embeddings: Tensor, targets: Tensor, cosines: Tensor, temperature: float
+) -> Tensor:
+    """Compute the weighted sum of the cosine loss, the squared loss and the neighbour distillation loss.
+
+    Args:
+        config: The weights of the losses. A loss with weight 0 is not computed.
+        embeddings: (N, D) embeddings from the student.
+        targets: (N, D) embeddings that the student should learn.
+        cosines: (N, N) cosines from the teacher.
+        temperature: The temperature of the softmaxes in `neighbour_distillation_loss`.
+
+    Returns:
+        The loss, a scalar.
+    """
+    loss = embeddings.new_zeros(())
+    if config.cosine_weight:
+        loss = loss + config.cosine_weight * cosine_loss(embeddings, targets)
+    if config.squared_weight:
+        loss = loss + config.squared_weight * squared_loss(embeddings, targets)
+    if config.similarity_weight:
+        loss = loss + config.similarity_weight * neighbour_distillation_loss(embeddings, cosines, temperature)
+    return loss

@@ -14,11 +14,13 @@ import sys
 from pathlib import Path
 
 from simllm.errors import InputError
-from simllm.io import folders
+from simllm.io import output_folder_check
 from simllm.model.tokenizer import Tokenizer
-from train.fairseq import checkpoint, dataset, dictionary
-from train.fairseq.tokenizer import from_sentencepiece
-from train.runtime.command_line import run_tool
+from train.fairseq import dictionary
+from train.fairseq.export_dataset import export_dataset
+from train.fairseq.import_checkpoint import import_checkpoint
+from train.fairseq.import_sentencepiece import from_sentencepiece
+from train.runtime.tool_exit_status import run_tool
 
 
 def main() -> int:
@@ -31,7 +33,7 @@ def _run(options: argparse.Namespace) -> None:
     """Run the chosen command, or raise InputError if its output folder exists."""
     if options.out.exists() or options.out.is_symlink():
         raise InputError(f"{options.out}: exists already")
-    folders.check_place(options.out)
+    output_folder_check.check_place(options.out)
     try:
         options.run(options)
     except OSError as error:
@@ -39,7 +41,7 @@ def _run(options: argparse.Namespace) -> None:
 
 
 def _export(options: argparse.Namespace) -> None:
-    dataset.export_dataset(options.run_folder, options.out)
+    export_dataset(options.run_folder, options.out)
 
 
 def _import(options: argparse.Namespace) -> None:
@@ -57,9 +59,7 @@ def _import(options: argparse.Namespace) -> None:
             f"{options.dict} does not define how texts are tokenized; expected --sentencepiece with the "
             "SentencePiece model of the training texts, or --tokenizer"
         )
-    checkpoint.import_checkpoint(
-        options.checkpoint, options.dict, tokenizer, options.out, options.mismatch_as_unk
-    )
+    import_checkpoint(options.checkpoint, options.dict, tokenizer, options.out, options.mismatch_as_unk)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from simllm.errors import InputError
-from simllm.io import files
+from simllm.io import read_lines
 from simllm.model.tokenizer import SPECIAL_TOKENS, Tokenizer
 
 _IMPLIED, _MASK = SPECIAL_TOKENS[:4], SPECIAL_TOKENS[4]
@@ -44,7 +44,7 @@ def read_dictionary(file: Path) -> dict[str, int]:
         InputError: The file cannot be read, or a line is not valid.
     """
     ids = {symbol: i for i, symbol in enumerate(_IMPLIED)}
-    for number, line in files.lines(file):
+    for number, line in read_lines.lines(file):
         symbol, _, count = line.rstrip().rpartition(" ")
         if not symbol or not count.isdecimal():
             raise InputError(f"{file}, line {number}: expected a symbol and its count")

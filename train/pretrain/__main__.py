@@ -26,11 +26,12 @@ from train.pretrain.cost_estimate import estimate
 from train.pretrain.task import PretrainingTask
 from train.runtime import run_folder, training_loop
 from train.runtime.distributed import World
-from train.runtime.log_file import open_log, print_progress
-from train.runtime.provenance import git_revision, training_card, training_provenance
+from train.runtime.provenance import git_revision, training_provenance
 from train.runtime.signal_handlers import StopRequest
+from train.runtime.training_checkpoint import Progress
 from train.runtime.training_command import run_training
-from train.runtime.training_state import Progress
+from train.runtime.training_log_and_tensorboard import open_log, print_progress
+from train.runtime.training_run_model_card import training_card
 from train.tokens import shards, token_vectors, vocabulary
 from train.tokens.shards import Shards
 

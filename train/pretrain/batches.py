@@ -15,14 +15,13 @@ from simllm.errors import InputError
 from train.pretrain.permutation import (
     Ints,
     PermutedBatch,
-    keyed_uniform,
     lay_out_batch,
-    noisy_slot_tokens,
     permute_positions,
-    predicted_counts,
     predicted_indices,
     ragged_indices,
 )
+from train.pretrain.token_masking import noisy_slot_tokens, predicted_counts
+from train.runtime.seeded_random_numbers import combined_seed, keyed_uniform
 from train.tokens.shards import Shards
 
 
@@ -178,11 +177,3 @@ class PretrainingBatches:
         texts = np.random.default_rng([self.seed, epoch]).permutation(self.texts)
         lengths = self.shards.lengths[texts]
         return texts, np.cumsum(lengths) - lengths
-
-
-def combined_seed(*numbers: int) -> int:
-    """Combine numbers, such as a run's seed and the number of an update, into one 63-bit seed.
-
-    In practice, two different lists of numbers give different seeds if the lists have the same length.
-    """
-    return int(np.random.SeedSequence(numbers).generate_state(1, np.uint64)[0] >> 1)

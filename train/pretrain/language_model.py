@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from simllm.model.encoder import Encoder
-from simllm.model.network_shape import ModelConfig
+from simllm.model.model_config import ModelConfig
 from train.pretrain.cross_entropy import linear_cross_entropy
 from train.pretrain.permutation import PermutedBatch
 from train.pretrain.two_stream_attention import MakeAttention, grouped_attention

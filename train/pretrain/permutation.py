@@ -31,7 +31,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from simllm.model.tokenizer import MASK_ID, PAD_ID, SPECIAL_TOKENS
+from simllm.model.tokenizer import PAD_ID, SPECIAL_TOKENS
 
 Ints = NDArray[np.int64]
 
@@ -104,19 +104,6 @@ class PermutedBatch:
         return PermutedBatch(**{name: change(getattr(self, name)) for name in tensors}, shape=self.shape)
 
 
-def predicted_counts(lengths: Ints, probability: float) -> Ints:
-    """Compute the number of predicted tokens of each text: length · probability, rounded (halves to even).
-
-    Args:
-        lengths: (B,) number of tokens of each text.
-        probability: Share of predicted tokens, between 0 and 1.
-
-    Returns:
-        (B,) number of predicted tokens of each text.
-    """
-    return np.rint(lengths * probability).astype(np.int64)
-
-
 def is_visible(visible_originals: Tensor, turns: Tensor) -> Tensor:
     """Return whether rows of the attention matrix may attend to columns of the same text.
 
@@ -134,26 +121,6 @@ def is_visible(visible_originals: Tensor, turns: Tensor) -> Tensor:
         A bool tensor of the broadcast shape.
     """
     return (turns == 0) | ((turns > 0) & (turns <= visible_originals)) | (-turns > visible_originals)
-
-
-def keyed_uniform(seed: int, keys: Ints) -> NDArray[np.float64]:
-    """Compute a random number from [0, 1) for each key.
-
-    The same key and seed always give the same number. Therefore, the random numbers of a text can be computed
-    without those of earlier texts. The generator is SplitMix64 (Steele, Lea and Flood, 2014).
-
-    Args:
-        seed: The seed.
-        keys: (N,) whole numbers, such as the number of each token in the training data.
-
-    Returns:
-        (N,) random numbers.
-    """
-    with np.errstate(over="ignore"):
-        x = keys.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(seed)
-        x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return ((x ^ (x >> np.uint64(31))) >> np.uint64(11)).astype(np.float64) / 2.0**53
 
 
 def permute_positions(tokens: Ints, lengths: Ints, noise: NDArray[np.float64]) -> Ints:
@@ -175,27 +142,6 @@ def permute_positions(tokens: Ints, lengths: Ints, noise: NDArray[np.float64]) -
     noise = np.where(tokens < len(SPECIAL_TOKENS), -1.0, noise)
     text, _, starts = ragged_indices(lengths)
     return np.lexsort((noise, text)) - starts[text]
-
-
-def noisy_slot_tokens(
-    originals: Ints, vocab_size: int, draw: NDArray[np.float64], token: NDArray[np.float64]
-) -> Ints:
-    """Choose the token in each slot (placeholder for a predicted token).
-
-    About 80% of the slots get <mask>, 10% get the predicted token itself, and 10% get a random token that is
-    not a special token.
-
-    Args:
-        originals: (M,) predicted tokens.
-        vocab_size: Number of tokens in the vocabulary.
-        draw: (M,) random numbers from [0, 1). They decide between the three cases.
-        token: (M,) random numbers from [0, 1). They are scaled to the ids of the random tokens.
-
-    Returns:
-        (M,) token ids of the slots.
-    """
-    ordinary = len(SPECIAL_TOKENS) + (token * (vocab_size - len(SPECIAL_TOKENS))).astype(np.int64)
-    return np.select([draw < 0.8, draw < 0.9], [np.int64(MASK_ID), originals], ordinary)
 
 
 def predicted_indices(lengths: Ints, predicted: Ints, order: Ints) -> Ints:

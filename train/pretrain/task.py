@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from functools import partial
 
@@ -15,6 +14,7 @@ from simllm.model.encoder import Encoder
 from train.corpus.corpus_folder import TRAIN
 from train.pretrain.batches import PretrainingBatches
 from train.pretrain.config import PretrainConfig
+from train.pretrain.held_out_perplexity import compute_perplexity, measure_perplexity
 from train.pretrain.language_model import PermutedLanguageModel
 from train.pretrain.permutation import PermutedBatch, pad_streams
 from train.pretrain.two_stream_attention import BLOCK_SIZE, flex_attention_over_texts, grouped_attention
@@ -22,6 +22,7 @@ from train.runtime.distributed import World
 from train.runtime.flops import training_flops
 from train.runtime.fsdp import shard
 from train.runtime.gradient_exchange import LossPart
+from train.runtime.mixed_precision import autocast
 from train.runtime.prefetch import Prefetcher
 from train.tokens.shards import Shards
 
@@ -140,20 +141,19 @@ class PretrainingTask:
         Returns:
             The perplexity, and a dictionary for the log, with the perplexity under `test_perplexity`.
         """
-        loss, count = 0.0, 0
-        parts = self.test_batches.evaluation_texts(self.config.test_texts, self.config.batch_tokens)
-        # The processes of a sharded model compute together, so each computes all parts.
-        for texts in parts if self.is_sharded else parts[self.world.rank :: self.world.size]:
-            batch = self.test_batches.make_batch(np.zeros_like(texts), texts)
-            loss += self._loss(self._pad_and_pin(batch)).item()
-            count += batch.predicted
-        loss, predicted = self.world.sum_values(loss, count)
-        perplexity = math.exp(min(loss / predicted, 700.0))  # finite for the log, even if the run diverges
+        perplexity = measure_perplexity(
+            self.test_batches,
+            lambda batch: self._loss(self._pad_and_pin(batch)).item(),
+            self.world,
+            texts=self.config.test_texts,
+            batch_tokens=self.config.batch_tokens,
+            is_sharded=self.is_sharded,
+        )
         return perplexity, {"test_perplexity": perplexity}
 
     def format_loss(self, loss: float) -> str:
         """Format the mean loss per predicted token (in nats) and the perplexity for the progress bar."""
-        return f"loss {loss:.3f}, perplexity {math.exp(min(loss, 700.0)):,.1f}"
+        return f"loss {loss:.3f}, perplexity {compute_perplexity(loss):,.1f}"
 
     def describe_texts(self, update: int) -> str:
         """Describe the texts in an update (optimizer step), so that a bad text can be found.
@@ -189,5 +189,5 @@ class PretrainingTask:
         return batch if self.world.device.type == "cpu" else batch.pinned()
 
     def _loss(self, batch: PermutedBatch) -> Tensor:
-        with self.world.autocast(self.config.precision):
+        with autocast(self.world.device, self.config.precision):
             return self.model(batch.to(self.world.device))

@@ -21,7 +21,7 @@ import sys
 from pathlib import Path
 
 from train.release.release_folder import Release, write_release
-from train.runtime.command_line import run_tool
+from train.runtime.tool_exit_status import run_tool
 
 
 def main() -> int:

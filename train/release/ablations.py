@@ -19,14 +19,16 @@ from pathlib import Path
 from typing import Any
 
 from simllm.errors import InputError
-from simllm.io import files, folders
+from simllm.io import atomic_write, output_folder_check
 from simllm.io.file_lock import locked
 from train.contrastive.config import ContrastiveConfig
 from train.pretrain.config import PretrainConfig
-from train.release.measure import MeasureConfig, measure
-from train.runtime import config_file, signal_handlers
-from train.runtime.command_line import add_overwrite_option, check_output, run_tool
+from train.release.measure import measure
+from train.release.measurement_config import MeasureConfig
+from train.runtime import signal_handlers, yaml_and_overrides
 from train.runtime.config import TrainingConfig
+from train.runtime.overwrite_option import add_overwrite_option, check_output
+from train.runtime.tool_exit_status import run_tool
 
 _CONFIGS: dict[str, type[TrainingConfig]] = {
     "train.pretrain": PretrainConfig,
@@ -101,7 +103,7 @@ def _ablate(config: Path, output: Path, overwrite: bool) -> None:
         overwrite: Whether outdated results, which come from another configuration, may be removed from the
             output.
     """
-    loaded = config_file.load(AblationsConfig, config, [])
+    loaded = yaml_and_overrides.load(AblationsConfig, config, [])
     check_output(output, True, [config, Path(loaded.recipe), Path(loaded.measure)])
     with locked(output):
         run_ablations(loaded, output, overwrite)
@@ -121,10 +123,10 @@ def run_ablations(config: AblationsConfig, output: Path, overwrite: bool = False
             a training command fails.
         Interrupted: A signal stopped a training command.
     """
-    sets = replace(config_file.load(MeasureConfig, Path(config.measure), []), baselines=())
+    sets = replace(yaml_and_overrides.load(MeasureConfig, Path(config.measure), []), baselines=())
     outs = {variant.name: Path(config.out) / variant.folder for variant in config.variants}
     for out in outs.values():
-        folders.check(out)
+        output_folder_check.check(out)
     runs = {
         variant.name: training_commands(config, variant, outs[variant.name]) for variant in config.variants
     }
@@ -152,7 +154,7 @@ def run_ablations(config: AblationsConfig, output: Path, overwrite: bool = False
                 raise InputError(f"{name}: training ended with exit status {status}")
         rows[name] = {"variant": name, **settings[name], **measure(outs[name] / "model", sets)}
         ordered = [rows[other] for other in runs if other in rows]
-        files.write(output, json.dumps(ordered, indent=1) + "\n")
+        atomic_write.write(output, json.dumps(ordered, indent=1) + "\n")
 
 
 def _digest(name: str, runs: list[list[str]], sets: MeasureConfig) -> str:
@@ -170,7 +172,7 @@ def _digest(name: str, runs: list[list[str]], sets: MeasureConfig) -> str:
         InputError: The configuration of a training command is wrong.
     """
     try:
-        loaded = [config_file.load(_CONFIGS[module], Path(file), keys) for module, file, *keys in runs]
+        loaded = [yaml_and_overrides.load(_CONFIGS[module], Path(file), keys) for module, file, *keys in runs]
     except InputError as error:
         raise InputError(f"{name}: {error}") from None
     values = [*map(asdict, loaded), asdict(sets)]

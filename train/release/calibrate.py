@@ -15,7 +15,6 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -24,19 +23,15 @@ from scipy.optimize import isotonic_regression
 
 from simllm.errors import InputError
 from simllm.evaluation import ratings
-from simllm.io import files, folders
+from simllm.io import read_lines, write_into_folder
 from simllm.metric import SimLLM
 from simllm.model import saved_model
-from simllm.model.score_scale import ScoreScale, Values
-from simllm.perturb.summaries import lexicon
-from simllm.stats.platt_scaling import fit_platt
-from train.contrastive.meaning_head_pairs import DIFFERENT, SAME, ItemPairs, MeaningPair, RuleMadePairs
-from train.contrastive.meaning_items import read_items
-from train.corpus.decontaminate import ExcludedTexts
-from train.runtime.command_line import run_tool
+from simllm.model.percentiles_and_expected_ratings import ScoreScale, Values
+from train.release.meaning_head_calibration import calibrate_meaning, meaning_test_pairs
+from train.runtime.tool_exit_status import run_tool
 
 _PAIRS, _SEED, _KNOTS = 10_000, 12345, 21  # random pairs; random seed; most knots of the map to ratings
-_FEWEST = 20  # rated pairs, or labelled pairs of each label
+_FEWEST = 20  # rated pairs
 
 
 def main() -> int:
@@ -80,9 +75,9 @@ def calibrate(folder: Path, comments: Path, rated: Path) -> None:
     Raises:
         InputError: simllm did not write the folder, a file is wrong, or there are too few texts.
     """
-    folders.check_addition(folder, saved_model.INFO)
+    write_into_folder.check_addition(folder, saved_model.INFO)
     metric = SimLLM(folder)
-    texts = list(dict.fromkeys(line for _, line in files.lines(comments)))
+    texts = list(dict.fromkeys(line for _, line in read_lines.lines(comments)))
     people = ratings.load(rated)
     calibration = fit(
         _random_scores(metric, texts),
@@ -91,88 +86,7 @@ def calibrate(folder: Path, comments: Path, rated: Path) -> None:
         f"{_PAIRS:,} random pairs of {comments.name}; {len(people.values):,} ratings of {rated.name}",
     )
     info = replace(metric.model.info, calibration=calibration)
-    folders.add(folder, saved_model.INFO, json.dumps(asdict(info), indent=2) + "\n")
-
-
-def calibrate_meaning(folder: Path, held_out: Sequence[MeaningPair], source: str) -> None:
-    """Calibrate the probabilities of the meaning head, and write the result into the model folder.
-
-    The meaning head predicts the probability that two texts have the same meaning. One half of the held-out
-    pairs is used here. `train.release.measure` uses the other half to measure how reliable the calibrated
-    probabilities are.
-
-    Args:
-        folder: The model folder, with a meaning head.
-        held_out: The held-out pairs from `meaning_test_pairs`.
-        source: The name of the file `labelled` that `meaning_test_pairs` has read. The name is stored in the
-            model folder.
-
-    Raises:
-        InputError: simllm did not write the folder, or it has no meaning head.
-    """
-    folders.check_addition(folder, saved_model.INFO)
-    metric = SimLLM(folder)
-    info = metric.model.info
-    if info.meaning is None:
-        raise InputError(f"{folder}: has no meaning head to calibrate")
-    pairs = held_out[::2]
-    same = metric.score([pair.first for pair in pairs], [pair.second for pair in pairs]).on("same")
-    same = same.clip(1e-6, 1 - 1e-6)
-    logits = (np.log(same / (1 - same)) - info.meaning.intercept) / info.meaning.slope
-    slope, intercept = fit_platt(logits, np.array([pair.label for pair in pairs]))
-    meaning = replace(
-        info.meaning,
-        slope=round(slope, 5),
-        intercept=round(intercept, 5),
-        fitted_on=f"{len(pairs):,} pairs, among them those of {source}",
-    )
-    folders.add(folder, saved_model.INFO, json.dumps(asdict(replace(info, meaning=meaning)), indent=2) + "\n")
-
-
-def meaning_test_pairs(comments: Path, labelled: Path, items: str | None) -> list[MeaningPair]:
-    """Collect held-out pairs of texts, half with the same meaning and half with different meanings.
-
-    The pairs come from three sources:
-
-    - The file `labelled`. Pairs with the label "same" have the same meaning. Pairs with the label
-      "entailment" have the same meaning, too, if they come from the data set `breaking_nli`, because their
-      texts differ only by a synonym. "Entailment" pairs from other data sets are left out, because the second
-      text may say less than the first. Pairs with any other label have different meanings.
-    - The comments. Rules make as many pairs from the comments as `labelled` contributes.
-    - The meaning items (texts with rewordings and changes of meaning), with four pairs per item.
-
-    Pairs with the more frequent label are then left out at random, until both labels are equally frequent.
-
-    Args:
-        comments: A file of held-out comments, one per line.
-        labelled: A file of held-out labelled pairs, the output of `train.data.hold_out_pairs`.
-        items: A file or glob pattern of meaning items; the splits "dev" and "test" are used. None: no items.
-
-    Returns:
-        The pairs, in random order.
-
-    Raises:
-        InputError: A file is wrong, or there are fewer than 20 pairs with one of the labels.
-    """
-    random = np.random.default_rng(_SEED)
-    pairs = []
-    for where, row in files.objects(labelled):
-        first, second, label, name = (files.text_under(row, key, where) for key in ("a", "b", "label", "set"))
-        is_same = label == "same" or (label == "entailment" and name == "breaking_nli")
-        if is_same or label != "entailment":
-            pairs.append(MeaningPair(first, second, SAME if is_same else DIFFERENT))
-    rules = RuleMadePairs(list(dict.fromkeys(line for _, line in files.lines(comments))), lexicon.load())
-    pairs += [rules.draw(random) for _ in range(len(pairs))]
-    if items:
-        nothing, words = ExcludedTexts([]), lexicon.load().held_out_words
-        held_out = ItemPairs([i for s in ("dev", "test") for i in read_items(items, s, nothing, words)])
-        pairs += [held_out.draw(random) for _ in range(4 * len(held_out))]
-    by_label = [[pair for pair in pairs if pair.label == label] for label in (SAME, DIFFERENT)]
-    count = min(map(len, by_label))
-    if count < _FEWEST:
-        raise InputError(f"{labelled}: too few pairs ({count} of one label); {_FEWEST} or more are needed")
-    chosen = [group[i] for group in by_label for i in random.permutation(len(group))[:count]]
-    return [chosen[i] for i in random.permutation(len(chosen))]
+    write_into_folder.add(folder, saved_model.INFO, json.dumps(asdict(info), indent=2) + "\n")
 
 
 def _random_scores(metric: SimLLM, texts: list[str]) -> Values:

@@ -16,25 +16,20 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from simllm.errors import InputError
-from simllm.evaluation import contrast, ratings
+from simllm.evaluation import contrast_triples, ratings
 from simllm.evaluation.human_correlation import correlate_all
-from simllm.io import files, tables
+from simllm.io import tables
 from simllm.metric import SimLLM
 from simllm.metrics import registry
-from simllm.metrics.protocol import Metric
+from simllm.metrics.metric_interface import Metric
 from simllm.perturb.summaries import lexicon
-from simllm.scoring import token_matching
-from simllm.stats.calibration_error import calibration_errors, reliability
 from train.contrastive.meaning_items import read_items
 from train.corpus.decontaminate import ExcludedTexts
-from train.release.calibrate import meaning_test_pairs
+from train.release.meaning_head_calibration import measure_reliability
 from train.release.measure_meaning import (
     contrast_accuracies,
     measure_flags,
@@ -42,25 +37,11 @@ from train.release.measure_meaning import (
     measure_unseen_items,
     metric_name,
 )
-from train.runtime import config_file
-from train.runtime.command_line import add_overwrite_option, check_output, run_tool
-
-_SEED = 1
-
-
-@dataclass(frozen=True, kw_only=True)
-class MeasureConfig:
-    """Settings for measuring a model: the data sets, and the metrics to compare with."""
-
-    rated: tuple[str, ...]  # files of text pairs with human ratings
-    baselines: tuple[str, ...]  # names of other metrics, as for `simllm evaluate --metrics`
-    comments: str  # the comments.jsonl of a corpus; its held-out comments are used
-    comments_per_language: int  # largest number of comments per programming language for the retrieval
-    random_pairs: int  # number of random pairs of comments
-    test_comments: str | None = None  # held-out comments, to test the meaning head's probabilities
-    labelled: str | None = None  # held-out labelled pairs, for the same purpose
-    items: str | None = None  # meaning items (file or glob pattern); those of the split "test" are used
-    unseen_items: str | None = None  # meaning items that no model is trained on; all are used
+from train.release.measurement_config import MeasureConfig
+from train.release.retrieval_and_random_pairs import measure_comments
+from train.runtime import yaml_and_overrides
+from train.runtime.overwrite_option import add_overwrite_option, check_output
+from train.runtime.tool_exit_status import run_tool
 
 
 def main() -> int:
@@ -91,7 +72,7 @@ def _write(model: Path, overrides: list[str], config: Path, output: Path | None,
         output: The file to write; None: standard output.
         overwrite: Whether an existing output file may be replaced.
     """
-    loaded = config_file.load(MeasureConfig, config, overrides)
+    loaded = yaml_and_overrides.load(MeasureConfig, config, overrides)
     if output:
         check_output(output, overwrite, [config, Path(loaded.comments), *map(Path, loaded.rated)])
     tables.show(json.dumps(measure(model, loaded), indent=1) + "\n", output)
@@ -123,7 +104,7 @@ def measure(model: Path, config: MeasureConfig) -> dict[str, Any]:
     if learned.head:
         own.append(registry.same_metric("simllm-same", learned))
     metrics = [*own, *map(registry.load, config.baselines)]
-    triples = contrast.clean_triples(contrast.load())
+    triples = contrast_triples.clean_triples(contrast_triples.load())
     return {
         "signature": learned.signature,
         "spearman": {set_name(Path(file)): correlate_metrics(Path(file), metrics) for file in config.rated},
@@ -192,89 +173,6 @@ def _measure_meaning(metrics: Sequence[Metric], learned: SimLLM, config: Measure
         unseen = read_items(config.unseen_items, None, nothing_excluded, held_out)
         figures["unseen_items"] = measure_unseen_items(learned, unseen)
     return figures
-
-
-def measure_reliability(learned: SimLLM, config: MeasureConfig) -> dict[str, Any]:
-    """Measure how well the probabilities of the meaning head agree with the labels of text pairs.
-
-    The meaning head predicts the probability that two texts have the same meaning. The labels tell whether
-    two texts have the same meaning. The text pairs are from `meaning_test_pairs`, and were held out from
-    training. Only one half of them is used here, because `calibrate_meaning` fits the probabilities to the
-    other half.
-
-    Args:
-        learned: The model.
-        config: The data sets.
-
-    Returns:
-        Under "reliability", a dictionary: the number of pairs ("pairs"), the share of pairs that are
-        classified correctly ("accuracy"), the expected calibration error ("ece"), and the bins of the
-        reliability diagram ("bins"). The result is empty if the model has no meaning head, or the
-        configuration lacks `test_comments` or `labelled`.
-    """
-    if not (learned.head and config.test_comments and config.labelled):
-        return {}
-    pairs = meaning_test_pairs(Path(config.test_comments), Path(config.labelled), config.items)[1::2]
-    same = learned.score([pair.first for pair in pairs], [pair.second for pair in pairs]).on("same")
-    labels = np.array([pair.label for pair in pairs])
-    diagram = reliability(same, labels)
-    figures = {
-        "pairs": len(pairs),
-        "accuracy": float(((same >= 0.5) == (labels > 0.5)).mean()),
-        "ece": calibration_errors(diagram)[0],
-        "bins": [each._asdict() for each in diagram],
-    }
-    return {"reliability": figures}
-
-
-def measure_comments(metric: SimLLM, config: MeasureConfig) -> dict[str, Any]:
-    """Measure a model on held-out code comments: retrieval of descriptions, and scores of random pairs.
-
-    A comment's first sentence is its summary, and the rest is its description. Comments with a description of
-    fewer than four words are left out. For each programming language, `config.comments_per_language` comments
-    are chosen at random, or all if there are fewer. Each summary is compared with the descriptions of all
-    chosen comments in the same language.
-
-    Args:
-        metric: The model.
-        config: The comments, and how many to use.
-
-    Returns:
-        Under "languages", the retrieval figures of each programming language: the number of pairs, the
-        share of summaries with their own description on rank 1 ("first"), and the mean reciprocal rank
-        ("mrr"). Under "random_pairs", statistics of the scores of random pairs of summaries: "mean",
-        "median", and the 5% and 95% quantiles ("p5", "p95").
-
-    Raises:
-        InputError: Fewer than two held-out comments have a description.
-    """
-    random, languages = np.random.default_rng(_SEED), {}
-    held_out: dict[str, list[tuple[str, str]]] = {}
-    for where, row in files.objects(Path(config.comments)):
-        summary, split = (files.text_under(row, name, where) for name in ("summary", "split"))
-        rest = row.get("description", "").removeprefix(summary).strip()
-        if split == "test" and len(rest.split()) > 3:
-            held_out.setdefault(row.get("language", "unknown"), []).append((summary, rest))
-    if sum(map(len, held_out.values())) < 2:
-        raise InputError(f"{config.comments}: fewer than two held-out comments with a description")
-    for language, pairs in sorted(held_out.items()):
-        chosen = random.permutation(len(pairs))[: config.comments_per_language]
-        summaries, rests = (metric.embed([pairs[i][side] for i in chosen]) for side in (0, 1))
-        cosines = token_matching.cosines(summaries, rests)
-        rank = (cosines > cosines.diagonal()[:, None]).sum(axis=1) + 1
-        languages[language] = {
-            "pairs": len(chosen),
-            "first": float((rank == 1).mean()),
-            "mrr": float((1 / rank).mean()),
-        }
-    texts = sorted({summary for pairs in held_out.values() for summary, _ in pairs})
-    a, b = random.integers(len(texts), size=(2, config.random_pairs))
-    different = a != b
-    values = metric.score([texts[i] for i in a[different]], [texts[i] for i in b[different]]).values
-    quantiles = dict(
-        zip(("p5", "median", "p95"), np.quantile(values, [0.05, 0.5, 0.95]).tolist(), strict=True)
-    )
-    return {"languages": languages, "random_pairs": {"mean": float(values.mean()), **quantiles}}
 
 
 if __name__ == "__main__":

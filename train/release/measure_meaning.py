@@ -13,10 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from simllm.evaluation import contrast
+from simllm.evaluation import contrast_triples
 from simllm.metric import SimLLM
-from simllm.metrics.protocol import Metric, pair_scores
-from simllm.scoring.scores import SIMILAR, Scores
+from simllm.metrics.metric_interface import Metric, pair_scores
+from simllm.scoring.changed_meaning import SIMILAR
+from simllm.scoring.scores import Scores
 from simllm.stats.delong_auc import auc_with_covariance
 from train.contrastive.meaning_items import MeaningItem, make_triples
 
@@ -26,7 +27,7 @@ def metric_name(metric: str) -> str:
     return metric.partition("=")[0]
 
 
-def contrast_accuracies(metric: Metric, triples: contrast.Triples) -> dict[str, dict[str, float]]:
+def contrast_accuracies(metric: Metric, triples: contrast_triples.Triples) -> dict[str, dict[str, float]]:
     """Compute the accuracy of a metric on triples, such as those of the contrast set.
 
     A triple is a reference, a rewording and a change (a text with another meaning). The metric is right if it
@@ -42,14 +43,14 @@ def contrast_accuracies(metric: Metric, triples: contrast.Triples) -> dict[str, 
         of the form. The other keys are the kinds of change, such as "negation".
     """
     wins, forms, kinds = (
-        contrast.rewording_wins(partial(pair_scores, metric), triples),
+        contrast_triples.rewording_wins(partial(pair_scores, metric), triples),
         np.array(triples.forms),
         np.array(triples.kinds),
     )
     return {
         form: {
             "all": float(wins[forms == form].mean()),
-            **contrast.mean_by_label(list(kinds[forms == form]), wins[forms == form]),
+            **contrast_triples.mean_by_label(list(kinds[forms == form]), wins[forms == form]),
         }
         for form in dict.fromkeys(triples.forms)
     }

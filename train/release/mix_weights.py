@@ -20,11 +20,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from simllm.errors import InputError
-from simllm.io import folder_replacement, folders
+from simllm.io import folder_replacement, output_folder_check
 from simllm.model import saved_model
 from simllm.model.saved_model import SavedModel
 from train.release.released_weights import save_rounded
-from train.runtime.command_line import run_tool
+from train.runtime.tool_exit_status import run_tool
 
 
 def main() -> int:
@@ -71,8 +71,8 @@ def write_mixed(run: Path, folder: Path, start: Sequence[Path], share: float) ->
     """
     if not 0 <= share <= 1:
         raise InputError(f"--share {share:g}: expected 0 to 1")
-    folders.check(folder, saved_model.CONTENT)
-    folders.check_apart(folder, [run, *start])
+    output_folder_check.check(folder, saved_model.CONTENT)
+    output_folder_check.check_apart(folder, [run, *start])
     starts = [saved_model.load(each) for each in start]
     mixed = interpolate_weights(saved_model.load(run / "model"), starts, share)
     with folder_replacement.replacing(folder, saved_model.CONTENT) as candidate:

@@ -1,17 +1,75 @@
-"""Sections of a model card in Markdown, written from the figures of `train.release.measure`."""
+"""The model card of a release, in Markdown: the model, its training, and the figures of `measure`."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from simllm.errors import InputError
+from simllm.model import saved_model
+
+# What the card tells about each training stage, by the names in its provenance.
+_FACTS: tuple[str, ...] = ("updates", "tokens", "epochs", "seconds", "test_perplexity", "dev_criterion")
+_FACTS += ("texts", "teachers", "hardware", "date", "git_revision")
 
 
 def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Format a header and rows of cells as a table in Markdown."""
     lines = [header, ["---"] * len(header), *rows]
     return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
+
+
+def describe_model(model: Path) -> str:
+    """Write the beginning of the model card: the name, size and hashes of the model.
+
+    Args:
+        model: The model folder.
+
+    Returns:
+        The text in Markdown, with a YAML header.
+    """
+    loaded = saved_model.load(model)
+    config = loaded.encoder.config
+    parameters = sum(p.numel() for p in loaded.encoder.parameters())
+    return (
+        "---\nlibrary_name: simllm\ntags: [sentence-similarity, code-summarization]\n---\n\n"
+        "# The default model of simllm\n\n"
+        f"{config.num_hidden_layers} layers of {config.hidden_size}, {config.vocab_size:,} tokens, "
+        f"{parameters / 1e6:.1f}M parameters, stored as float16; longest input {config.max_length} tokens. "
+        f"Model hash {loaded.hash}, tokenizer hash {loaded.tokenizer.hash}."
+    )
+
+
+def describe_training(runs: Sequence[Path]) -> list[str]:
+    """Write the section of the model card about the training.
+
+    Args:
+        runs: The folders of the training runs, in the order in which they trained.
+
+    Returns:
+        The paragraphs of the section, in Markdown.
+
+    Raises:
+        InputError: A run has not stored its objective and its configuration with its model.
+    """
+    parts = ["## Training"]
+    for number, folder in enumerate(runs, 1):
+        stage = saved_model.load(folder / "model").info.provenance
+        if not {"objective", "config"} <= set(stage):
+            raise InputError(f"{folder / 'model'}: has no objective and config in its provenance")
+        rows = [[name.replace("_", " "), f"{stage[name]}"] for name in _FACTS if name in stage]
+        for name in ("corpus_counts", "pairs"):
+            counts = stage.get(name, {})
+            rows += [
+                [f"{name.split('_')[0]}: {Path(key).name}", f"{count:,}"] for key, count in counts.items()
+            ]
+        rows.append(["configuration", f"`{json.dumps(stage['config'])}`"])
+        parts += [f"### {number}. {stage['objective']}", markdown_table(["", ""], rows)]
+    return [*parts, "The logs are beside this file."]
 
 
 def figure_sections(figures: dict[str, Any]) -> list[str]:

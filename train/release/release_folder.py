@@ -15,16 +15,15 @@ from typing import Any
 
 from simllm.analysis import golden_scores
 from simllm.errors import InputError
-from simllm.io import files, folder_replacement, folders
+from simllm.io import atomic_write, folder_replacement, output_folder_check, read_lines
 from simllm.model import saved_model
 from train.release import model_card
-from train.release.calibrate import calibrate, calibrate_meaning, meaning_test_pairs
-from train.release.measure import MeasureConfig, measure
+from train.release.calibrate import calibrate
+from train.release.meaning_head_calibration import calibrate_meaning, meaning_test_pairs
+from train.release.measure import measure
+from train.release.measurement_config import MeasureConfig
 from train.release.released_weights import postprocess
-from train.runtime import config_file
-
-_FACTS: tuple[str, ...] = ("updates", "tokens", "epochs", "seconds", "test_perplexity", "dev_criterion")
-_FACTS += ("texts", "teachers", "hardware", "date", "git_revision")
+from train.runtime import yaml_and_overrides
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,19 +79,19 @@ def write_release(release: Release) -> None:
         InputError: An input is missing or wrong, or the folder exists and simllm did not write it.
     """
     runs = release.runs
-    folders.check(release.out, saved_model.CONTENT)
-    folders.check_apart(
+    output_folder_check.check(release.out, saved_model.CONTENT)
+    output_folder_check.check_apart(
         release.out, [*runs, *release.seeds, *([release.held_out] if release.held_out else [])]
     )
-    config = config_file.load(MeasureConfig, release.config, [])
-    notes = "\n".join(line for _, line in files.lines(release.notes))
+    config = yaml_and_overrides.load(MeasureConfig, release.config, [])
+    notes = "\n".join(line for _, line in read_lines.lines(release.notes))
     seeds = [runs[-1], *release.seeds]
     run = max(seeds, key=_dev_criterion) if release.seeds else runs[-1]
     stages = [*runs[:-1], run]
     logs = {f"log-{n}-{stage.name}.jsonl": _text(stage / "log.jsonl") for n, stage in enumerate(stages, 1)}
     ablations = json.loads(_text(release.ablations)) if release.ablations else []
-    training = describe_training(stages)
-    comments = [line for _, line in files.lines(release.centre)] if release.centre else []
+    training = model_card.describe_training(stages)
+    comments = [line for _, line in read_lines.lines(release.centre)] if release.centre else []
     write_model = partial(postprocess, comments=comments)
     with folder_replacement.replacing(release.out, saved_model.CONTENT) as candidate:
         write_model(run, candidate)
@@ -103,12 +102,12 @@ def write_release(release: Release) -> None:
                 calibrate_meaning(candidate, pairs, release.calibrate_meaning.name)
         golden_scores.write_golden_scores(candidate)
         for name, log in logs.items():
-            files.write(candidate / name, log)
+            atomic_write.write(candidate / name, log)
         figures = measure(candidate, config)
         if release.held_out:
             figures["held_out"] = measure_run(release.held_out, write_model, config)
-        files.write(candidate / "figures.json", json.dumps(figures, indent=1) + "\n")
-        parts = [describe_model(candidate), *training, *model_card.figure_sections(figures)]
+        atomic_write.write(candidate / "figures.json", json.dumps(figures, indent=1) + "\n")
+        parts = [model_card.describe_model(candidate), *training, *model_card.figure_sections(figures)]
         if release.seeds:
             each = {
                 other: figures if other == run else measure_run(other, write_model, config) for other in seeds
@@ -116,7 +115,7 @@ def write_release(release: Release) -> None:
             parts += model_card.seeds_section({_seed_name(other, run): row for other, row in each.items()})
         if ablations:
             parts += model_card.ablations_section(ablations)
-        files.write(candidate / "README.md", "\n\n".join([*parts, notes]) + "\n")
+        atomic_write.write(candidate / "README.md", "\n\n".join([*parts, notes]) + "\n")
 
 
 def measure_run(
@@ -174,53 +173,4 @@ def _seed_name(run: Path, released: Path) -> str:
 
 
 def _text(file: Path) -> str:
-    return "".join(line + "\n" for _, line in files.lines(file))
-
-
-def describe_model(model: Path) -> str:
-    """Write the beginning of the model card: the name, size and hashes of the model.
-
-    Args:
-        model: The model folder.
-
-    Returns:
-        The text in Markdown, with a YAML header.
-    """
-    loaded = saved_model.load(model)
-    config = loaded.encoder.config
-    parameters = sum(p.numel() for p in loaded.encoder.parameters())
-    return (
-        "---\nlibrary_name: simllm\ntags: [sentence-similarity, code-summarization]\n---\n\n"
-        "# The default model of simllm\n\n"
-        f"{config.num_hidden_layers} layers of {config.hidden_size}, {config.vocab_size:,} tokens, "
-        f"{parameters / 1e6:.1f}M parameters, stored as float16; longest input {config.max_length} tokens. "
-        f"Model hash {loaded.hash}, tokenizer hash {loaded.tokenizer.hash}."
-    )
-
-
-def describe_training(runs: Sequence[Path]) -> list[str]:
-    """Write the section of the model card about the training.
-
-    Args:
-        runs: The folders of the training runs, in the order in which they trained.
-
-    Returns:
-        The paragraphs of the section, in Markdown.
-
-    Raises:
-        InputError: A run has not stored its objective and its configuration with its model.
-    """
-    parts = ["## Training"]
-    for number, folder in enumerate(runs, 1):
-        stage = saved_model.load(folder / "model").info.provenance
-        if not {"objective", "config"} <= set(stage):
-            raise InputError(f"{folder / 'model'}: has no objective and config in its provenance")
-        rows = [[name.replace("_", " "), f"{stage[name]}"] for name in _FACTS if name in stage]
-        for name in ("corpus_counts", "pairs"):
-            counts = stage.get(name, {})
-            rows += [
-                [f"{name.split('_')[0]}: {Path(key).name}", f"{count:,}"] for key, count in counts.items()
-            ]
-        rows.append(["configuration", f"`{json.dumps(stage['config'])}`"])
-        parts += [f"### {number}. {stage['objective']}", model_card.markdown_table(["", ""], rows)]
-    return [*parts, "The logs are beside this file."]
+    return "".join(line + "\n" for _, line in read_lines.lines(file))

@@ -20,8 +20,6 @@ from simllm.errors import InputError
 
 T = TypeVar("T")
 
-PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}  # of matrix products
-
 # Environment variables of torchrun and srun: rank, number of processes, rank on the machine.
 # `accelerate launch` sets those of torchrun.
 _LAUNCHERS = (
@@ -52,10 +50,6 @@ class World:
     def is_first(self) -> bool:
         """True if this process has rank 0; only rank 0 writes the run's log, states and model."""
         return self.rank == 0
-
-    def autocast(self, precision: str) -> torch.autocast:
-        """Return a context that computes matrix products in `precision`: "fp32", "bf16" or "fp16"."""
-        return torch.autocast(self.device.type, PRECISIONS[precision], enabled=precision != "fp32")
 
     def first_then_others(self, work: Callable[[], T]) -> T:
         """Call a function in the first process, and then in all other processes.

@@ -6,9 +6,9 @@ import time
 
 import torch
 
-from simllm.model.network_shape import ModelConfig
+from simllm.model.model_config import ModelConfig
 from train.pretrain.permutation import Ints
-from train.runtime.distributed import PRECISIONS
+from train.runtime.mixed_precision import PRECISIONS
 
 # Dense bfloat16 (V100: float16) operations per second, from the makers' data sheets.
 _PEAK_FLOPS = {

@@ -8,10 +8,10 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from simllm.scoring.embed_texts import batch_slices, pad
-from train.pretrain.batches import combined_seed
+from simllm.model.token_batches import batch_slices, pad
 from train.runtime.distributed import World
 from train.runtime.gradient_exchange import LossPart
+from train.runtime.seeded_random_numbers import combined_seed
 
 
 def embedding_loss_parts(

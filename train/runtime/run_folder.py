@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import IO, Any
 
 from simllm.errors import InputError
-from simllm.io import files, folder_marker, folder_replacement, folders
-from simllm.io.strict_loading import read_json
-from train.runtime import config_file, log_file
+from simllm.io import atomic_write, folder_marker, folder_replacement, output_folder_check, write_into_folder
+from simllm.io.read_json_object import read_json
+from train.runtime import path_encoding
 from train.runtime.config import TrainingConfig
-from train.runtime.training_state import has_saved_states
+from train.runtime.training_checkpoint import has_saved_states
+from train.runtime.training_log_and_tensorboard import LOG_FILE, read_log
 
 CONFIG = "config.json"
 CONTENT = "a training run"  # of the folder, for its marker
@@ -41,7 +42,7 @@ def claim(config: TrainingConfig) -> IO[str]:
     """
     out, values = Path(config.out), json.loads(json.dumps(_config_values(config)))
     _check_run(out, config, values)
-    folders.own(out, CONTENT)
+    write_into_folder.own(out, CONTENT)
     try:
         lock = (out / "lock").open("a", encoding="utf-8")
     except OSError as error:
@@ -53,7 +54,7 @@ def claim(config: TrainingConfig) -> IO[str]:
     except OSError as error:
         raise InputError(f"{out / 'lock'}: cannot be locked ({error.strerror})") from None
     _check_run(out, config, values)  # again: another process may have begun a run there
-    files.write(out / CONFIG, json.dumps(values, indent=2) + "\n")
+    atomic_write.write(out / CONFIG, json.dumps(values, indent=2) + "\n")
     for folder in (out, *(out / name for name in _SUBFOLDERS)):
         folder_replacement.recover_all(folder)
     return lock
@@ -74,7 +75,7 @@ def _check_run(out: Path, config: TrainingConfig, values: dict[str, Any]) -> Non
         InputError: The folder has files that are not from a training run; or it has a run with another
             configuration; or its log shows past training, but the saved states from which to resume are gone.
     """
-    folders.check(out, CONTENT)
+    output_folder_check.check(out, CONTENT)
     if not set(_file_names(out)) - {folder_marker.MARKER, "lock"}:
         return
     if not (out / CONFIG).is_file():
@@ -82,7 +83,7 @@ def _check_run(out: Path, config: TrainingConfig, values: dict[str, Any]) -> Non
     before = read_json(out / CONFIG)
     if not {"out", "updates"} <= before.keys():
         raise InputError(f"{out}: holds something else than a training run; name a new or empty folder")
-    lines, _ = log_file.read_log(out / log_file.LOG_FILE)
+    lines, _ = read_log(out / LOG_FILE)
     trained = max((update for update, _ in lines), default=0)
     saved = has_saved_states(out / "states")
     if saved or trained:  # only then can training results be lost
@@ -130,7 +131,7 @@ def _config_values(config: TrainingConfig) -> dict[str, Any]:
     The `config.json` of a run of simllm 0.1 lacks the keys that were added later. To match it, these keys are
     left out of the dictionary if they have their default values.
     """
-    values = config_file.decode_paths(asdict(config))
+    values = path_encoding.decode_paths(asdict(config))
     late = {key.name: key.default for key in fields(config) if "added" in key.metadata}
     return {key: value for key, value in values.items() if key not in late or value != late[key]}
 

@@ -1,20 +1,19 @@
-"""The command line of a training stage: options, process group, run folder, exit status."""
+"""The command line of a training stage: options, process group and run folder."""
 
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
 from simllm.errors import InputError
-from train.runtime import config_file, run_folder
+from train.runtime import run_folder, yaml_and_overrides
 from train.runtime.config import TrainingConfig
-from train.runtime.distributed import ReportedError, World, join_processes
-from train.runtime.log_file import print_progress
+from train.runtime.distributed import World, join_processes
 from train.runtime.signal_handlers import Interrupted, StopRequest
-from train.runtime.training_loop import DivergedError
+from train.runtime.training_exit_status import print_error
+from train.runtime.training_log_and_tensorboard import print_progress
 
 C = TypeVar("C", bound=TrainingConfig)
 
@@ -57,7 +56,7 @@ def run_training(
             with join_processes() as world:
                 is_first = world.is_first
                 config = world.first_then_others(
-                    lambda: config_file.load(cls, options.config, options.overrides)
+                    lambda: yaml_and_overrides.load(cls, options.config, options.overrides)
                 )
                 if estimate and options.dry_run:
                     estimated = estimate(config, world)
@@ -79,29 +78,5 @@ def run_training(
         except (Exception, Interrupted) as error:
             # Before the training loop, a signal is the cause of every error that follows it.
             cause = stop.exception if stop.exception and not stop.after_update else error
-            return _print_error(cause, is_first)
+            return print_error(cause, is_first)
     return 0
-
-
-def _print_error(error: BaseException, is_first: bool) -> int:
-    """Print in one line why a run ended; raise unexpected errors again.
-
-    Args:
-        error: The error that ended the run.
-        is_first: Whether this is the first process. If the training diverged or a signal stopped the run,
-            only the first process prints, so that the line appears once.
-
-    Returns:
-        The exit status of the run: 1 diverged, 2 bad input, 130 stopped by Ctrl-C, 75 stopped by another
-        signal.
-    """
-    if isinstance(error, ReportedError):  # the first process has printed it
-        return 2
-    if isinstance(error, InputError):
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    if isinstance(error, DivergedError | Interrupted):
-        if is_first:
-            print("" if isinstance(error, Interrupted) else "error: ", error, sep="", file=sys.stderr)
-        return error.status if isinstance(error, Interrupted) else 1
-    raise error

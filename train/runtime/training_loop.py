@@ -16,15 +16,17 @@ from tqdm import tqdm
 
 from simllm.errors import InputError
 from simllm.model.encoder import Encoder
-from train.pretrain.batches import combined_seed
 from train.runtime import fsdp
 from train.runtime.config import TrainingConfig
 from train.runtime.distributed import World
 from train.runtime.flops import peak_flops
+from train.runtime.gradient_clipping_and_divergence import clip_gradient, step_if_finite
 from train.runtime.gradient_exchange import GradientExchange, LossPart
+from train.runtime.mixed_precision import make_scaler
 from train.runtime.optimizer_and_schedule import learning_rate, make_optimizer
+from train.runtime.seeded_random_numbers import combined_seed
 from train.runtime.signal_handlers import Interrupted, StopRequest
-from train.runtime.training_state import Progress, TrainingState
+from train.runtime.training_checkpoint import Progress, TrainingState
 
 
 class Task(Protocol):
@@ -76,10 +78,6 @@ def set_up_encoders(model: nn.Module, config: TrainingConfig) -> None:
                     layer.compile(dynamic=True)
 
 
-class DivergedError(Exception):
-    """Exception for diverged training: too many optimizer steps in a row had no finite loss or gradient."""
-
-
 def train(
     config: TrainingConfig,
     task: Task,
@@ -110,7 +108,7 @@ def train(
     set_up_encoders(task.model, config)
     exchange = GradientExchange(task.model, world)
     adam = make_optimizer(task.model, config)
-    scaler = torch.amp.GradScaler(world.device.type, enabled=config.precision == "fp16")
+    scaler = make_scaler(world.device, config.precision)
     state = TrainingState(task.model, adam, scaler, run)
     world.first_then_others(lambda: state.resume(states))
     progress = state.progress
@@ -147,26 +145,9 @@ def train(
             exchange.backward(scaler.scale(part), is_last=number == len(parts))
             own_loss += part.detach()
             own_tokens += count
-        scaler.unscale_(adam)
-        clipped = nn.utils.clip_grad_norm_(task.model.parameters(), config.clip_norm)
-        norm = float(fsdp.collect(clipped))
+        norm = clip_gradient(task.model, adam, scaler, config.clip_norm)
         loss, tokens, stop_requested = world.sum_values(float(own_loss), own_tokens, stop.requested)
-
-        if math.isfinite(loss) and math.isfinite(norm):
-            scaler.step(adam)
-            progress.losses.append(loss)
-            progress.skipped_in_a_row = 0
-        else:
-            progress.skipped += 1
-            progress.skipped_in_a_row += 1
-            if progress.skipped_in_a_row > config.max_skipped:
-                raise DivergedError(
-                    f"{progress.skipped_in_a_row} updates in a row had no finite gradient; the last is "
-                    f"update {progress.update}, learning rate {rate:.3g}, "
-                    f"{task.describe_texts(progress.update)}"
-                )
-        scaler.update()
-        adam.zero_grad()
+        step_if_finite(adam, scaler, progress, loss, norm, config.max_skipped, task.describe_texts)
         progress.update += 1
         progress.tokens += int(tokens)
         seconds = time.monotonic() - started

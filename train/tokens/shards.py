@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from simllm.errors import InputError
-from simllm.io import files
+from simllm.io import atomic_write
 from simllm.io.folder_replacement import replacing
 from simllm.model.tokenizer import Tokenizer
 
@@ -124,7 +124,9 @@ def write_or_load(
             except BaseException:  # after a signal, the workers need not finish their parts
                 stop.set()
                 raise
-        files.write(partial / _INFO, json.dumps({"made_with": made_with, "parts": parts}, indent=1) + "\n")
+        atomic_write.write(
+            partial / _INFO, json.dumps({"made_with": made_with, "parts": parts}, indent=1) + "\n"
+        )
     return load(folder)
 
 

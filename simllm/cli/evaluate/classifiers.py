@@ -11,9 +11,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from simllm import optional_packages
 from simllm.cli import metrics_option
 from simllm.errors import InputError
-from simllm.io import files
+from simllm.io import output_file_check
 from simllm.io.tables import FORMATS as FORMATS
 from simllm.io.tables import Table
 
@@ -83,7 +84,7 @@ def run(options: argparse.Namespace) -> None:
     `--select-by` names, such as "mcc". This measure selects the best classifier. If there are two classes,
     the table also shows the AUC.
     """
-    with metrics_option.require_eval_extra():
+    with optional_packages.require_eval_extra():
         from simllm.evaluation import classifiers, ratings
         from simllm.evaluation.classifiers import classifier_report, metric_classifier
         from simllm.evaluation.classifiers.ecser_protocol import main_split
@@ -99,7 +100,7 @@ def run(options: argparse.Namespace) -> None:
     _check_mode(options)
     columns = dict(_pair("--columns", text) for text in _split(options.columns))
     inputs = [*options.files, *(file for file in (options.about, options.ratings) if file)]
-    files.check_output(options.output, inputs, options.overwrite)
+    output_file_check.check_output(options.output, inputs, options.overwrite)
     classifier_report.check(options.out, inputs)
     about = classifier_report.read_about(options.about)
     positive, missing = options.positive, dict[str, str]()

@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from simllm import optional_packages
 from simllm.cli import metrics_option
-from simllm.io import files
+from simllm.io import output_file_check
 from simllm.io.tables import FORMATS as FORMATS
 from simllm.io.tables import Table
 
@@ -33,17 +34,20 @@ def run(options: argparse.Namespace) -> None:
     the share of triples for which the metric scores the rewording higher than the changed text. Ties count
     half.
     """
-    with metrics_option.require_eval_extra():
-        from simllm.evaluation import contrast
+    with optional_packages.require_eval_extra():
+        from simllm.evaluation import contrast_triples
         from simllm.metrics import registry
         from simllm.metrics.text import jaccard
-    files.check_output(options.output, [options.triples] if options.triples else [], options.overwrite)
-    triples = contrast.clean_triples(contrast.load(options.triples or contrast.CONTRAST_SET))
+    output_file_check.check_output(
+        options.output, [options.triples] if options.triples else [], options.overwrite
+    )
+    file = options.triples or contrast_triples.CONTRAST_SET
+    triples = contrast_triples.clean_triples(contrast_triples.load(file))
     names = metrics_option.chosen_names(options.metrics, options.model)
     metrics, missing = registry.load_all(names, options.model)
-    rows = [("word overlap", *contrast.accuracies(jaccard.score, triples))]
+    rows = [("word overlap", *contrast_triples.accuracies(jaccard.score, triples))]
     for name, shares in metrics_option.compute_for_each(
-        metrics, missing, lambda score: contrast.accuracies(score, triples)
+        metrics, missing, lambda score: contrast_triples.accuracies(score, triples)
     ):
         rows.append((name, *shares))
     columns = ["metric", "all"]

@@ -8,9 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from simllm import optional_packages
 from simllm.cli import metrics_option
 from simllm.errors import InputError
-from simllm.io import files
+from simllm.io import output_file_check
 from simllm.io.tables import FORMATS as FORMATS
 from simllm.io.tables import Table
 
@@ -43,8 +44,8 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Run `simllm evaluate correlation` with the parsed options: write a table of correlations."""
-    files.check_output(options.output, [options.ratings], options.overwrite)
-    with metrics_option.require_eval_extra():
+    output_file_check.check_output(options.output, [options.ratings], options.overwrite)
+    with optional_packages.require_eval_extra():
         from simllm.evaluation import human_correlation
     names = metrics_option.chosen_names(options.metrics, options.model)
     if options.level == "system":

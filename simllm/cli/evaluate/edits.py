@@ -7,9 +7,10 @@ import shlex
 import sys
 from pathlib import Path
 
+from simllm import optional_packages
 from simllm.cli import metrics_option
 from simllm.errors import InputError
-from simllm.io import files
+from simllm.io import output_file_check
 from simllm.io.tables import FORMATS as FORMATS
 from simllm.io.tables import Table
 
@@ -41,7 +42,7 @@ def run(options: argparse.Namespace) -> None:
     The edits of each system are compared with reference edits. The table has a row for each system, with its
     mean score by each metric, and its TOP-k rates (also called pass@k).
     """
-    with metrics_option.require_eval_extra(), metrics_option.require_code_extra():
+    with optional_packages.require_eval_extra(), optional_packages.require_code_extra():
         from simllm.evaluation.code_edits import edit_report
         from simllm.evaluation.code_edits.edit_study import METRICS, run_study
     try:
@@ -50,7 +51,7 @@ def run(options: argparse.Namespace) -> None:
         top = [0]
     if top[0] < 1:
         raise InputError(f"--top {options.top}: expected whole numbers from 1, such as 1,5")
-    files.check_output(options.output, options.items, options.overwrite)
+    output_file_check.check_output(options.output, options.items, options.overwrite)
     edit_report.check(options.out, options.items)
     names = metrics_option.chosen_names(options.metrics) if options.metrics is not None else METRICS
     names = metrics_option.with_code_options(names, options)

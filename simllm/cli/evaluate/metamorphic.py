@@ -14,17 +14,18 @@ from typing import TYPE_CHECKING, Any
 
 from tqdm import tqdm
 
+from simllm import optional_packages
 from simllm.cli import metrics_option
 from simllm.errors import InputError
-from simllm.io import files, folders
+from simllm.io import output_file_check, write_into_folder
 from simllm.io.file_lock import locked
 from simllm.io.tables import FORMATS as FORMATS
 from simllm.io.tables import Table
 
 if TYPE_CHECKING:
     from simllm.evaluation.metamorphic.answer_judges import Judge
-    from simllm.evaluation.metamorphic.recorded_answers import Recorded
-    from simllm.metrics.protocol import Metric
+    from simllm.evaluation.metamorphic.read_tool_results import Recorded
+    from simllm.metrics.metric_interface import Metric
 
 HELP = "measure what rewrites of code do to a tool's success: a page and JSON"
 EXAMPLES = """examples:
@@ -91,12 +92,12 @@ def run(options: argparse.Namespace) -> None:
     code and on rewritten code, and the difference of these two rates.
     """
     _check(options)
-    with metrics_option.require_eval_extra():
+    with optional_packages.require_eval_extra():
         from simllm.evaluation import metamorphic
         from simllm.evaluation.metamorphic import metamorphic_report
         from simllm.metrics import registry
     given = [file for file in (options.recorded, options.items, options.variants) if file]
-    files.check_output(options.output, given, options.overwrite)
+    output_file_check.check_output(options.output, given, options.overwrite)
     metamorphic_report.check(options.out, given)
     items = _read_items(options)
     if options.command and not options.judge:
@@ -183,8 +184,8 @@ def _read_items(options: argparse.Namespace) -> dict[str, dict[str, Any]]:
     """
     if not options.items:
         return {}
-    with metrics_option.require_code_extra():
-        from simllm.perturb.code.rewrite_files import read_items
+    with optional_packages.require_code_extra():
+        from simllm.perturb.code.rewrite_json_lines import read_items
     items = {item["id"]: item for item in read_items(options.items)}
     if options.nll_model:
         from simllm.evaluation.metamorphic.likelihood import mean_nll
@@ -231,12 +232,12 @@ def _ask(
         The recorded answers.
     """
     from simllm.evaluation.metamorphic import metamorphic_report
-    from simllm.evaluation.metamorphic.recorded_answers import Recorded
-    from simllm.evaluation.metamorphic.tool_runs import ANSWERS, AnswerRecord, make_questions
+    from simllm.evaluation.metamorphic.read_tool_results import Recorded
+    from simllm.evaluation.metamorphic.resumable_tool_answers import ANSWERS, AnswerRecord, make_questions
 
     questions = make_questions(items, variants, options.draws)
-    folders.own(options.out, metamorphic_report.CONTENT)
-    folders.reserve(options.out, [ANSWERS])
+    write_into_folder.own(options.out, metamorphic_report.CONTENT)
+    write_into_folder.reserve(options.out, [ANSWERS])
     with locked(options.out / ANSWERS):
         record = AnswerRecord(options.out, options.command)
         is_silent = options.quiet or not sys.stderr.isatty()

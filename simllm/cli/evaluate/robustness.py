@@ -8,9 +8,10 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from simllm import optional_packages
 from simllm.cli import metrics_option
 from simllm.errors import InputError
-from simllm.io import files
+from simllm.io import output_file_check, read_lines
 from simllm.io.tables import FORMATS as FORMATS
 from simllm.io.tables import Table
 
@@ -40,16 +41,16 @@ def run(options: argparse.Namespace) -> None:
     The command edits summaries by rule, and writes a table. For each metric and each kind of edit, the table
     has the mean drop of the score after an edit.
     """
-    with metrics_option.require_eval_extra():
-        from simllm.evaluation import contrast
+    with optional_packages.require_eval_extra():
+        from simllm.evaluation import contrast_triples
         from simllm.evaluation.metric_robustness import KINDS, make_edits, measure_robustness
         from simllm.metrics import registry
         from simllm.perturb.summaries import lexicon
     if options.examples < 0:
         raise InputError(f"--examples: expected a number from 0, not {options.examples}")
     file = options.summaries
-    files.check_output(options.output, [file] if file else [], options.overwrite)
-    summaries = [line for _, line in files.lines(file)] if file else contrast.load().references
+    output_file_check.check_output(options.output, [file] if file else [], options.overwrite)
+    summaries = [line for _, line in read_lines.lines(file)] if file else contrast_triples.load().references
     edits = make_edits(summaries, lexicon.load(), options.seed)
     names = metrics_option.chosen_names(options.metrics, options.model)
     metrics, missing = registry.load_all(names, options.model)

@@ -10,9 +10,10 @@ import shlex
 import sys
 from pathlib import Path
 
+from simllm import optional_packages
 from simllm.cli import metrics_option
 from simllm.errors import InputError
-from simllm.io import files
+from simllm.io import output_file_check
 from simllm.io.tables import FORMATS as FORMATS
 from simllm.io.tables import Table
 
@@ -42,15 +43,15 @@ def run(options: argparse.Namespace) -> None:
 
     The table has the correlation of each metric with each set of human ratings.
     """
-    with metrics_option.require_eval_extra():
+    with optional_packages.require_eval_extra():
         from simllm.evaluation.metric_study import study_report
-        from simllm.evaluation.metric_study.study import QUESTIONS, run_study
+        from simllm.evaluation.metric_study.research_questions import QUESTIONS, run_study
     questions = options.questions.split(",") if options.questions is not None else QUESTIONS
     for unknown in set(questions) - set(QUESTIONS):
         raise InputError(f"question {unknown!r}: expected some of {', '.join(QUESTIONS)}")
     if options.questions is not None and "rq4" in questions and options.checkpoints is None:
         raise InputError("rq4 needs --checkpoints DIR")
-    files.check_output(options.output, options.ratings, options.overwrite)
+    output_file_check.check_output(options.output, options.ratings, options.overwrite)
     study_report.check(options.out, options.ratings)
     # The second question is about variants of the model, even if --metrics leaves out the model itself.
     model = None if "rq2" in questions else options.model

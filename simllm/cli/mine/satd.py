@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 from tqdm import tqdm
 
-from simllm.cli import metrics_option
+from simllm import optional_packages
 from simllm.errors import InputError
-from simllm.io import files, folders
+from simllm.io import output_file_check, output_folder_check, real_path
 from simllm.io.file_lock import locked
 
 if TYPE_CHECKING:
-    from simllm.code.mining.mine_repositories import Funnel
+    from simllm.code.satd_mining.mine_repositories import Funnel
 
 FORMATS: tuple[str, ...] = ()  # always JSON lines
 MODEL = ("NAME", "with --judge: the name of the model; default: the server's choice")
@@ -52,23 +52,27 @@ def run(options: argparse.Namespace) -> None:
         raise InputError("expected -o FILE, to write the items to")
     if options.model and not options.judge:
         raise InputError("--model goes with --judge")
-    files.check_output(options.output, [], overwrite=True)
-    target = files.real(options.output)
+    output_file_check.check_output(options.output, [], overwrite=True)
+    target = real_path.real(options.output)
     if target.exists() and not target.is_file():
         raise InputError(f"{options.output}: expected a file; the items cannot go to a pipe or a device")
     if not shutil.which("git"):
         raise InputError("git is not installed")
-    with metrics_option.require_code_extra():
-        from simllm.code.mining.mine_repositories import SatdMining
-        from simllm.code.mining.repository_splits import find_repositories
-    from simllm.code.mining.judge_endpoint import ChatEndpoint
+    with optional_packages.require_code_extra():
+        from simllm.code.satd_mining.find_repositories import find_repositories
+        from simllm.code.satd_mining.mine_repositories import SatdMining
+        from simllm.code.satd_mining.satd_judge import ChatEndpoint
 
     key = os.environ.get("OPENAI_API_KEY", "").strip()
     endpoint = ChatEndpoint(options.judge, options.model, key) if options.judge else None
     repositories = find_repositories(options.folders)
     for each in repositories:
-        folders.check_apart(options.output, [each.paths.folder, each.paths.own, each.paths.common])
-    files.check_output(options.output, [], options.overwrite)  # --overwrite never allows a file of git
+        output_folder_check.check_apart(
+            options.output, [each.paths.folder, each.paths.own, each.paths.common]
+        )
+    output_file_check.check_output(
+        options.output, [], options.overwrite
+    )  # --overwrite never allows a file of git
     with locked(target):
         mining = SatdMining(target, repositories)
         is_silent = options.quiet or not sys.stderr.isatty()
@@ -79,7 +83,9 @@ def run(options: argparse.Namespace) -> None:
                 pass
         except KeyboardInterrupt:
             raise KeyboardInterrupt("(the same command continues)") from None
-        files.check_output(target, [], options.overwrite)  # another program may have just written it
+        output_file_check.check_output(
+            target, [], options.overwrite
+        )  # another program may have just written it
         funnel = mining.write(endpoint)
     if not options.quiet:
         _print(funnel)
@@ -94,7 +100,7 @@ def _print(funnel: Funnel) -> None:
     - for each rule, the comments that fulfil this rule and all earlier rules;
     - for each split (training, validation and test data), the items that were written.
     """
-    from simllm.code.mining.repository_splits import SPLITS
+    from simllm.code.satd_mining.repository_splits import SPLITS
 
     noun = "repository" if funnel.repositories == 1 else "repositories"
     unreadable = f", {funnel.unreadable:,} unreadable" if funnel.unreadable else ""

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 from tqdm import tqdm
 
-from simllm.cli import metrics_option
+from simllm import optional_packages
 from simllm.errors import InputError
-from simllm.io import files, folder_replacement, folders, tables
+from simllm.io import atomic_write, folder_replacement, output_file_check, output_folder_check, tables
 from simllm.io.number_format import format_count
 
 if TYPE_CHECKING:
     from simllm.perturb.code.new_names import Namer
-    from simllm.perturb.code.rewrite_files import VariantCounts
+    from simllm.perturb.code.variant_counts import VariantCounts
 
 FORMATS: tuple[str, ...] = ()  # JSON lines, or a folder
 MODEL = ("FOLDER", "with --names nearest: the model that knows the words; default: the included one")
@@ -86,34 +86,35 @@ def run(options: argparse.Namespace) -> None:
     """Run `simllm perturb code` with the parsed options: rewrite code, and write the rewritten variants."""
     if bool(options.paths) == bool(options.jsonl):
         raise InputError("expected files or folders, or --jsonl FILE")
-    with metrics_option.require_code_extra():
-        from simllm.perturb.code import rewrite_files
-        from simllm.perturb.code.rewriting import DEFAULT_RULES
+    with optional_packages.require_code_extra():
+        from simllm.perturb.code.default_rules import DEFAULT_RULES
+        from simllm.perturb.code.rewrite_folder import find_files, vary_files
+        from simllm.perturb.code.rewrite_json_lines import read_items, vary_items
+        from simllm.perturb.code.rewrite_settings import RewritePlan
+        from simllm.perturb.code.variant_counts import VariantCounts
     _check_proof(options)
     rules = DEFAULT_RULES
     if options.rules is not None:
         rules = tuple(part.strip() for part in options.rules.split(",") if part.strip())
-    plan = rewrite_files.RewritePlan(rules, _namer(options), options.share, options.seed)
-    counts = rewrite_files.VariantCounts()
+    plan = RewritePlan(rules, _namer(options), options.share, options.seed)
+    counts = VariantCounts()
     if options.jsonl:
-        files.check_output(options.output, [options.jsonl], options.overwrite)
-        items = rewrite_files.read_items(options.jsonl, options.language)
-        pairs = (
-            (item, row) for item in items for row in rewrite_files.vary_items([item], plan, options.each_rule)
-        )
+        output_file_check.check_output(options.output, [options.jsonl], options.overwrite)
+        items = read_items(options.jsonl, options.language)
+        pairs = ((item, row) for item in items for row in vary_items([item], plan, options.each_rule))
         rows = _proven(pairs, options)
-        shown = tables.show if options.output is None else lambda text, file: files.write(file, text)
+        shown = tables.show if options.output is None else lambda text, file: atomic_write.write(file, text)
         shown(_lines(_counted(rows, counts, options)), options.output)
     else:
         if options.output is None:
             raise InputError("expected -o FOLDER, to write the variants to")
         if options.each_rule or options.language:
             raise InputError("--each-rule and --language go with --jsonl")
-        rewrite_files.find_files(options.paths)
-        folders.check_replaceable(options.output, _CONTENT)
-        folders.check_apart(options.output, options.paths)
+        find_files(options.paths)
+        output_folder_check.check_replaceable(options.output, _CONTENT)
+        output_folder_check.check_apart(options.output, options.paths)
         with folder_replacement.replacing(options.output, _CONTENT) as partial:
-            for _ in _counted(rewrite_files.vary_files(options.paths, plan, partial), counts, options):
+            for _ in _counted(vary_files(options.paths, plan, partial), counts, options):
                 pass
             if options.prove:
                 _prove_folder(options, partial)
@@ -164,7 +165,7 @@ def _proven(
         yield from (row for _, row in pairs)
         return
     from simllm.execution import Sandbox
-    from simllm.perturb.code.item_proofs import prove_variants
+    from simllm.perturb.code.proof.prove_json_lines import prove_variants
 
     with Sandbox(unsafe=options.unsafe) as sandbox:
         yield from prove_variants(pairs, sandbox, seed=options.seed, parallel=options.parallel)
@@ -195,10 +196,10 @@ def _namer(options: argparse.Namespace) -> Namer:
     from simllm.perturb.code.new_names import namer_of, read_names
 
     if options.names == "nearest":
-        from simllm.analysis.nearest_words import nearest_names
         from simllm.metric import SimLLM
+        from simllm.perturb.code.nearest_names import nearest_names
 
-        return nearest_names(SimLLM(options.model))
+        return nearest_names(SimLLM(options.model).embed)
     if options.model:
         raise InputError("--model goes with --names nearest")
     if options.names in ("lexicon", "plain"):

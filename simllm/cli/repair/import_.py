@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from simllm.cli import metrics_option
-from simllm.io import files, folders, tables
+from simllm import optional_packages
+from simllm.io import output_file_check, output_folder_check, tables
 
 MODEL = None
 FORMATS: tuple[str, ...] = ()  # always JSON lines
@@ -30,9 +30,9 @@ def run(options: argparse.Namespace) -> None:
     The command converts a published set of incorrect programs into JSON lines, with one item (program to
     repair) on each line.
     """
-    with metrics_option.require_repair_extra():
+    with optional_packages.require_repair_extra():
         from simllm.repair.tutorcode import read_tutorcode
     if options.output is not None:
-        files.check_output(options.output, [], options.overwrite)
-        folders.check_apart(options.output, [options.folder])
+        output_file_check.check_output(options.output, [], options.overwrite)
+        output_folder_check.check_apart(options.output, [options.folder])
     tables.show(read_tutorcode(options.folder), options.output)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from simllm.cli import metrics_option
+from simllm import optional_packages
 from simllm.cli.repair.run import add_rpsr_option
 from simllm.errors import InputError
 
@@ -28,7 +28,7 @@ def run(options: argparse.Namespace) -> None:
     """Run `simllm repair report` with the parsed options: write HTML pages into a folder."""
     if options.output is None:
         raise InputError("expected -o DIR, the folder of the report")
-    with metrics_option.require_eval_extra():
+    with optional_packages.require_eval_extra():
         from simllm.repair import repair_report
     repair_report.write(options.runs, options.output, options.rpsr)
     print(options.output / repair_report.PAGE)

@@ -12,7 +12,7 @@ from typing import Any
 
 from tqdm import tqdm
 
-from simllm.cli import metrics_option
+from simllm import optional_packages
 from simllm.errors import InputError
 from simllm.io import tables
 from simllm.io.tables import FORMATS as FORMATS
@@ -67,7 +67,8 @@ def add_rpsr_option(command: argparse.ArgumentParser) -> None:
 
     - `mean`: (size of the patch) / (size of the fix), averaged over the attempts that pass all tests.
     - `published`: (sum of the sizes of patches) / (sum of the sizes of fixes), over all programs. Failed
-      attempts count, too. The function `simllm.metrics.code.tree_distances.ratio_of_sizes` has the details.
+      attempts count, too. The function `ratio_of_sizes` in `simllm.metrics.code.relative_patch_size` has the
+      details.
     """
     command.add_argument(
         "--rpsr", choices=("mean", "published"), default="mean",
@@ -85,7 +86,7 @@ def run(options: argparse.Namespace) -> int:
     """
     if options.output is None:
         raise InputError("expected -o DIR, the folder of the run")
-    with metrics_option.require_repair_extra():
+    with optional_packages.require_repair_extra():
         from simllm import repair
     is_silent = options.quiet or not sys.stderr.isatty()
     with tqdm(unit=" attempts", disable=is_silent) as bar:
@@ -137,7 +138,7 @@ def _table(summary: dict[str, Any], rpsr: str) -> tables.Table:
         summary: The summary of the run.
         rpsr: The definition of the metric RPSR: "mean" or "published" (see `add_rpsr_option`).
     """
-    from simllm.repair.run_statistics import RPSR
+    from simllm.repair.patch_sizes_of_attempts import RPSR
 
     tops = list(summary["figures"]["TOP"])
     columns = ("items", "n", "AVG", *(f"TOP-{k}" for k in tops), RPSR[rpsr], "requests", "cost")

@@ -1,51 +1,9 @@
-"""Search for comments in source code, and removal of comment marks such as `//`."""
+"""Removal of comment marks, such as `//` and `/**`, from the text of a comment."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from inspect import cleandoc
-
-from simllm.code.languages.language import CommentPlace
-
-# Each pattern matches a whole comment (or several in a row), even if the comment is never closed. Therefore
-# each byte of a file is matched only once, in linear time.
-_BLOCK = re.compile(rb"/\*\*(?![*/])(?s:.*?)(?:\*/|\Z)")
-_NEXT = re.compile(rb"\s*(?:(?://[^\n]*|/\*(?!\*)(?s:.*?)(?:\*/|\Z))\s*)*+")
-_APART = re.compile(rb"[ \t]*\n[ \t]*\n")
-_NOTHING = (b"", b"<?php", b"'use strict';", b'"use strict";')
-
-
-def block_comments(code: bytes) -> Iterator[CommentPlace]:
-    """Yield the place of each comment `/** ... */` that has code after it, except for a file header.
-
-    Only the first comment of this form can be a file header. It is a file header if a blank line follows it
-    and nothing stands before it. A single line such as `<?php` may stand before it, however.
-
-    Args:
-        code: The content of a source file.
-    """
-    opening = True
-    for match in _BLOCK.finditer(code):
-        header = opening and code[: match.start()].strip() in _NOTHING and _APART.match(code, match.end())
-        opening = False
-        after = _NEXT.match(code, match.end())
-        if after and after.end() < len(code) and not header:
-            yield CommentPlace(match.start(), match.end(), after.end())
-
-
-def line_comments(code: bytes, pattern: re.Pattern[bytes]) -> Iterator[CommentPlace]:
-    """Yield the places of line comments that stand directly before a declaration.
-
-    Args:
-        code: The content of a source file.
-        pattern: A regular expression. Its group 1 matches consecutive comment lines. Its group 2 matches
-            the beginning of a declaration directly after them. Matches without group 2 are skipped.
-    """
-    for match in pattern.finditer(code):
-        if match.start(2) >= 0:
-            indent = len(match[1]) - len(match[1].lstrip())
-            yield CommentPlace(match.start(1) + indent, match.end(1), match.start(2))
 
 
 def strip_block_marks(raw: str) -> str:

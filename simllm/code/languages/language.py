@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import re
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cache
-from importlib import import_module
 
-from tree_sitter import Language as Grammar
 from tree_sitter import Node, Parser
 
+from simllm.code.languages.class_supertypes import supertypes
+from simllm.code.languages.syntax_node_text import field
 from simllm.code.languages.syntax_tree_cursor import NodePath, TreeCursor
+from simllm.code.languages.tree_sitter_parser import load_grammar, parse
 
-LONGEST_PARSE = 10.0  # seconds of processor time; a hundredth is enough for code, but some data take hours
-_CHUNK = 1 << 12  # bytes that the parser reads at once
 _LONGEST_COMMENT = 20_000  # bytes; the rest is cut
-_LONGEST_NAME, _LONGEST_HERITAGE = 1_000, 2_000  # characters; the rest is cut
+_LONGEST_NAME = 1_000  # characters; the rest is cut
 _DEEPEST = 1_000  # nodes above a function that are searched for its classes
 
 
@@ -100,14 +96,14 @@ class Language:
             code: The content of a source file.
 
         Raises:
-            TimeoutError: Parsing takes more than `LONGEST_PARSE` seconds.
+            TimeoutError: Parsing takes more than `tree_sitter_parser.LONGEST_PARSE` seconds.
         """
         roots = []
         grammars = self.grammars
         if self.grammar_without_tag and self.tag not in code:
             grammars = (self.grammar_without_tag,)
         for grammar in grammars:
-            roots.append(_parse(Parser(load_grammar(*grammar)), code))
+            roots.append(parse(Parser(load_grammar(*grammar)), code))
             if not roots[-1].has_error:
                 return roots[-1]
         return roots[0]
@@ -119,7 +115,7 @@ class Language:
             code: The content of a source file.
 
         Raises:
-            TimeoutError: Parsing takes more than `LONGEST_PARSE` seconds.
+            TimeoutError: Parsing takes more than `tree_sitter_parser.LONGEST_PARSE` seconds.
         """
         places = list(self.places(code))
         if not places:
@@ -152,95 +148,3 @@ class Language:
             head=code[function.start_byte : function.start_byte + 200].decode(errors="replace"),
             supertypes=supertypes(classes[-1]) if classes else "",
         )
-
-
-def _parse(parser: Parser, code: bytes) -> Node:
-    """Parse source code and return the root of the syntax tree.
-
-    Raises:
-        TimeoutError: Parsing takes more than `LONGEST_PARSE` seconds of processor time.
-    """
-    started = time.process_time()
-
-    def check(offset: int, has_error: bool) -> bool:
-        if time.process_time() - started > LONGEST_PARSE:
-            raise TimeoutError(f"parsing took more than {LONGEST_PARSE:.0f} s")
-        return False
-
-    tree = parser.parse(lambda offset, _: code[offset : offset + _CHUNK], progress_callback=check)
-    return tree.root_node
-
-
-@cache
-def load_grammar(module: str, function: str) -> Grammar:
-    """Load a tree-sitter grammar.
-
-    Args:
-        module: The Python module of the grammar, such as "tree_sitter_go".
-        function: The name of a function in this module. The function returns the grammar.
-    """
-    return Grammar(getattr(import_module(module), function)())
-
-
-def field(node: Node, name: str) -> str:
-    """Return the source text of one child of a syntax node: the child in the field `name`, such as "body".
-
-    The text is "" if the node has no child in this field.
-    """
-    child = node.child_by_field_name(name)
-    return text(child) if child else ""
-
-
-def text(node: Node) -> str:
-    """Return the source text of a syntax node."""
-    return (node.text or b"").decode(errors="replace")
-
-
-def path_to_type(path: NodePath, types: frozenset[str]) -> NodePath | None:
-    """Find the innermost node of one of the given types among the last nodes of a path in a syntax tree.
-
-    Only nodes that begin at the same byte of the source as the path's last node are considered. For example,
-    if the path ends at the first word of a method, the node of the whole method is found.
-
-    Args:
-        path: The nodes from the root of a syntax tree down to some node.
-        types: Types of syntax nodes, such as "method_declaration".
-
-    Returns:
-        The nodes from the root to the node that was found; None if there is no such node.
-    """
-    start = path[-1].start_byte
-    for at in range(len(path) - 1, -1, -1):
-        if path[at].start_byte != start:
-            return None
-        if path[at].type in types:
-            return path[: at + 1]
-    return None
-
-
-_HERITAGE = {
-    "argument_list",
-    "base_clause",
-    "class_heritage",
-    "class_interface_clause",
-    "extends_interfaces",
-    "extends_type_clause",
-    "super_interfaces",
-    "superclass",
-}
-
-
-def supertypes(node: Node) -> str:
-    """Return the names of the types that a class extends or implements, separated by spaces.
-
-    Package names and type arguments are removed. Names without a capital first letter are left out.
-
-    Args:
-        node: The syntax node of the class.
-    """
-    heritage = " ".join(text(child) for child in node.children if child.type in _HERITAGE)
-    heritage = heritage[:_LONGEST_HERITAGE]
-    for noise in (r"<[^<>]*>", r"<[^<>]*>", r"\[[^\[\]]*\]", r"\w+\s*=\s*[\w.]+"):
-        heritage = re.sub(noise, " ", heritage)
-    names = [re.split(r"\.|::|\\", name)[-1] for name in re.findall(r"[\w.:\\]+", heritage)]
-    return " ".join(name for name in names if re.match("_*[A-Z]", name))

@@ -88,3 +88,25 @@ class TreeCursor:
         node = self._cursor.node
         assert node
         return node
+
+
+def path_to_type(path: NodePath, types: frozenset[str]) -> NodePath | None:
+    """Find the innermost node of one of the given types among the last nodes of a path in a syntax tree.
+
+    Only nodes that begin at the same byte of the source as the path's last node are considered. For example,
+    if the path ends at the first word of a method, the node of the whole method is found.
+
+    Args:
+        path: The nodes from the root of a syntax tree down to some node.
+        types: Types of syntax nodes, such as "method_declaration".
+
+    Returns:
+        The nodes from the root to the node that was found; None if there is no such node.
+    """
+    start = path[-1].start_byte
+    for at in range(len(path) - 1, -1, -1):
+        if path[at].start_byte != start:
+            return None
+        if path[at].type in types:
+            return path[: at + 1]
+    return None

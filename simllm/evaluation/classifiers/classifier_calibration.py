@@ -10,11 +10,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from pandas import DataFrame
 
+from simllm.evaluation.classifiers.brier_and_log_loss import binary_brier, binary_log_loss
+from simllm.evaluation.classifiers.positive_class_score import positive_scores
 from simllm.evaluation.classifiers.prediction_files import chances_of
-from simllm.evaluation.classifiers.ranking_metrics import LEAST_PROBABILITY, Floats, Ints, positive_scores
 from simllm.stats.calibration_error import Bin, calibration_errors, consistency, reliability
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int_]
 
 
 @dataclass(frozen=True)
@@ -110,8 +115,7 @@ def _measure(
     equal = calibration_errors(reliability(chance, label, bins, equal_mass=True))
     more: Mapping[str, Any] = {}
     if is_positive:
-        own = np.where(label == 1, chance, 1 - chance).clip(LEAST_PROBABILITY)
-        more = {"brier": float(((chance - label) ** 2).mean()), "log_loss": float(-np.log(own).mean())}
+        more = {"brier": binary_brier(chance, label), "log_loss": binary_log_loss(chance, label)}
     if details:
         expected, p = consistency(chance, label, bins)
         more = {**more, "expected_if_calibrated": expected, "p": p}

@@ -15,30 +15,22 @@ import numpy as np
 import pandas as pd
 from pandas import DataFrame, Series
 
-from simllm.evaluation.classifiers.estimates import Z
-from simllm.evaluation.classifiers.performance import (
-    compute_metrics,
-    measure,
-    strict_value,
-)
-from simllm.evaluation.classifiers.ranking_metrics import positive_scores
-from simllm.evaluation.classifiers.significance_results import Answer, Finding, answer
-from simllm.evaluation.classifiers.single_classifier_tests import (
-    describe_discordant,
-    is_right,
-    paired_difference,
-)
-from simllm.stats import (
-    bootstrap_and_permutation,
-    choice_of_test,
-    confusion_matrix_metrics,
-    contingency_tests,
-    rank_tests,
-)
+from simllm.evaluation.classifiers.metrics_with_intervals import compute_metrics, measure, strict_value
+from simllm.evaluation.classifiers.positive_class_score import positive_scores
+from simllm.evaluation.classifiers.significance_verdicts import Answer, Finding, answer
+from simllm.evaluation.classifiers.single_classifier_tests import describe_discordant, is_right
+from simllm.stats.choice_of_classifier_test import MANY_DATA_SETS, choose_for_classifiers
+from simllm.stats.confusion_matrix_bootstrap import bootstrap, quantiles
+from simllm.stats.confusion_matrix_metrics import Counts, Floats
 from simllm.stats.delong_auc import compare_aucs
+from simllm.stats.mcnemar_and_cochran_q import cochran_q, mcnemar
+from simllm.stats.paired_bootstrap_and_permutation import paired_permutation
+from simllm.stats.proportion_intervals import Z, paired_difference
+from simllm.stats.significance_outcome import Outcome
+from simllm.stats.wilcoxon_friedman_and_kruskal import friedman_nemenyi, wilcoxon
 
 ITEM = ["data_set", "item"]
-Metrics = dict[str, confusion_matrix_metrics.Floats]
+Metrics = dict[str, Floats]
 _MOST_CLASSES = 5  # more classes make too many cells for a bootstrap of two classifiers
 _INDEPENDENT_SETS = "The data sets are independent of each other."
 
@@ -67,7 +59,7 @@ def compare_classifiers(
     names = list(dict.fromkeys(rows["classifier"]))
     runs = int(rows.groupby(["classifier", *ITEM]).size().max())
     sets = _over_sets(rows, labels, metric) if rows["data_set"].nunique() > 1 else DataFrame()
-    test = choice_of_test.choose_for_classifiers(len(names), len(sets), runs)
+    test = choose_for_classifiers(len(names), len(sets), runs)
     if test == "wilcoxon":
         yield from answer([_compare_two_over_sets(sets, metric)], split, alpha)
     elif test == "friedman-nemenyi":
@@ -100,7 +92,7 @@ def _compare_all(right: DataFrame) -> Finding:
     return Finding(
         question="Are all classifiers right equally often?",
         classifiers=list(right),
-        outcome=contingency_tests.cochran_q(right.to_numpy()),
+        outcome=cochran_q(right.to_numpy()),
         why=f"{right.shape[1]} classifiers on the same {len(right)} items, one run each.",
         effect=float(means[best] - means[worst]),
         words=f"The shares of right answers range from {means[worst]:.3f} ({worst}) to "
@@ -113,7 +105,7 @@ def _compare_pair(right: DataFrame, runs: int) -> Finding:
     first, second = right[a].to_numpy(), right[b].to_numpy()
     if runs > 1:
         differences = first - second
-        outcome = bootstrap_and_permutation.paired_permutation(differences)
+        outcome = paired_permutation(differences)
         around = Z * float(differences.std(ddof=1)) / math.sqrt(n) if n > 1 else math.nan
         effect, interval = outcome.statistic, (outcome.statistic - around, outcome.statistic + around)
         why = (
@@ -121,7 +113,7 @@ def _compare_pair(right: DataFrame, runs: int) -> Finding:
         )
     else:
         only_a, only_b = int((first > second).sum()), int((first < second).sum())
-        outcome = contingency_tests.mcnemar(only_a, only_b)
+        outcome = mcnemar(only_a, only_b)
         effect, interval = paired_difference(only_a, only_b, n)
         why = (
             f"2 classifiers on the same {n} items; only {a} is right on {only_a}, only {b} on {only_b}: "
@@ -170,9 +162,7 @@ def compare_metric(rows: DataFrame, labels: Sequence[str], metric: str) -> list[
             continue
         cells = np.zeros((len(labels), len(labels) + 1, len(labels) + 1), int)
         np.add.at(cells, (gold.loc[both.index].to_numpy(), both[a].to_numpy(), both[b].to_numpy()), 1)
-        drawn = confusion_matrix_metrics.bootstrap(
-            cells, lambda counts: {"": _difference(counts, compute, metric)}
-        )[""]
+        drawn = bootstrap(cells, lambda counts: {"": _difference(counts, compute, metric)})[""]
         effect = float(_difference(cells, compute, metric))
         if math.isnan(effect):
             continue
@@ -181,10 +171,10 @@ def compare_metric(rows: DataFrame, labels: Sequence[str], metric: str) -> list[
             Finding(
                 question=f"Has {a} or {b} the better {metric}?",
                 classifiers=[a, b],
-                outcome=choice_of_test.Outcome("none: interval only", math.nan, math.nan),
+                outcome=Outcome("none: interval only", math.nan, math.nan),
                 why=f"The {len(both)} common items are resampled with both answers.",
                 effect=effect,
-                interval=confusion_matrix_metrics.quantiles(drawn),
+                interval=quantiles(drawn),
                 words=f"On common items, the {metric} of {better} is {abs(effect):.3f} above that of {worse}",
             )
         )
@@ -192,10 +182,10 @@ def compare_metric(rows: DataFrame, labels: Sequence[str], metric: str) -> list[
 
 
 def _difference(
-    cells: confusion_matrix_metrics.Counts,
-    compute: Callable[[confusion_matrix_metrics.Counts], Metrics],
+    cells: Counts,
+    compute: Callable[[Counts], Metrics],
     metric: str,
-) -> confusion_matrix_metrics.Floats:
+) -> Floats:
     """Compute the difference of a metric between two classifiers, the first minus the second.
 
     Args:
@@ -232,7 +222,7 @@ def _over_sets(rows: DataFrame, labels: Sequence[str], metric: str) -> DataFrame
 
 
 def _reason(table: DataFrame, metric: str) -> str:
-    sets = f"{len(table)} data sets ({choice_of_test.MANY_DATA_SETS} or more)"
+    sets = f"{len(table)} data sets ({MANY_DATA_SETS} or more)"
     return f"{table.shape[1]} classifiers on {sets}; their {metric} is compared."
 
 
@@ -242,7 +232,7 @@ def _compare_two_over_sets(table: DataFrame, metric: str) -> Finding:
     return Finding(
         question=f"Is {a} or {b} better over data sets?",
         classifiers=[a, b],
-        outcome=rank_tests.wilcoxon(table[a].to_numpy(), table[b].to_numpy()),
+        outcome=wilcoxon(table[a].to_numpy(), table[b].to_numpy()),
         why=_reason(table, metric),
         effect=difference,
         words=f"The median of {metric} of {a} minus that of {b} is {difference:+.3f}",
@@ -261,7 +251,7 @@ def _compare_many_over_sets(table: DataFrame, metric: str, alpha: float) -> tupl
     Returns:
         The result of Friedman's test of all classifiers together, and of Nemenyi's test of each pair.
     """
-    names, found = list(table), rank_tests.friedman_nemenyi(table.to_numpy(), alpha)
+    names, found = list(table), friedman_nemenyi(table.to_numpy(), alpha)
     ranks = dict(zip(names, found.mean_ranks.tolist(), strict=True))
     listed = ", ".join(f"{name} {ranks[name]:.2f}" for name in sorted(names, key=ranks.__getitem__))
     overall = Finding(
@@ -280,7 +270,7 @@ def _compare_many_over_sets(table: DataFrame, metric: str, alpha: float) -> tupl
             Finding(
                 question=f"Is {names[i]} or {names[j]} better over data sets?",
                 classifiers=[names[i], names[j]],
-                outcome=choice_of_test.Outcome("friedman-nemenyi", difference, float(found.p[i, j])),
+                outcome=Outcome("friedman-nemenyi", difference, float(found.p[i, j])),
                 why=f"{_reason(table, metric)} Nemenyi's test corrects for all pairs.",
                 effect=difference,
                 words=f"The mean ranks of {names[i]} and {names[j]} differ by {abs(difference):.2f} "
@@ -331,7 +321,7 @@ def compare_auc(rows: DataFrame, labels: Sequence[str]) -> list[Finding]:
             Finding(
                 question=f"Does {a} or {b} order the items better (AUC)?",
                 classifiers=[a, b],
-                outcome=choice_of_test.Outcome("delong", z, p),
+                outcome=Outcome("delong", z, p),
                 why=f"Both have scores for {items} common items"
                 + ("." if folds is None else ", which are compared within folds."),
                 effect=difference,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from simllm.evaluation.classifiers.ecser_protocol import ClassifierStudy, main_split
-from simllm.evaluation.classifiers.estimates import Estimate
-from simllm.evaluation.classifiers.performance import Performance
+from simllm.evaluation.classifiers.metric_estimate import Estimate
+from simllm.evaluation.classifiers.metrics_with_intervals import Performance
 from simllm.io.number_format import format_number, format_p_value
 
 DASH = "\u2013"  # for what is not defined

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pandas import DataFrame
 
 from simllm.evaluation.classifiers.ecser_protocol import ClassifierStudy, main_split
-from simllm.evaluation.classifiers.ranking_metrics import positive_scores
+from simllm.evaluation.classifiers.positive_class_score import positive_scores
 from simllm.io.display_names import short_label
 from simllm.io.svg_figure import BLUE, GREY, style, svg_element
 

@@ -13,9 +13,9 @@ from typing import Any
 from simllm.errors import InputError
 from simllm.evaluation.classifiers.classifier_conclusions import DASH, title, write_conclusions
 from simllm.evaluation.classifiers.classifier_figures import draw_calibration, draw_curves
-from simllm.evaluation.classifiers.classifier_tables import write_latex
+from simllm.evaluation.classifiers.classifier_latex import write_latex
 from simllm.evaluation.classifiers.ecser_protocol import ClassifierStudy, main_split
-from simllm.io import files, folder_replacement, folders, tables
+from simllm.io import atomic_write, folder_replacement, output_folder_check, tables
 from simllm.io.html_page import render
 from simllm.io.installed_versions import versions
 from simllm.io.number_format import format_number, format_p_value
@@ -48,8 +48,8 @@ def check(folder: Path, sources: Iterable[Path]) -> None:
     Raises:
         InputError: The report cannot be written there, or the folder overlaps with a source.
     """
-    folders.check_replaceable(folder, _CONTENT, _NAMES)
-    folders.check_apart(folder, sources)
+    output_folder_check.check_replaceable(folder, _CONTENT, _NAMES)
+    output_folder_check.check_apart(folder, sources)
 
 
 def read_about(file: Path | None) -> dict[str, str]:
@@ -108,11 +108,11 @@ def write(
     facts = {"command": command, "versions": versions(_LIBRARIES), "about": dict(about)}
     figures = json.dumps(tables.finite(numbers(study) | facts), indent=1)
     with folder_replacement.replacing(folder, _CONTENT) as partial:
-        files.write(partial / "classifiers.json", figures + "\n")
-        files.write(partial / "tables.tex", f"% {' '.join(command.split())}\n" + write_latex(study))
-        files.write(partial / "report.html", html(study, facts))
+        atomic_write.write(partial / "classifiers.json", figures + "\n")
+        atomic_write.write(partial / "tables.tex", f"% {' '.join(command.split())}\n" + write_latex(study))
+        atomic_write.write(partial / "report.html", html(study, facts))
         if keep_predictions:
-            files.write(partial / "predictions.jsonl", study.predictions.to_json_lines())
+            atomic_write.write(partial / "predictions.jsonl", study.predictions.to_json_lines())
 
 
 def numbers(study: ClassifierStudy) -> dict[str, Any]:

@@ -16,22 +16,27 @@ from simllm.errors import InputError
 from simllm.evaluation.classifiers import fairness_and_robustness as side
 from simllm.evaluation.classifiers import single_classifier_tests as one
 from simllm.evaluation.classifiers.classifier_comparison import (
-    ITEM,
     compare_auc,
     compare_classifiers,
     compare_metric,
 )
-from simllm.evaluation.classifiers.performance import Performance, measure, measure_counts, strict_value
-from simllm.evaluation.classifiers.prediction_files import SPLITS, Predictions
-from simllm.evaluation.classifiers.prepared_predictions import (
-    check_probabilities,
-    choose_classes,
-    fill_groups,
-    remove_invented_labels,
+from simllm.evaluation.classifiers.data_leaks import MOST_NAMED, find_leaks
+from simllm.evaluation.classifiers.metrics_with_intervals import (
+    Performance,
+    measure,
+    measure_counts,
+    strict_value,
 )
-from simllm.evaluation.classifiers.significance_results import Answer, answer
+from simllm.evaluation.classifiers.overfitting_and_degradation import (
+    ask_degradation,
+    differences,
+    mean_metrics,
+)
+from simllm.evaluation.classifiers.positive_and_invented_labels import choose_classes, remove_invented_labels
+from simllm.evaluation.classifiers.prediction_costs import find_dominated, measure_costs
+from simllm.evaluation.classifiers.prediction_files import SPLITS, Predictions, check_probabilities
+from simllm.evaluation.classifiers.significance_verdicts import Answer, answer
 
-_MOST_NAMED = 20  # items that are in two splits
 _MOST_COUNTS = 10**9
 
 
@@ -138,7 +143,7 @@ def evaluate(
     check_probabilities(predictions.rows)
     rows, invented = remove_invented_labels(predictions.rows)
     rows, labels = choose_classes(rows, positive)
-    rows = fill_groups(rows, groups)
+    rows = side.fill_groups(rows, groups)
     results = {
         str(name): _measure_classifier(own, labels, groups, bins)
         for name, own in rows.groupby("classifier", sort=False)
@@ -156,14 +161,14 @@ def evaluate(
         if "validation" in found.splits
     }
     known = {name: value for name, value in on_validation.items() if value is not None}
-    leaked = _find_leaks(rows)
+    leaked = find_leaks(rows)
     return ClassifierStudy(
         classifiers=results,
         labels=labels,
         tests=tests,
         selected=max(known, key=known.__getitem__) if known else None,
         select_by=select_by,
-        leaked=leaked[:_MOST_NAMED],
+        leaked=leaked[:MOST_NAMED],
         leaks=len(leaked),
         invented=invented,
         published=list(matrices or {}),
@@ -210,9 +215,9 @@ def _measure_classifier(
             for group in groups
         }
         splits[split] = replace(measure(original, labels, bins), groups=by_group, variants=variants)
-    means = {split: side.mean_metrics(own[own["variant"] == ""], labels) for split, own in by_split.items()}
+    means = {split: mean_metrics(own[own["variant"] == ""], labels) for split, own in by_split.items()}
     overfitting, degradation = (
-        side.differences(means["test"], means[other]) if {"test", other} <= means.keys() else {}
+        differences(means["test"], means[other]) if {"test", other} <= means.keys() else {}
         for other in ("train", "validation")
     )
     main = by_split[main_split(by_split)]
@@ -224,7 +229,7 @@ def _measure_classifier(
         side.measure_robustness(main, labels),
         overfitting,
         degradation,
-        side.measure_costs(original),
+        measure_costs(original),
     )
 
 
@@ -240,7 +245,7 @@ def _add_dominated(results: dict[str, ClassifierResult], metric: str) -> dict[st
     quality = {
         name: strict_value(found.splits[main_split(found.splits)], metric) for name, found in results.items()
     }
-    dominated = side.find_dominated(quality, {name: found.costs for name, found in results.items()})
+    dominated = find_dominated(quality, {name: found.costs for name, found in results.items()})
     return {name: replace(found, dominated_by=dominated.get(name, [])) for name, found in results.items()}
 
 
@@ -258,23 +263,6 @@ def _measure_matrix(name: str, cells: Sequence[int], labels: Sequence[str]) -> P
         raise InputError(f"the matrix {name}: expected four counts from 0, TP,FP,FN,TN")
     tp, fp, fn, tn = cells
     return measure_counts(np.array([[tp, fn, 0], [fp, tn, 0]]), labels)
-
-
-def _find_leaks(rows: DataFrame) -> list[str]:
-    """Return the names of leaked items: items that are in two splits, such as train and test, of one fold.
-
-    An item is leaked if at least one classifier has predictions for it in both splits. Predictions for
-    rewritten variants of items are ignored. An item's name is its id. If there are several data sets, the
-    name of the data set stands before the id, as in `A/17`.
-
-    Args:
-        rows: The predictions of all classifiers: a table with a row for each prediction.
-    """
-    keys = ["classifier", "fold", *ITEM]
-    counted = rows[rows["variant"] == ""].groupby(keys, sort=False)["split"].nunique()
-    several = rows["data_set"].nunique() > 1
-    leaked = dict.fromkeys(key[-2:] for key in counted[counted > 1].index)
-    return [f"{data_set}/{item}" if several else str(item) for data_set, item in leaked]
 
 
 def _ask_all(
@@ -323,5 +311,5 @@ def _ask_all(
         parsed = own[own["predicted"].notna()]
         validation, test = (parsed[parsed["split"] == split] for split in ("validation", "test"))
         if len(validation) and len(test):
-            steps.append(one.ask_degradation(str(name), validation, test, labels, metric))
+            steps.append(ask_degradation(str(name), validation, test, labels, metric))
     return answers + answer(steps, "validation and test", alpha)

@@ -1,6 +1,6 @@
-"""Fairness, robustness, degradation and costs of a classifier (steps S8 and S9 of the protocol ECSER-LLM).
+"""Fairness and robustness of a classifier (step S8 of the protocol ECSER-LLM).
 
-Degradation is a loss of quality from validation data to test data.
+Fairness compares groups of items, such as languages. Robustness compares rewritten items with the originals.
 """
 
 from __future__ import annotations
@@ -13,15 +13,44 @@ from typing import Any
 import numpy as np
 from pandas import DataFrame, Series
 
-from simllm.evaluation.classifiers.performance import Performance, measure
-from simllm.evaluation.classifiers.prediction_files import COSTS, KEYS
-from simllm.evaluation.classifiers.ranking_metrics import positive_scores
-from simllm.stats.bootstrap_and_permutation import paired_permutation
-from simllm.stats.contingency_tests import mcnemar
+from simllm.errors import InputError
+from simllm.evaluation.classifiers.positive_class_score import positive_scores
+from simllm.evaluation.classifiers.prediction_files import COLUMNS, KEYS, PLACE
 from simllm.stats.delong_auc import compare_aucs
+from simllm.stats.mcnemar_and_cochran_q import mcnemar
+from simllm.stats.paired_bootstrap_and_permutation import paired_permutation
 
 _SAME_ITEM = [name for name in KEYS if name != "variant"]
 _ITEM = ["data_set", "item"]
+_MOST_GROUPS = 200  # in a column of groups
+
+
+def fill_groups(rows: DataFrame, groups: Sequence[str]) -> DataFrame:
+    """Check the columns that give each item's group, and replace missing values by empty texts.
+
+    For example, a column `language` divides the items into one group for each language. An item with an
+    empty text in a column belongs to no group of this column.
+
+    Args:
+        rows: The predictions: a table with a row for each prediction.
+        groups: The names of the columns with groups.
+
+    Returns:
+        A copy of the table with the replaced values.
+
+    Raises:
+        InputError: A column does not exist or has another meaning (such as `predicted`), or it has more than
+            200 different values.
+    """
+    allowed = [str(name) for name in rows if name not in COLUMNS and name != PLACE and ":" not in str(name)]
+    rows = rows.copy()
+    for group in groups:
+        if group not in [*allowed, "data_set"] or group not in rows:
+            raise InputError(f"no column {group} for groups; there are {', '.join(allowed) or 'none'}")
+        rows[group] = rows[group].fillna("")
+        if (count := rows[group].nunique()) > _MOST_GROUPS:
+            raise InputError(f"the column {group} has {count:,} groups; expected at most {_MOST_GROUPS}")
+    return rows
 
 
 @dataclass(frozen=True)
@@ -211,89 +240,3 @@ def _compare_aucs(before: DataFrame, after: DataFrame, labels: Sequence[str]) ->
     if math.isnan(difference):
         return None
     return {"difference": difference, "z": z, "p": p}
-
-
-def mean_metrics(rows: DataFrame, labels: Sequence[str]) -> dict[str, float]:
-    """Compute the mean of each metric over all combinations of fold and data set.
-
-    Args:
-        rows: The predictions of one classifier on one split: a table with a row for each prediction.
-        labels: The classes; with two, the positive one is the first.
-
-    Returns:
-        A dict from the name of each metric to its mean. A metric that is undefined for any of the
-        combinations is not in the dict.
-    """
-    parts = [measure(own, labels, details=False) for own in folds_and_sets(rows)]
-    names = [name for name in parts[0].metrics if all(name in part.metrics for part in parts)]
-    return {name: value for name in names if (value := _mean_of(parts, name)) is not None}
-
-
-def folds_and_sets(rows: DataFrame) -> list[DataFrame]:
-    """Split a table of predictions into one table for each combination of fold and data set."""
-    return [own for _, own in rows.groupby(["fold", "data_set"], sort=False)]
-
-
-def _mean_of(parts: Sequence[Performance], name: str) -> float | None:
-    values = [part.metrics[name].value for part in parts]
-    known = [value for value in values if value is not None]
-    return float(np.mean(known)) if len(known) == len(values) else None
-
-
-def differences(first: dict[str, float], second: dict[str, float]) -> dict[str, float]:
-    """Return, for each metric that is in both dicts, its value in `first` minus its value in `second`."""
-    return {name: value - second[name] for name, value in first.items() if name in second}
-
-
-def measure_costs(rows: DataFrame) -> dict[str, dict[str, float | None]]:
-    """Compute the total and the mean costs of a classifier's predictions, such as seconds or tokens.
-
-    Args:
-        rows: The predictions of one classifier. For each kind of cost, predictions without a value are left
-            out.
-
-    Returns:
-        A dict from each kind of cost that has values, such as "seconds", to a second dict with three numbers:
-        the "sum"; the mean cost of a prediction ("per item"); and the sum divided by the number of right
-        predictions ("per right answer"; None if no prediction is right).
-    """
-    found: dict[str, dict[str, float | None]] = {}
-    for name in COSTS:
-        if rows[name].notna().any():
-            total = float(rows[name].sum())
-            known = rows[rows[name].notna()]
-            right = int((known["predicted"] == known["gold"]).sum())
-            found[name] = {
-                "sum": total,
-                "per item": float(rows[name].mean()),
-                "per right answer": total / right if right else None,
-            }
-    return found
-
-
-def find_dominated(
-    quality: dict[str, float | None], costs: dict[str, dict[str, dict[str, float | None]]]
-) -> dict[str, list[str]]:
-    """Find classifiers that another classifier dominates.
-
-    Classifier A dominates classifier B if A is at least as good as B and costs no more, and if A is also
-    better or cheaper. Only classifiers that report the same kinds of costs are compared.
-
-    Args:
-        quality: For each classifier, the value of a metric; higher is better.
-        costs: For each classifier, its costs as `measure_costs` returns them.
-
-    Returns:
-        A dict from the name of each dominated classifier to the names of the classifiers that dominate it.
-    """
-    found: dict[str, list[str]] = {}
-    for a, b in ((a, b) for a in costs for b in costs if a != b):
-        if costs[a].keys() != costs[b].keys():
-            continue  # a cost that is not reported is unknown
-        pairs = [(costs[a][name]["per item"] or 0.0, costs[b][name]["per item"] or 0.0) for name in costs[a]]
-        mine, other = quality[a], quality[b]
-        if pairs and mine is not None and other is not None:
-            pairs.append((-mine, -other))
-            if all(x >= y for x, y in pairs) and any(x > y for x, y in pairs):
-                found.setdefault(a, []).append(b)
-    return found

@@ -17,7 +17,7 @@ from simllm.errors import InputError
 from simllm.evaluation.classifiers.prediction_files import Predictions, make
 from simllm.evaluation.ratings import Ratings
 from simllm.metrics import registry
-from simllm.metrics.protocol import Example, Metric
+from simllm.metrics.metric_interface import Example, Metric
 from simllm.perturb.summaries import lexicon, meaning_preserving_edits
 from simllm.stats.confusion_matrix_metrics import binary_metrics
 

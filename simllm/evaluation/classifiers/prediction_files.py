@@ -23,7 +23,7 @@ import pandas as pd
 from pandas import DataFrame, Series
 
 from simllm.errors import InputError
-from simllm.io import files
+from simllm.io import printable_path, read_json_lines, read_lines
 
 KEYS = ("classifier", "split", "fold", "data_set", "variant", "run", "item")  # no two rows agree in all
 COSTS = ("seconds", "tokens", "energy_wh", "cost")
@@ -99,7 +99,7 @@ def read(
     named: dict[str, Path] = {}
     for path in map(Path, paths):
         table = _read_file(path, columns or {}, threshold is not None)
-        name = files.printable(path.name.removesuffix(".gz")).rpartition(".")[0] or path.name
+        name = printable_path.printable(path.name.removesuffix(".gz")).rpartition(".")[0] or path.name
         if "classifier" not in table or table["classifier"].isna().any():
             if name in named:
                 raise InputError(f"{path}: {named[name]} has the same name; name both in a column classifier")
@@ -214,7 +214,7 @@ def _read_csv(path: Path, known: set[str]) -> DataFrame:
         path: The file.
         known: The known names of columns. The file may have other columns, too.
     """
-    lines = (line + "\n" for _, line in files.lines(path))
+    lines = (line + "\n" for _, line in read_lines.lines(path))
     first = next(lines, "")
     headers = {
         sign: [name.strip() for name in next(csv.reader([first], delimiter=sign, skipinitialspace=True), [])]
@@ -247,7 +247,7 @@ def _read_json_lines(path: Path) -> DataFrame:
     and `p:other`. The column `PLACE` is added; it tells the file and the line of each row.
     """
     table = []
-    for where, row in files.objects(path):
+    for where, row in read_json_lines.objects(path):
         chances = row.pop("probabilities", None)
         if chances is not None and not isinstance(chances, dict):
             raise InputError(f'{where}: expected an object under probabilities, such as {{"bug": 0.7}}')
@@ -364,6 +364,20 @@ def _check_gold(rows: DataFrame) -> None:
 def _refuse(rows: DataFrame, wrong: Series, message: str) -> None:
     if wrong.any():
         raise InputError(f"{rows.loc[wrong.idxmax(), PLACE]}: {message}")
+
+
+def check_probabilities(rows: DataFrame) -> None:
+    """Check that each true class has a column of probabilities, unless there are no such columns at all.
+
+    Raises:
+        InputError: Some classes have a column of probabilities, but a true class has none.
+    """
+    named = {str(name).removeprefix(_OF_CLASS) for name in rows if str(name).startswith(_OF_CLASS)}
+    missing = sorted(set(rows["gold"]) - named)
+    if named and missing:
+        raise InputError(
+            f"no probability of the class {missing[0]}; there are those of {', '.join(sorted(named))}"
+        )
 
 
 def chances_of(rows: DataFrame, classes: Sequence[str]) -> DataFrame | None:

@@ -1,8 +1,7 @@
 """Significance tests about a single classifier (step S11 of the protocol ECSER-LLM).
 
 The tests answer these questions: Is the classifier better than chance? Does it prefer one label? Is it
-equally good for all groups of items? Is it worse on test data than on validation data? An output that could
-not be parsed counts as wrong.
+equally good for all groups of items? An output that could not be parsed counts as wrong.
 """
 
 from __future__ import annotations
@@ -13,22 +12,14 @@ from collections.abc import Sequence
 import numpy as np
 from pandas import DataFrame, Series
 
-from simllm.evaluation.classifiers.estimates import Z, wilson
-from simllm.evaluation.classifiers.fairness_and_robustness import folds_and_sets
-from simllm.evaluation.classifiers.performance import (
-    class_numbers,
-    compute_metrics,
-    measure,
-    strict_value,
-)
-from simllm.evaluation.classifiers.significance_results import Finding, format_p
-from simllm.stats import (
-    bootstrap_and_permutation,
-    choice_of_test,
-    confusion_matrix_metrics,
-    contingency_tests,
-    rank_tests,
-)
+from simllm.evaluation.classifiers.significance_verdicts import Finding
+from simllm.stats.binomial_test import compare_with_chance
+from simllm.stats.fisher_and_chi_squared import compare_groups
+from simllm.stats.mcnemar_and_cochran_q import FEW_DISCORDANT, mcnemar
+from simllm.stats.paired_bootstrap_and_permutation import paired_permutation
+from simllm.stats.proportion_intervals import Z, independent_interval, paired_difference, wilson
+from simllm.stats.significance_outcome import Outcome
+from simllm.stats.wilcoxon_friedman_and_kruskal import compare_group_means
 
 
 def is_right(rows: DataFrame) -> Series:
@@ -100,7 +91,7 @@ def _ask_chance(name: str, rows: DataFrame, chance: float, other: str, reason: s
     return Finding(
         question=f"Is {name} right more often than {other}?",
         classifiers=[name],
-        outcome=contingency_tests.compare_with_chance(right, n, chance),
+        outcome=compare_with_chance(right, n, chance),
         why=f"{why}; the chance is {chance:.3g} ({reason}).",
         effect=effect,
         interval=(low - chance, high - chance),
@@ -132,7 +123,7 @@ def ask_bias(name: str, rows: DataFrame, labels: Sequence[str]) -> Finding:
     return Finding(
         question=f"Does {name} lean towards one label?",
         classifiers=[name],
-        outcome=contingency_tests.mcnemar(false_positive, false_negative),
+        outcome=mcnemar(false_positive, false_negative),
         why=f"{false_positive} items are falsely {labels[0]} and {false_negative} falsely {labels[1]}: "
         f"{describe_discordant(false_positive + false_negative)}.",
         effect=effect,
@@ -155,7 +146,7 @@ def _ask_bias_of_runs(name: str, parsed: DataFrame, labels: Sequence[str]) -> Fi
     """
     claims, truth = (parsed[column] == labels[0] for column in ("predicted", "gold"))
     surplus = mean_by_item(claims.astype(float) - truth.astype(float), parsed).to_numpy()
-    outcome = bootstrap_and_permutation.paired_permutation(surplus)
+    outcome = paired_permutation(surplus)
     effect = float(surplus.mean())
     label = labels[0] if effect > 0 else labels[1]
     around = Z * float(surplus.std(ddof=1)) / math.sqrt(len(surplus)) if len(surplus) > 1 else math.nan
@@ -202,20 +193,16 @@ def ask_groups(name: str, rows: DataFrame, group: str) -> Finding | None:
     return Finding(
         question=f"Is {name} right equally often in all groups of {group}?",
         classifiers=[name],
-        outcome=_compare_runs_of_groups(rows, group)
-        if several
-        else contingency_tests.compare_groups(table.tolist()),
+        outcome=_compare_runs_of_groups(rows, group) if several else compare_groups(table.tolist()),
         why=f"{len(table)} groups; "
         + ("runs are averaged first." if several else f"the smallest expected count is {smallest:.3g}."),
         effect=float(shares[best] - shares[worst]),
-        interval=_independent_interval(table[best], table[worst])
-        if len(table) == 2 and not several
-        else None,
+        interval=independent_interval(table[best], table[worst]) if len(table) == 2 and not several else None,
         words=words,
     )
 
 
-def _compare_runs_of_groups(rows: DataFrame, group: str) -> choice_of_test.Outcome:
+def _compare_runs_of_groups(rows: DataFrame, group: str) -> Outcome:
     """Test whether a classifier is right equally often in all groups, for items with several runs.
 
     An item has several runs if there are several predictions for it. The test uses the mean of each item over
@@ -226,51 +213,7 @@ def _compare_runs_of_groups(rows: DataFrame, group: str) -> choice_of_test.Outco
         group: The name of the column with the group of each row.
     """
     shares = [mean_by_item(is_right(own), own).to_numpy() for _, own in rows.groupby(group, sort=False)]
-    return rank_tests.compare_group_means(shares)
-
-
-def ask_degradation(
-    name: str, validation: DataFrame, test: DataFrame, labels: Sequence[str], metric: str
-) -> Finding:
-    """Test whether a classifier is worse on test data than on validation data.
-
-    A metric is computed for each combination of fold and data set. The test compares the values of the metric
-    on validation data with those on test data.
-
-    Args:
-        name: The name of the classifier.
-        validation: The validation rows of the classifier.
-        test: The test rows of the classifier.
-        labels: The classes; with two, the positive one is the first.
-        metric: The metric to compare.
-    """
-    found = [
-        [strict_value(measure(own, labels, details=False), metric) for own in folds_and_sets(rows)]
-        for rows in (validation, test)
-    ]
-    folds, sets = (np.array([value for value in values if value is not None], float) for values in found)
-    outcome, shapiro = rank_tests.compare_samples(folds, sets)
-    effect = float(sets.mean() - folds.mean()) if len(folds) and len(sets) else None
-    why = f"{len(folds)} validation folds and {len(sets)} test sets"
-    if shapiro:
-        why += f"; Shapiro's p is {format_p(shapiro[0])} and {format_p(shapiro[1])}."
-    else:
-        why += "; a test needs 3 of each."
-    words = f"{metric} of {name} is not defined on both"
-    if effect is not None:
-        side = "lower" if effect < 0 else "higher"
-        words = f"On test data, {metric} of {name} is {abs(effect):.3f} {side} than on validation data"
-        words = words if effect else f"{metric} of {name} is the same on test and validation data"
-    return Finding(
-        question=f"Is {name} worse on test data than on validation data?",
-        classifiers=[name],
-        outcome=outcome,
-        why=why,
-        effect=effect,
-        interval=_degradation_interval(validation, test, labels, metric),
-        words=words,
-        assumptions="Folds and test sets are independent; folds that share training data are not quite.",
-    )
+    return compare_group_means(shares)
 
 
 def describe_discordant(count: int) -> str:
@@ -284,81 +227,5 @@ def describe_discordant(count: int) -> str:
     Args:
         count: The number of discordant items.
     """
-    side = "below" if count < choice_of_test.FEW_DISCORDANT else "at least"
-    return f"{count} discordant items are {side} {choice_of_test.FEW_DISCORDANT}"
-
-
-def paired_difference(only_a: int, only_b: int, n: int) -> tuple[float, tuple[float, float]]:
-    """Compute the difference of two paired proportions, with its 95% interval (Agresti and Min, 2005).
-
-    One proportion is the share of n items that have a property A. The other is the share of the same items
-    that have a property B. For example, A is "the first classifier is right", and B is "the second classifier
-    is right".
-
-    Args:
-        only_a: The number of items that have A but not B.
-        only_b: The number of items that have B but not A.
-        n: The number of all items.
-
-    Returns:
-        The share of items with A minus the share with B; and the lower and upper end of its interval.
-    """
-    if not n:
-        return 0.0, (math.nan, math.nan)
-    a, b, total = only_a + 0.5, only_b + 0.5, n + 2
-    center, around = (a - b) / total, Z * math.sqrt(a + b - (a - b) ** 2 / total) / total
-    return (only_a - only_b) / n, (max(-1.0, center - around), min(1.0, center + around))
-
-
-def _independent_interval(
-    first: confusion_matrix_metrics.Counts, second: confusion_matrix_metrics.Counts
-) -> tuple[float, float]:
-    """Compute the 95% interval of the difference between the shares of right answers in two groups.
-
-    The difference is the first share minus the second. The method is that of Newcombe (1998) for independent
-    groups.
-
-    Args:
-        first: The number of right and the number of wrong answers in the first group.
-        second: The number of right and the number of wrong answers in the second group.
-
-    Returns:
-        The lower and upper end of the interval.
-    """
-    from statsmodels.stats.proportion import confint_proportions_2indep
-
-    low, high = confint_proportions_2indep(first[0], first.sum(), second[0], second.sum(), method="newcomb")
-    return float(low), float(high)
-
-
-def _degradation_interval(
-    validation: DataFrame, test: DataFrame, labels: Sequence[str], metric: str
-) -> tuple[float, float] | None:
-    """Compute a bootstrap interval of the change of a metric from validation data to test data.
-
-    The metric is computed for each combination of fold and data set, and averaged over the combinations. The
-    change is the mean on test data minus the mean on validation data.
-
-    Args:
-        validation: The predictions of one classifier on validation data.
-        test: The predictions of this classifier on test data.
-        labels: The classes; with two, the positive one is the first.
-        metric: The name of the metric.
-
-    Returns:
-        The lower and upper end of the 95% interval; None if the metric cannot be computed from the true
-        and predicted labels alone (for example, because it needs probabilities).
-    """
-    means: list[confusion_matrix_metrics.Floats] = []
-    for rows in (test, validation):
-        drawn = []
-        for seed, own in enumerate(folds_and_sets(rows)):
-            counts = confusion_matrix_metrics.count(*class_numbers(own, labels), len(labels))
-            values = confusion_matrix_metrics.bootstrap(
-                counts, compute_metrics(labels), seed + len(means)
-            ).get(metric)
-            if values is None:
-                return None
-            drawn.append(values)
-        means.append(np.mean(drawn, axis=0))
-    return confusion_matrix_metrics.quantiles(means[0] - means[1])
+    side = "below" if count < FEW_DISCORDANT else "at least"
+    return f"{count} discordant items are {side} {FEW_DISCORDANT}"

@@ -1,4 +1,4 @@
-"""The report of a study of code edits: a self-contained HTML page, JSON, and LaTeX tables."""
+"""The report of a study of code edits: HTML page and JSON; `edit_latex` makes its LaTeX tables."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
+from simllm.evaluation.code_edits.edit_latex import format_cell, latex
 from simllm.evaluation.code_edits.edit_study import UNCHANGED, EditStudy
-from simllm.io import files, folder_replacement, folders, tables
+from simllm.io import atomic_write, folder_replacement, output_folder_check, tables
 from simllm.io.display_names import short_label
 from simllm.io.html_page import render
 from simllm.io.installed_versions import versions
-from simllm.io.latex import escape_latex, latex_table
 from simllm.io.number_format import format_number, format_p_value
 from simllm.io.svg_figure import BLUE, GREY, INK, style, svg_element
 from simllm.metrics import registry
-from simllm.metrics.code.compared_texts import edits
+from simllm.metrics.code.whole_or_edited_lines import edits
 
 _LIBRARIES = ("numpy", "nltk", "rapidfuzz", "sacrebleu", "tree-sitter")
 _CONTENT = "a report on code edits"
@@ -42,8 +42,8 @@ def check(folder: Path, sources: Iterable[Path]) -> None:
     Raises:
         InputError: The report cannot be written there, or the folder overlaps with a source.
     """
-    folders.check_replaceable(folder, _CONTENT, _NAMES)
-    folders.check_apart(folder, sources)
+    output_folder_check.check_replaceable(folder, _CONTENT, _NAMES)
+    output_folder_check.check_apart(folder, sources)
 
 
 def write(study: EditStudy, folder: Path, command: str) -> None:
@@ -62,9 +62,9 @@ def write(study: EditStudy, folder: Path, command: str) -> None:
     facts = {"command": command, "versions": versions(_LIBRARIES)}
     figures = json.dumps(tables.finite(numbers(study) | facts), indent=1)
     with folder_replacement.replacing(folder, _CONTENT) as partial:
-        files.write(partial / "edits.json", figures + "\n")
-        files.write(partial / "tables.tex", f"% {' '.join(command.split())}\n" + latex(study))
-        files.write(partial / "report.html", html(study, facts))
+        atomic_write.write(partial / "edits.json", figures + "\n")
+        atomic_write.write(partial / "tables.tex", f"% {' '.join(command.split())}\n" + latex(study))
+        atomic_write.write(partial / "report.html", html(study, facts))
 
 
 def numbers(study: EditStudy) -> dict[str, Any]:
@@ -103,7 +103,7 @@ def html(study: EditStudy, facts: dict[str, Any]) -> str:
         examples=choose_examples(study),
         lower_is_better=registry.lower_is_better,
         number=format_number,
-        cell=_cell,
+        cell=format_cell,
         probability=format_p_value,
         **facts,
     )
@@ -195,10 +195,6 @@ def _columns(study: EditStudy, id_: str, metric: str, number: int) -> list[EditC
     return columns
 
 
-def _cell(value: float | None) -> str:
-    return "n/a" if value is None or math.isnan(value) else f"{value:.3f}".rstrip("0").rstrip(".")
-
-
 def _figure(study: EditStudy) -> str:
     """Draw each system's mean score with its 95% interval, in one panel for each metric; return the SVG."""
     shown = list(study.comparisons.items())[:_MOST_PANELS]
@@ -219,31 +215,3 @@ def _figure(study: EditStudy) -> str:
             axes.set_visible(False)
         figure.tight_layout()
     return svg_element(figure)
-
-
-def latex(study: EditStudy) -> str:
-    """Return two LaTeX tables with a row for each system.
-
-    The first table has the mean scores with their intervals. The second has the numbers in
-    `EditStudy.summaries`, such as pass rates.
-    """
-    header = ["System", *map(escape_latex, study.comparisons)]
-    rows = []
-    for place, system in enumerate(study.systems):
-        found = [comparison.systems[place] for comparison in study.comparisons.values()]
-        cells = [
-            f"{format_number(one.mean)} [{format_number(one.low)}, {format_number(one.high)}]"
-            for one in found
-        ]
-        rows.append([escape_latex(short_label(system.name)), *cells])
-    keys = list(next(iter(study.summaries.values())))
-    others = [
-        [escape_latex(short_label(name)), *(_cell(figures.get(key)) for key in keys)]
-        for name, figures in study.summaries.items()
-    ]
-    return "% \\usepackage{booktabs}\n\n" + "\n".join(
-        [
-            latex_table("Means and 95\\% intervals.", "edits", header, rows),
-            latex_table("Further figures.", "edit-figures", ["System", *map(escape_latex, keys)], others),
-        ]
-    )

@@ -19,14 +19,14 @@ import numpy as np
 from simllm.analysis.comparison import Comparison, compare_scores
 from simllm.code.line_diff import line_edit
 from simllm.errors import InputError
-from simllm.evaluation.code_edits.code_items import CodeFields, CodeItem, read_items
-from simllm.io import files
+from simllm.evaluation.code_edits.read_code_pairs import CodeFields, CodeItem, read_items
+from simllm.io import output_file_check
 from simllm.io.display_names import label
 from simllm.metrics import registry
-from simllm.metrics.code.compared_texts import Edits, edits
 from simllm.metrics.code.corpus_level_scores import corpus_value
 from simllm.metrics.code.exact_match_and_lemod import exact_match
-from simllm.metrics.protocol import Example, Floats
+from simllm.metrics.code.whole_or_edited_lines import Edits, edits
+from simllm.metrics.metric_interface import Example, Floats
 from simllm.stats.pass_at_k import average_pass_rate, pass_at_k
 
 UNCHANGED = "unchanged source"  # the name of the baseline, a system that returns every source unchanged
@@ -113,8 +113,8 @@ def run_study(
     solves the item if it equals the reference, apart from layout, comments, docstrings and imports.
 
     Args:
-        paths: JSON-lines files (see the module `code_items`); each line has an `id` and a `source`. The key
-            `system` names the system of the candidate. Without this key, the name of the file names the
+        paths: JSON-lines files (see the module `read_code_pairs`); each line has an `id` and a `source`. The
+            key `system` names the system of the candidate. Without this key, the name of the file names the
             system. Lines may also have the keys `variant` (the name of a variant of the system) and `passed`
             (whether the candidate passed its tests).
         names: The names of the metrics.
@@ -125,7 +125,7 @@ def run_study(
         InputError: A file is wrong or named twice, systems have different items, a metric is unknown or
             unavailable, or an item has fewer than k candidates.
     """
-    files.check_different(paths)
+    output_file_check.check_different(paths)
     systems = _read_systems(paths, language)
     registry.check_names(names)
     for name in names:

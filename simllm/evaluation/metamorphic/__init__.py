@@ -3,7 +3,7 @@
 The rewriting does not change what the code does.
 """
 
-from simllm.evaluation.metamorphic.recorded_answers import read_recorded
+from simllm.evaluation.metamorphic.read_tool_results import read_recorded
 from simllm.evaluation.metamorphic.tool_study import MetamorphicStudy, evaluate, read_variants
 
 __all__ = ["MetamorphicStudy", "evaluate", "read_recorded", "read_variants"]

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from simllm.errors import InputError
-from simllm.evaluation.metamorphic.recorded_answers import SIDES, Draw
-from simllm.evaluation.metamorphic.tool_runs import run_command
-from simllm.metrics.protocol import Example, Metric
-from simllm.stats.bootstrap_and_permutation import SEED, interval, resampled_means, sign_flip_p
+from simllm.evaluation.metamorphic.read_tool_results import SIDES, Draw
+from simllm.evaluation.metamorphic.tool_command import run_command
+from simllm.metrics.metric_interface import Example, Metric
+from simllm.stats.paired_bootstrap_and_permutation import SEED, interval, resampled_means, sign_flip_p
 
 Judge = Callable[[Sequence[Draw]], list[bool]]
 

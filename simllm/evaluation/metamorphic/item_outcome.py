@@ -53,6 +53,6 @@ class ItemOutcome:
         """True if the tool's answers about the item include at least one success and at least one failure.
 
         Answers about the original code and about the rewritten code are counted together. The thesis by de
-        Koning (see `fisher_tests`) keeps only such items.
+        Koning (see `metamorphic_fisher_and_mcnemar`) keeps only such items.
         """
         return self.rates not in ((0.0, 0.0), (1.0, 1.0))

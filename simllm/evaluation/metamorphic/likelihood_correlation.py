@@ -47,8 +47,8 @@ class Likelihood:
         median: The median NLL of the items.
         all: The correlation over all items.
         below_median: The correlation over the items whose NLL is below the median. Language models may have
-            read the code of these items in training. The thesis by de Koning (see `fisher_tests`)
-            reports this correlation.
+            read the code of these items in training. The thesis by de Koning (see
+            `metamorphic_fisher_and_mcnemar`) reports this correlation.
         above_median: The correlation over the items whose NLL is above the median.
     """
 

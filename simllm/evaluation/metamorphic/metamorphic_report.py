@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 from simllm.evaluation.metamorphic.item_outcome import ItemOutcome
 from simllm.evaluation.metamorphic.success_rates import MeanDifference, SuccessStudy
 from simllm.evaluation.metamorphic.tool_study import MetamorphicStudy, ToolResult
-from simllm.io import folders, tables
+from simllm.io import output_folder_check, tables, write_into_folder
 from simllm.io.html_page import render
 from simllm.io.installed_versions import versions
 from simllm.io.number_format import format_count, format_number, format_p_value
@@ -43,8 +43,8 @@ def check(folder: Path, sources: Iterable[Path]) -> None:
     Raises:
         InputError: The report cannot be written there, or the folder overlaps with a source.
     """
-    folders.check(folder, CONTENT)
-    folders.check_apart(folder, sources)
+    output_folder_check.check(folder, CONTENT)
+    output_folder_check.check_apart(folder, sources)
 
 
 def write(study: MetamorphicStudy, folder: Path, command: str) -> None:
@@ -59,9 +59,9 @@ def write(study: MetamorphicStudy, folder: Path, command: str) -> None:
         InputError: A file cannot be written.
     """
     facts = {"command": command, "versions": versions(_LIBRARIES)}
-    folders.own(folder, CONTENT)
-    folders.add(folder, _FIGURES, json.dumps(numbers(study) | facts, indent=1) + "\n")
-    folders.add(folder, _PAGE, html(study, facts))
+    write_into_folder.own(folder, CONTENT)
+    write_into_folder.add(folder, _FIGURES, json.dumps(numbers(study) | facts, indent=1) + "\n")
+    write_into_folder.add(folder, _PAGE, html(study, facts))
 
 
 def numbers(study: MetamorphicStudy) -> dict[str, Any]:

@@ -11,10 +11,17 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from simllm.evaluation.metamorphic.fisher_tests import ItemTest, Pooled, compare_items, pool
 from simllm.evaluation.metamorphic.item_outcome import ItemOutcome
 from simllm.evaluation.metamorphic.likelihood_correlation import Likelihood, correlate_with_likelihood
-from simllm.stats.bootstrap_and_permutation import SEED, interval, resampled_means, sign_flip_p
+from simllm.evaluation.metamorphic.metamorphic_fisher_and_mcnemar import (
+    ItemTest,
+    McNemar,
+    Pooled,
+    compare_items,
+    compare_single_draws,
+    pool,
+)
+from simllm.stats.paired_bootstrap_and_permutation import SEED, interval, resampled_means, sign_flip_p
 
 _LEVEL = 0.05
 
@@ -46,30 +53,12 @@ class MeanDifference:
 
 
 @dataclass(frozen=True)
-class McNemar:
-    """McNemar's exact test of whether a tool succeeds equally often on original and on rewritten code.
-
-    It is for a tool that gave exactly two answers about each item (piece of code): one about the original
-    code, and one about the rewritten code.
-
-    Attributes:
-        lost: The number of items with success on the original code only.
-        won: The number of items with success on the rewritten code only.
-        p: The p-value.
-    """
-
-    lost: int
-    won: int
-    p: float
-
-
-@dataclass(frozen=True)
 class SuccessStudy:
     """Success rates of a tool on original code and on rewritten code, with significance tests.
 
     An item is a piece of code in both forms; the rewritten form is its variant. A draw is one answer of the
     tool. A difference is a success rate on variants minus that on originals. The published study is the
-    thesis by de Koning (see `fisher_tests`).
+    thesis by de Koning (see `metamorphic_fisher_and_mcnemar`).
 
     Attributes:
         outcomes: The numbers of successes on each item.
@@ -138,7 +127,7 @@ def study_success(outcomes: Sequence[ItemOutcome], kept: frozenset[str] | None =
         worse=_count(tests, -1, "fisher_p"),
         better_holm=_count(tests, 1, "holm_p"),
         worse_holm=_count(tests, -1, "holm_p"),
-        mcnemar=_compare_single_draws(outcomes),
+        mcnemar=compare_single_draws(outcomes),
         balanced=balanced,
         filtered=_means_if([one for one in outcomes if one.id in set(balanced)]),
         likelihood=correlate_with_likelihood(outcomes),
@@ -201,22 +190,3 @@ def _count(tests: Sequence[ItemTest], sign: int, name: str) -> int:
         name: The p-value to use: "fisher_p" (not corrected) or "holm_p" (corrected for the number of items).
     """
     return sum(getattr(one, name) < _LEVEL and sign * one.difference > 0 for one in tests)
-
-
-def _compare_single_draws(outcomes: Sequence[ItemOutcome]) -> McNemar | None:
-    """Test by McNemar's test whether a tool succeeds equally often on original and on rewritten code.
-
-    Args:
-        outcomes: The numbers of the tool's answers and successes on each item (piece of code).
-
-    Returns:
-        The test; None unless every item has exactly one answer about its original code and exactly one about
-        its rewritten code.
-    """
-    from scipy.stats import binomtest
-
-    if any((one.original[1], one.transformed[1]) != (1, 1) for one in outcomes):
-        return None
-    lost = sum(one.difference < 0 for one in outcomes)
-    won = sum(one.difference > 0 for one in outcomes)
-    return McNemar(lost, won, float(binomtest(lost, lost + won).pvalue) if lost + won else 1.0)

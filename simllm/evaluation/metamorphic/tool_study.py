@@ -14,15 +14,16 @@ from simllm.evaluation.metamorphic.answer_judges import (
     judge_answers,
     measure_agreement,
 )
-from simllm.evaluation.metamorphic.recorded_answers import ItemFacts, Recorded, count_successes
+from simllm.evaluation.metamorphic.read_tool_results import ItemFacts, Recorded
+from simllm.evaluation.metamorphic.success_counts import count_successes
 from simllm.evaluation.metamorphic.success_rates import (
     MeanDifference,
     SuccessStudy,
     compare_means,
     study_success,
 )
-from simllm.io import files
-from simllm.metrics.protocol import Metric
+from simllm.io import read_json_lines
+from simllm.metrics.metric_interface import Metric
 from simllm.stats.multiple_testing import holm
 
 
@@ -209,14 +210,14 @@ def read_variants(file: Path, items: Mapping[str, dict[str, Any]]) -> list[dict[
             item for the same rule; or the file has no variants.
     """
     found: dict[tuple[str, str], dict[str, Any]] = {}
-    for where, row in files.objects(file):
-        name, arm = files.text_under(row, "id", where), row.get("arm") or ""
+    for where, row in read_json_lines.objects(file):
+        name, arm = read_json_lines.text_under(row, "id", where), row.get("arm") or ""
         if name not in items:
             raise InputError(f"{where}: unknown item {name}")
         if (name, arm) in found:
             raise InputError(f"{where}: a second variant of the item {name}")
         if row.get("status") not in ("unparsed", "refuted"):
-            files.text_under(row, "text", where)
+            read_json_lines.text_under(row, "text", where)
             found[name, arm] = row
     if not found:
         raise InputError(f"{file}: no variants in it")

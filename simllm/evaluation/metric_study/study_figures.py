@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from simllm.evaluation.metric_study.study_groups import largest_groups
+from simllm.evaluation.metric_study.correlation_by_group import largest_groups
 from simllm.evaluation.metric_study.study_results import MetricResult, SetStudy
 from simllm.io.display_names import short_label
 from simllm.io.number_format import format_number

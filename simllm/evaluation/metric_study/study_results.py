@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from simllm.evaluation.metric_study.study_groups import Group
+from simllm.evaluation.metric_study.correlation_by_group import Group
 from simllm.stats.rater_agreement import RaterAgreement
 
 Matrix = list[list[float]]

@@ -1,15 +1,14 @@
 """The class `CodeMetric` for all metrics for code, and the functions (adapters) that set up each metric.
 
-The table `CODE_METRICS` names the adapter of each metric, such as `lemod`. The first parameter of an adapter
-is the text that a user wrote after the metric's name and `=`, such as "multiset" in `lemod=multiset`. An
-adapter returns another function, which becomes the attribute `prepare` of the `CodeMetric`. `prepare` takes
-all examples, because some metrics first count n-grams in them. It returns the function that scores one
-example.
+The table `CODE_METRICS` in `built_in_code_metrics.py` names the adapter of each metric, such as `lemod`. The
+first parameter of an adapter is the text that a user wrote after the metric's name and `=`, such as
+"multiset" in `lemod=multiset`. An adapter returns another function, which becomes the attribute `prepare` of
+the `CodeMetric`. `prepare` takes all examples, because some metrics first count n-grams in the examples.
+`prepare` returns the function that scores one example.
 """
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -20,28 +19,23 @@ import numpy as np
 import simllm
 from simllm.code.languages.language_registry import find_language
 from simllm.errors import InputError
-from simllm.metrics.code import (
-    AS_PUBLISHED,
-    CODE_METRICS,
-    FILE,
-    NODES,
-    PUBLISHED,
-    exact_match_and_lemod,
-    levenshtein_and_chrf,
-    sheikhaei_metrics,
-    tree_distances,
-)  # fmt: skip
-from simllm.metrics.code.bleu4 import bleu_of_tokens
+from simllm.metrics.code import exact_match_and_lemod, sheikhaei_as_published
+from simllm.metrics.code.built_in_code_metrics import AS_PUBLISHED, CODE_METRICS, FILE, NODES, PUBLISHED
+from simllm.metrics.code.code_chrf import chrf_of_code
 from simllm.metrics.code.codebleu import code_bleu
-from simllm.metrics.code.compared_texts import compare_edits, compare_whole
 from simllm.metrics.code.crystalbleu import (
-    SHARED,
     check_languages,
     crystal_bleu,
     load_shared,
     shared_of_references,
+    warn_if_few,
 )
-from simllm.metrics.protocol import Example, Floats, candidates_and_references
+from simllm.metrics.code.edit_similarity import indel_similarity, levenshtein_similarity
+from simllm.metrics.code.relative_patch_size import relative_patch_size, relative_patch_size_ratio
+from simllm.metrics.code.token_bleu import bleu_of_tokens
+from simllm.metrics.code.tree_similarity import LARGEST_TREE, syntax_tree_similarity
+from simllm.metrics.code.whole_or_edited_lines import compare_edits, compare_whole
+from simllm.metrics.metric_interface import Example, Floats, candidates_and_references
 
 ExampleScore = Callable[[Example], float]
 Prepare = Callable[[Sequence[Example]], ExampleScore]
@@ -128,7 +122,7 @@ def load(name: str) -> CodeMetric:
     kind, _, argument = name.partition("=")
     chosen = CODE_METRICS[kind]
     if argument == AS_PUBLISHED and kind in PUBLISHED:
-        return CodeMetric(name, partial(sheikhaei_metrics.prepare, kind), chosen.needs_source)
+        return CodeMetric(name, partial(sheikhaei_as_published.prepare, kind), chosen.needs_source)
     is_known = chosen.argument in (argument, FILE)
     if chosen.argument == NODES:
         is_known = argument.isdecimal() and int(argument) > 0
@@ -203,12 +197,8 @@ def crystalbleu(argument: str, of_edits: bool) -> Prepare:
     def prepare(examples: Sequence[Example]) -> ExampleScore:
         shared = shared_of_references(examples) if given is None else given
         check_languages(shared, examples, argument)
-        if given is None and min(map(len, shared.values()), default=SHARED) < SHARED:
-            warnings.warn(
-                f"CrystalBLEU ignores {SHARED} n-grams; the references have fewer, and all are ignored. "
-                f"Name a file of n-grams: crystalbleu={FILE}",
-                stacklevel=2,
-            )
+        if given is None:
+            warn_if_few(shared)
         scores = {name: partial(crystal_bleu, shared=ngrams) for name, ngrams in shared.items()}
         return lambda example: compare(example, score=scores[example.language or ""])
 
@@ -227,7 +217,7 @@ def edit_similarity(argument: str) -> Prepare:
     Returns:
         A function that takes all examples, and returns the function that scores one example.
     """
-    score = levenshtein_and_chrf.indel_similarity if argument else levenshtein_and_chrf.edit_similarity
+    score = indel_similarity if argument else levenshtein_similarity
     return lambda _: partial(compare_whole, score=score)
 
 
@@ -240,7 +230,7 @@ def code_chrf(argument: str) -> Prepare:
     Returns:
         A function that takes all examples, and returns the function that scores one example.
     """
-    return lambda _: partial(compare_whole, score=levenshtein_and_chrf.code_chrf)
+    return lambda _: partial(compare_whole, score=chrf_of_code)
 
 
 def tree_similarity(argument: str) -> Prepare:
@@ -255,8 +245,8 @@ def tree_similarity(argument: str) -> Prepare:
     Returns:
         A function that takes all examples, and returns the function that scores one example.
     """
-    largest = int(argument or tree_distances.LARGEST_TREE)
-    return lambda _: partial(tree_distances.tree_similarity, largest=largest)
+    largest = int(argument or LARGEST_TREE)
+    return lambda _: partial(syntax_tree_similarity, largest=largest)
 
 
 def codebleu(argument: str) -> Prepare:
@@ -293,6 +283,6 @@ def patch_size(argument: str, ratio: bool) -> Prepare:
     Returns:
         A function that takes all examples, and returns the function that scores one example.
     """
-    largest = int(argument or tree_distances.LARGEST_TREE)
-    size = tree_distances.relative_patch_size_ratio if ratio else tree_distances.relative_patch_size
+    largest = int(argument or LARGEST_TREE)
+    size = relative_patch_size_ratio if ratio else relative_patch_size
     return lambda _: partial(size, largest=largest)

@@ -13,7 +13,7 @@ from statistics import mean
 from tree_sitter import Node
 
 from simllm.code.languages.language_registry import find_language
-from simllm.io import files
+from simllm.io import read_lines
 from simllm.metrics.code.code_tokens import ngrams, tokenize
 from simllm.metrics.code.data_flow import data_flow
 
@@ -109,7 +109,7 @@ def weighted_recall(tokens: Sequence[str], expected: Sequence[str], important: C
 @cache
 def keywords() -> dict[str, frozenset[str]]:
     """Return a dict from the name of each programming language to its keywords."""
-    lines = (line for _, line in files.lines(Path(__file__).with_name("keywords.txt")))
+    lines = (line for _, line in read_lines.lines(Path(__file__).with_name("codebleu_keywords.txt")))
     rows = (line.split(": ") for line in lines if not line.startswith("#"))
     return {language: frozenset(words.split()) for language, words in rows}
 

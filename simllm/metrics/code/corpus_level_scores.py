@@ -12,9 +12,7 @@ from functools import partial
 from itertools import chain
 from pathlib import Path
 
-from simllm.metrics.code import AS_PUBLISHED
-from simllm.metrics.code.bleu4 import corpus_bleu_of_tokens
-from simllm.metrics.code.compared_texts import edited_lines, edits, whole_lines
+from simllm.metrics.code.built_in_code_metrics import AS_PUBLISHED
 from simllm.metrics.code.crystalbleu import (
     check_languages,
     corpus_crystal_bleu,
@@ -22,8 +20,11 @@ from simllm.metrics.code.crystalbleu import (
     shared_of_references,
 )
 from simllm.metrics.code.exact_match_and_lemod import agreement, distinct_lines
-from simllm.metrics.code.tree_distances import LARGEST_TREE, corpus_patch_size_ratio
-from simllm.metrics.protocol import Example
+from simllm.metrics.code.relative_patch_size import corpus_patch_size_ratio
+from simllm.metrics.code.token_bleu import corpus_bleu_of_tokens
+from simllm.metrics.code.tree_similarity import LARGEST_TREE
+from simllm.metrics.code.whole_or_edited_lines import edited_lines, edits, whole_lines
+from simllm.metrics.metric_interface import Example
 
 Items = Sequence[Sequence[Example]]  # for each item, the examples of its candidates
 Lines = Callable[[Example], tuple[list[str], list[str]]]  # returns lines of the candidate and the reference

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import warnings
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from heapq import nlargest
@@ -13,12 +14,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simllm.code.normal_form import normal_forms
+from simllm.code.code_normalization import normal_forms
 from simllm.errors import InputError
-from simllm.io import files
-from simllm.io.strict_loading import read_json
+from simllm.io import atomic_write
+from simllm.io.read_json_object import read_json
+from simllm.metrics.code.built_in_code_metrics import FILE
 from simllm.metrics.code.code_tokens import NGram, ngrams, tokenize
-from simllm.metrics.protocol import Example
+from simllm.metrics.metric_interface import Example
 
 Ints = NDArray[np.int_]
 SharedNGrams = dict[str, frozenset[NGram]]  # by language
@@ -168,6 +170,20 @@ def check_languages(shared: SharedNGrams, examples: Sequence[Example], file: str
         raise InputError(f"{file}: has no n-grams of {missing[0]}")
 
 
+def warn_if_few(shared: SharedNGrams) -> None:
+    """Warn if the references of a language have fewer n-grams than CrystalBLEU ignores by default.
+
+    Args:
+        shared: For each language, the n-grams to ignore, which were found in the references.
+    """
+    if min(map(len, shared.values()), default=SHARED) < SHARED:
+        warnings.warn(
+            f"CrystalBLEU ignores {SHARED} n-grams; the references have fewer, and all are ignored. "
+            f"Name a file of n-grams: crystalbleu={FILE}",
+            stacklevel=3,
+        )
+
+
 def save_shared(file: Path, shared: dict[str, list[tuple[NGram, int]]]) -> None:
     """Write a JSON file of n-grams that the metric CrystalBLEU ignores.
 
@@ -176,7 +192,7 @@ def save_shared(file: Path, shared: dict[str, list[tuple[NGram, int]]]) -> None:
         shared: A dict from the name of a programming language to its n-grams with their counts.
     """
     rows = {language: [[list(ngram), count] for ngram, count in found] for language, found in shared.items()}
-    files.write(file, json.dumps({"shared_ngrams": rows}, ensure_ascii=False, indent=0) + "\n")
+    atomic_write.write(file, json.dumps({"shared_ngrams": rows}, ensure_ascii=False, indent=0) + "\n")
 
 
 def load_shared(file: Path) -> SharedNGrams:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections import Counter
 
-from simllm.code.normal_form import normal_forms
-from simllm.metrics.code.compared_texts import edits, without_signs
-from simllm.metrics.protocol import Example
+from simllm.code.code_normalization import normal_forms
+from simllm.metrics.code.whole_or_edited_lines import edits, without_signs
+from simllm.metrics.metric_interface import Example
 
 
 def exact_match(example: Example) -> float:

@@ -13,8 +13,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from simllm.io.strict_loading import read_json
-from simllm.metrics.text import SINGLE_DIGITS, ScoreFunction, UnavailableError
+from simllm.io.read_json_object import read_json
+from simllm.metrics.metric_interface import ScoreFunction, UnavailableError
+from simllm.metrics.text.built_in_text_metrics import SINGLE_DIGITS
 
 
 def load(model: str) -> ScoreFunction:

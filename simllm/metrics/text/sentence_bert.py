@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from simllm.metrics.text import SINGLE_DIGITS, ScoreFunction, UnavailableError
+from simllm.metrics.metric_interface import ScoreFunction, UnavailableError
+from simllm.metrics.text.built_in_text_metrics import SINGLE_DIGITS
 from simllm.model.embedding_similarity import cosine
 
 

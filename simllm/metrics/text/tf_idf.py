@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from simllm.metrics.text import ScoreFunction
+from simllm.metrics.metric_interface import ScoreFunction
 
 
 def load() -> ScoreFunction:

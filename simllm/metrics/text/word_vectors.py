@@ -16,11 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simllm.errors import InputError
-from simllm.io import files
-from simllm.metrics.text import ScoreFunction, UnavailableError
+from simllm.io import read_json_lines, read_lines
+from simllm.metrics.metric_interface import ScoreFunction, UnavailableError
 from simllm.model import ppmi_vectors
+from simllm.model.default_model import default_model
 from simllm.model.embedding_similarity import cosine
-from simllm.model.saved_model import TOKENIZER, default_model
+from simllm.model.saved_model import TOKENIZER
 from simllm.model.tokenizer import Tokenizer
 
 _SIZE = 256
@@ -103,11 +104,11 @@ def _texts(corpus: Path) -> Iterator[str]:
         InputError: A line of JSON has no such text.
     """
     plain = ".jsonl" not in corpus.suffixes
-    for number, line in files.lines(corpus):
+    for number, line in read_lines.lines(corpus):
         if plain:
             yield line
             continue
-        row = files.parsed(line, where := f"{corpus}, line {number}")
+        row = read_json_lines.parsed(line, where := f"{corpus}, line {number}")
         if not isinstance(text := row.get("text", row.get("summary")), str):
             raise InputError(f'{where}: expected a text under "text" or "summary"')
         yield text

@@ -5,6 +5,8 @@ Repair", TU Delft, 2025). Unlike that tool, this package makes a rewrite only if
 the program behaves the same afterwards.
 """
 
-from simllm.perturb.code.rewriting import DEFAULT_RULES, Rewrite, Skipped, rename_text, restore, rewrite
+from simllm.perturb.code.default_rules import DEFAULT_RULES
+from simllm.perturb.code.restore_names import rename_text, restore
+from simllm.perturb.code.rewriting import Rewrite, Skipped, rewrite
 
 __all__ = ["DEFAULT_RULES", "Rewrite", "Skipped", "rename_text", "restore", "rewrite"]

@@ -1,22 +1,23 @@
-"""Functions that propose new names for functions, parameters and variables in code."""
+"""New names for functions, parameters and variables in code: proposals, and the choice of a usable one."""
 
 from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import unicodedata
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
 from simllm.errors import InputError
-from simllm.io.files import lines
+from simllm.io.read_lines import lines
 from simllm.perturb.summaries import lexicon
 
 Namer = Callable[[str, str], Iterable[str]]  # takes a name and its kind; returns proposals, best first
 _UPPER, _LOWER = "A-ZÀ-ÖØ-Þ", "a-zß-öø-ÿ"
 _WORDS = re.compile(rf"[{_UPPER}]+(?![{_LOWER}])|[{_UPPER}]?[{_LOWER}]+|\d+|[^\W\d_{_UPPER}{_LOWER}]+")
 _LETTERS = {"function": "f", "parameter": "p", "variable": "v"}
-_FILE = Path(__file__).parent / "data" / "identifiers.txt"
+_FILE = Path(__file__).parent / "data" / "identifier_synonyms.txt"
 
 
 def namer_of(names: str | Mapping[str, str] | Namer) -> Namer:
@@ -43,6 +44,29 @@ def namer_of(names: str | Mapping[str, str] | Namer) -> Namer:
     if names == "plain":
         return plain
     raise InputError(f"unknown names {names!r}; expected lexicon, plain, or a file of names")
+
+
+def choose_name(name: str, kind: str, namer: Namer, used: Container[str]) -> str | None:
+    """Choose the new name of a function, parameter or variable: the first proposed name that can be used.
+
+    Args:
+        name: The old name.
+        kind: "function", "parameter" or "variable".
+        namer: The function that proposes new names.
+        used: The words that must not become a new name, such as keywords and the words of the source.
+
+    Returns:
+        The new name; None if no proposed name can be used.
+    """
+    return next((new for new in namer(name, kind) if _is_name(new) and new not in used), None)
+
+
+def words_of(text: str) -> set[str]:
+    """Return the words of a text, and also their NFKC normal forms. New names must differ from all of them.
+
+    Python treats two identifiers with the same NFKC normal form as equal.
+    """
+    return set(re.findall(r"[\w$]+", f"{text} {unicodedata.normalize('NFKC', text)}"))
 
 
 def read_names(file: Path) -> dict[str, str]:
@@ -147,12 +171,22 @@ def joined(name: str, new: Mapping[int, str]) -> str:
     return _WORDS.sub(replaced, name)
 
 
+def _is_name(text: str) -> bool:
+    """Return whether a proposed name can be used as an identifier in Java and in Python.
+
+    Names that Python changes are rejected: names that are not in NFKC normal form, and names that begin with
+    `__`, to which Python adds the name of the class around them.
+    """
+    is_plain = unicodedata.normalize("NFKC", text) == text and not text.startswith("__")
+    return is_plain and text.isidentifier()
+
+
 @cache
 def _synonyms() -> dict[str, tuple[str, ...]]:
     """Return a dict from each word to the synonyms that may replace it in names, best first.
 
-    For each word, the synonyms from `identifiers.txt`, a list made for names in code, come first. Then follow
-    the synonyms from the lexicon that is used to edit code summaries.
+    For each word, the synonyms from `identifier_synonyms.txt`, a list made for names in code, come first.
+    Then follow the synonyms from the lexicon that is used to edit code summaries.
     """
     table: dict[str, dict[str, None]] = {}
     for _, line in lines(_FILE):

@@ -3,32 +3,17 @@
 from __future__ import annotations
 
 import random
-import re
-import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 
 from tree_sitter import Node
 
 from simllm.errors import InputError
 from simllm.perturb.code.code_unit import CodeUnit, RewriteRules, SkippedSite, Symbol
-from simllm.perturb.code.new_names import Namer, namer_of
+from simllm.perturb.code.default_rules import DEFAULT_RULES, RENAMES, check_rules, find_rules
+from simllm.perturb.code.new_names import Namer, choose_name, namer_of, words_of
 from simllm.perturb.code.source_edits import Edit, Piece, TextEdit, apply_edits, compose, line_map, text_edits
-
-LANGUAGES = ("java", "python")
-_RENAMES = {"rename-function": "function", "rename-parameter": "parameter", "rename-variable": "variable"}
-DEFAULT_RULES = (
-    *_RENAMES,
-    "for-to-while",
-    "nest-else-if",
-    "reverse-if",
-    "swap-relation",
-    "swap-equals",
-    "expand-increment",
-)
-OPTIONAL_RULES = ("remove-comments", "expand-compound", "add-braces", "dead-code")
 
 
 @dataclass(frozen=True)
@@ -111,63 +96,6 @@ def rewrite(
         raise InputError("line 1: the code is nested too deeply") from None
 
 
-def check_rules(rules: Sequence[str], share: float) -> None:
-    """Check the settings of a rewrite.
-
-    Args:
-        rules: The names of the rules to apply.
-        share: The probability of rewriting a place that a rule can rewrite.
-
-    Raises:
-        InputError: There is no rule, a rule is unknown, or the share is not between 0 and 1.
-    """
-    known = ", ".join(DEFAULT_RULES + OPTIONAL_RULES)
-    if not rules:
-        raise InputError(f"expected the name of at least one rule; known: {known}")
-    for rule in rules:
-        if rule not in DEFAULT_RULES + OPTIONAL_RULES:
-            raise InputError(f"unknown rule {rule!r}; known: {known}")
-    if not 0 <= share <= 1:
-        raise InputError(f"share must lie between 0 and 1, not {share}")
-
-
-def find_rules(language: str) -> RewriteRules:
-    """Return the rewrite rules for a language.
-
-    Raises:
-        InputError: The language has no rewrite rules.
-    """
-    if language not in LANGUAGES:
-        raise InputError(f"cannot rewrite {language!r}; expected one of {', '.join(LANGUAGES)}")
-    rules: RewriteRules = import_module(f"simllm.perturb.code.{language}.{language}_rules").RULES
-    return rules
-
-
-def rename_text(text: str, names: Mapping[str, str]) -> str:
-    """Replace old names by new names in a text, such as a stack trace. Only whole words are replaced.
-
-    Args:
-        text: The text.
-        names: A mapping from old to new names.
-    """
-    if not names:
-        return text
-    words = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
-    return re.sub(rf"(?<![\w$])(?:{words})(?![\w$])", lambda found: names[found[0]], text)
-
-
-def restore(text: str, names: Mapping[str, str]) -> str:
-    """Replace new names by the old ones in a text about rewritten code, such as a patch.
-
-    Every occurrence of a new name can be replaced, because no new name occurs in the original source.
-
-    Args:
-        text: The text, which contains new names.
-        names: A mapping from old to new names, as in `Rewrite.names`.
-    """
-    return rename_text(text, {new: old for old, new in names.items()})
-
-
 class _Rewriting:
     """The state of one call of the function `rewrite`: the settings, and the results so far.
 
@@ -193,7 +121,7 @@ class _Rewriting:
         self._share = share
         self._choice = choice
         self._is_file = is_file
-        self._words = _words(source)  # later also the words that rules have added
+        self._words = words_of(source)  # later also the words that rules have added
         self._names: dict[str, str] = {}
         self._counts: Counter[str] = Counter()
         self._skipped: list[Skipped] = []
@@ -203,7 +131,7 @@ class _Rewriting:
         text, pieces = self._source, [Piece(self._source, 0)]
         unit = self._rules.parse(text, self._is_file)
         for rule in rules:
-            edits = list(self._rename(unit, rule) if rule in _RENAMES else self._restructure(unit, rule))
+            edits = list(self._rename(unit, rule) if rule in RENAMES else self._restructure(unit, rule))
             if edits:
                 pieces = compose(pieces, _without_frame(apply_edits(unit.text, edits), unit))
                 text = b"".join(piece.text for piece in pieces)
@@ -247,9 +175,9 @@ class _Rewriting:
             The edits that replace the old names by the new ones. Names that cannot be replaced are added to
             the list of skipped places.
         """
-        self._words |= _words(unit.text.decode())
+        self._words |= words_of(unit.text.decode())
         for symbol in self._rules.symbols(unit):
-            if symbol.kind != _RENAMES[rule]:
+            if symbol.kind != RENAMES[rule]:
                 continue
             if isinstance(symbol, SkippedSite):
                 self._skip(unit, rule, symbol.node, symbol.reason)
@@ -270,8 +198,7 @@ class _Rewriting:
         if symbol.name in self._names:
             return self._names[symbol.name]
         used = self._words | self._rules.reserved | set(self._names.values())
-        proposals = self._namer(symbol.name, symbol.kind)
-        return next((name for name in proposals if _is_name(name) and name not in used), None)
+        return choose_name(symbol.name, symbol.kind, self._namer, used)
 
     def _is_chosen(self, rule: str) -> bool:
         """Decide at random whether a rule rewrites a place in the code.
@@ -285,24 +212,6 @@ class _Rewriting:
     def _skip(self, unit: CodeUnit, rule: str, node: Node, reason: str) -> None:
         """Record a place that a rule does not rewrite, with the reason."""
         self._skipped.append(Skipped(rule, unit.line_of(node), reason))
-
-
-def _words(text: str) -> set[str]:
-    """Return the words of a text, and also their NFKC normal forms. New names must differ from all of them.
-
-    Python treats two identifiers with the same NFKC normal form as equal.
-    """
-    return set(re.findall(r"[\w$]+", f"{text} {unicodedata.normalize('NFKC', text)}"))
-
-
-def _is_name(text: str) -> bool:
-    """Return whether a proposed name can be used as an identifier in Java and in Python.
-
-    Names that Python changes are rejected: names that are not in NFKC normal form, and names that begin with
-    `__`, to which Python adds the name of the class around them.
-    """
-    is_plain = unicodedata.normalize("NFKC", text) == text and not text.startswith("__")
-    return is_plain and text.isidentifier()
 
 
 def _without_frame(pieces: list[Piece], unit: CodeUnit) -> list[Piece]:

@@ -2,12 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
+
+from simllm.perturb.summaries.lexicon import Lexicon
+from simllm.perturb.summaries.word_replacement import replace
 
 _WORDS = "zero one two three four five six seven eight nine ten eleven twelve".split()
 _ORDINALS = "zeroth first second third fourth fifth sixth seventh eighth ninth tenth".split()
 _TIMES = "once twice".split()
 _JOINERS = frozenset("-./:_#")  # marks in names with numbers, such as utf - 8
+
+
+def numerals(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator[str]:
+    """Yield one text for each word: `text` with this word in another spelling, such as "two" for "2".
+
+    Only a number from 2 to 12 has another spelling. For all other words, and for a number in a name such as
+    "utf-8", the yielded text equals `text`.
+
+    `lexicon` and `random` are not used; all edits take the same arguments.
+    """
+    words = text.split()
+    for place in range(len(words)):
+        yield " ".join([*words[:place], other_spelling(words, place), *words[place + 1 :]])
+
+
+def numbers(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator[str]:
+    """Yield one text for each number in `text`: this number is replaced by a random other number.
+
+    The word "one" is not replaced, because it may be a pronoun. `lexicon` is not used; all edits take the
+    same arguments.
+    """
+    words = text.split()
+    for place, word in enumerate(words):
+        if word != "one" and (other := other_number(word, random)) is not None:  # "one" may be a pronoun
+            yield " ".join(replace(words, place, place + 1, other))
 
 
 def other_spelling(words: list[str], place: int) -> str:

@@ -16,7 +16,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from simllm.io.files import lines
+from simllm.io.read_lines import lines
 from simllm.perturb.summaries.held_out_words import HeldOutWords
 from simllm.text_cleaning import clean
 

@@ -11,7 +11,8 @@ from simllm.perturb.summaries.grammatical_rewording import restructure
 from simllm.perturb.summaries.lexicon import Lexicon
 from simllm.perturb.summaries.numerals import other_spelling
 from simllm.perturb.summaries.phrase_templates import Template
-from simllm.perturb.summaries.synonym_replacement import replace_randomly
+from simllm.perturb.summaries.synonyms_and_abbreviations import replace_randomly
+from simllm.perturb.summaries.typos_case_and_articles import fewer_articles
 from simllm.text_cleaning import clean
 
 _WRONG = re.compile(r"\b(?:the|an?|many|any|each) (?:the|an?)\b|\bif to\b")
@@ -39,7 +40,7 @@ def reword(text: str, lexicon: Lexicon, random: np.random.Generator) -> str:
     if words and random.random() < strength:
         words = restructure(words, lexicon, random)
     if random.random() < strength:
-        words = _fewer_articles(words, random)
+        words = fewer_articles(words, random)
     words = replace_randomly(words, lexicon, random, strength)
     words = [
         other_spelling(words, place) if random.random() < strength else word
@@ -107,13 +108,3 @@ def _replace_phrase(text: str, template: Template, other: str, lexicon: Lexicon)
                 return None
             other = other.replace(slot, value)
     return text[: match.start()] + other + match["end"] + text[match.end() :]
-
-
-def _fewer_articles(words: list[str], random: np.random.Generator) -> list[str]:
-    """Remove the articles "the", "a" and "an" from the words of a text.
-
-    With equal probability, all articles are removed, or each is removed with probability 0.5. If no words
-    would be left, the words are returned unchanged.
-    """
-    share = random.choice([0.5, 1.0])
-    return [word for word in words if word not in ("the", "a", "an") or random.random() >= share] or words

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from simllm.evaluation.code_edits.edit_study import UNCHANGED, inserted_lines, run_study
-from simllm.metrics.protocol import Example
+from simllm.metrics.metric_interface import Example
 from simllm.stats.pass_at_k import average_pass_rate, pass_at_k
 from tests.browser import check_page, needs_browser
 from tests.command import process, run

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simllm.evaluation.metamorphic.fisher_tests import fisher_p, odds_ratio
 from simllm.evaluation.metamorphic.item_outcome import ItemOutcome
+from simllm.evaluation.metamorphic.metamorphic_fisher_and_mcnemar import fisher_p, odds_ratio
 from simllm.evaluation.metamorphic.success_rates import study_success
 from tests.command import run
 

@@ -14,9 +14,9 @@ from tests.conftest import ROOT
 from train.contrastive.__main__ import load_or_compute_targets
 from train.contrastive.config import ContrastiveConfig
 from train.contrastive.task import ContrastiveTask
-from train.runtime.config_file import load
 from train.runtime.distributed import join_processes
 from train.runtime.gradient_exchange import GradientExchange
+from train.runtime.yaml_and_overrides import load
 
 DROPOUT = 0.2
 
@@ -61,6 +61,16 @@ def settings(folder, *more):
         "out=none",
     ]
     return load(ContrastiveConfig, ROOT / "configs" / "contrastive.yaml", [*overrides, *more])
+
+
+def without_dropout(update_folder, folder):
+    """Save the start model without dropout, and return the configuration override that names its folder."""
+    config = json.loads((update_folder / "model" / "config.json").read_text())
+    loaded = saved_model.load(update_folder / "model")
+    saved_model.save(folder, loaded.encoder, loaded.tokenizer, loaded.info, "")
+    config |= {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+    (folder / "config.json").write_text(json.dumps(config))
+    return f"model={folder}"
 
 
 def update(folder, world, *more):

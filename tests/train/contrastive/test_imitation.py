@@ -14,7 +14,7 @@ from simllm.model import saved_model
 from tests.train.contrastive.one_update import assert_equal, settings, update, update_in_processes
 from train.contrastive.__main__ import load_or_compute_targets, train
 from train.contrastive.task import ContrastiveTask
-from train.distill import teachers as teacher_module
+from train.distill import load_teachers
 from train.runtime.distributed import World
 from train.runtime.signal_handlers import StopRequest
 
@@ -68,7 +68,7 @@ def test_anchor_and_imitation_read_their_own_embeddings(update_folder, overrides
     targets = load_or_compute_targets(config, World())
     task = ContrastiveTask(config, World(), targets)
     with torch.no_grad():
-        for weight in task.anchor.parameters():
+        for weight in task.anchor.encoder.parameters():
             weight.zero_()
     added = sum(part()[0].item() for part in task.imitation.losses(3))
     plain = settings(update_folder, *overrides(tmp_path))
@@ -113,7 +113,7 @@ def test_encoder_comes_nearer_to_its_teachers(update_folder, overrides, tmp_path
     (file,) = (tmp_path / "run" / "texts").glob("*/texts.txt")
     texts = file.read_text().splitlines()[:100]
     folders = [teachers["bert"], teachers["mpnet"]]
-    found = [teacher_module.load(folder, torch.device("cpu"))(texts) for folder in folders]
+    found = [load_teachers.load(folder, torch.device("cpu"))(texts) for folder in folders]
     wanted = torch.from_numpy(sum(embeddings @ embeddings.T for embeddings in found)) / 2
 
     def agreement(model):

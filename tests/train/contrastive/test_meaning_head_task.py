@@ -1,4 +1,4 @@
-"""Training of the meaning head, and the anchor: a loss that keeps the encoder near its start model."""
+"""Training of the meaning head during contrastive training."""
 
 import json
 
@@ -9,7 +9,13 @@ import torch
 from simllm import InputError, SimLLM
 from simllm.model import saved_model
 from simllm.perturb.summaries import lexicon
-from tests.train.contrastive.one_update import assert_equal, settings, update, update_in_processes
+from tests.train.contrastive.one_update import (
+    assert_equal,
+    settings,
+    update,
+    update_in_processes,
+    without_dropout,
+)
 from train.contrastive.__main__ import train
 from train.contrastive.config import MeaningSourceConfig
 from train.contrastive.meaning_head_pairs import DIFFERENT, SAME, open_source
@@ -175,15 +181,6 @@ def test_frozen_encoder_gets_no_gradient_from_the_head(update_folder, with_head)
     assert any(p.grad is not None for p in task.meaning.head.parameters())
 
 
-def without_dropout(update_folder, folder):
-    config = json.loads((update_folder / "model" / "config.json").read_text())
-    loaded = saved_model.load(update_folder / "model")
-    saved_model.save(folder, loaded.encoder, loaded.tokenizer, loaded.info, "")
-    config |= {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
-    (folder / "config.json").write_text(json.dumps(config))
-    return f"model={folder}"
-
-
 @pytest.mark.slow
 def test_several_processes_compute_the_same_update(run, update_folder, with_head, tmp_path):
     more = [*with_head, "anchor_weight=1.5", without_dropout(update_folder, tmp_path / "model")]
@@ -191,23 +188,6 @@ def test_several_processes_compute_the_same_update(run, update_folder, with_head
     (tmp_path / "out").mkdir()
     for result in update_in_processes(run, 2, update_folder, tmp_path / "out", *more):
         assert_equal(result, whole, 5e-6)
-
-
-@pytest.mark.slow
-def test_the_anchor_holds_the_encoder_at_its_start(update_folder, tmp_path):
-    """The anchor loss adds no gradient at the encoder's start weights; at other weights, it is positive."""
-    model = without_dropout(update_folder, tmp_path / "model")
-    alone = update(update_folder, World(), model)
-    assert_equal(update(update_folder, World(), model, "anchor_weight=0"), alone, 0.0)
-    anchored = update(update_folder, World(), model, "anchor_weight=5")
-    assert_equal(anchored, alone, 1e-5)
-    task = ContrastiveTask(settings(update_folder, model, "anchor_weight=5"), World())
-    with torch.no_grad():
-        for parameter in task.encoder.parameters():
-            parameter.add_(0.1 * torch.randn(parameter.shape, generator=torch.Generator().manual_seed(0)))
-    moved = sum(part()[0].item() for part in task.losses(3))
-    task.config = settings(update_folder, model, "anchor_weight=1")
-    assert moved > sum(part()[0].item() for part in task.losses(3)) + 1e-3
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from simllm import InputError
-from simllm.evaluation import contrast
+from simllm.evaluation import contrast_triples
 from simllm.perturb.summaries import lexicon
 from simllm.text_cleaning import clean
 from tests.conftest import ROOT
@@ -131,7 +131,7 @@ def test_a_single_item_has_no_unrelated_triple():
 @pytest.mark.slow
 @pytest.mark.parametrize("split", SPLITS)
 def test_the_shipped_items_are_sound_and_share_no_text_with_the_contrast_set(split):
-    triples = contrast.clean_triples(contrast.load())
+    triples = contrast_triples.clean_triples(contrast_triples.load())
     tested = {*triples.references, *triples.rewordings, *triples.changes}
     items = read_items(ITEMS, split, NOTHING, NO_WORDS)
     for each in items:
@@ -144,7 +144,7 @@ def test_the_shipped_items_are_sound_and_share_no_text_with_the_contrast_set(spl
 
 @pytest.mark.slow
 def test_unseen_items_share_no_text_with_other_items_or_the_contrast_set():
-    triples = contrast.clean_triples(contrast.load())
+    triples = contrast_triples.clean_triples(contrast_triples.load())
     known = {*triples.references, *triples.rewordings, *triples.changes}
     for item in read_items(ITEMS, None, NOTHING, NO_WORDS):
         known |= {*item.same, *item.different}

@@ -15,10 +15,10 @@ from simllm.text_cleaning import clean
 from tests.conftest import ROOT
 from tests.train.training_processes import assert_same_weights, log
 from train.contrastive.config import ContrastiveConfig, PositivesConfig, RatedPairsConfig
-from train.contrastive.positive_pairs import PositivePair, PositiveSource, draw_pairs, mark_same_meaning
+from train.contrastive.positive_pairs import PositiveSource, draw_pairs
 from train.contrastive.rated_pairs import RatedSource
 from train.corpus.decontaminate import ExcludedTexts
-from train.runtime.config_file import load
+from train.runtime.yaml_and_overrides import load
 
 LEXICON = lexicon.load()
 
@@ -103,28 +103,6 @@ def test_hard_negative_belongs_to_the_first_text_of_its_pair(tmp_path):
     source, random = PositiveSource(config, ExcludedTexts([]), LEXICON), np.random.default_rng(0)
     drawn = {(pair.first, pair.second, pair.negatives) for pair in (source.draw(random) for _ in range(100))}
     assert drawn == {("open", "unlock", ("close",)), ("send", "transmit", ()), ("transmit", "send", ())}
-
-
-def test_same_meaning_and_false_hard_negatives():
-    """Pairs of one group, and pairs with a common text, have the same meaning.
-
-    A hard negative is false for a pair if it equals one of the pair's texts.
-    """
-    texts = [("a", "b", b"1"), ("c", "d", b"1"), ("a", "e", b"2"), ("f", "c", b"3"), ("g", "b", b"4")]
-    same, known = mark_same_meaning([PositivePair(*pair) for pair in texts])
-    expected = np.eye(5, dtype=bool)
-    for i, j in [(0, 1), (0, 2), (0, 4), (1, 3)]:
-        expected[i, j] = expected[j, i] = True
-    assert (same == expected).all()
-    assert known.shape == (5, 0)
-    _, known = mark_same_meaning(
-        [
-            PositivePair("a", "b", b"1", ("x", "d")),
-            PositivePair("c", "d", b"2", ("b",)),
-            PositivePair("d", "e", b"3"),
-        ]
-    )
-    assert known.tolist() == [[False, False, True], [False, True, False], [False, True, False]]
 
 
 @pytest.fixture

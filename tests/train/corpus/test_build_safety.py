@@ -13,11 +13,11 @@ from importlib import metadata
 import pytest
 
 from simllm.errors import InputError
-from simllm.io import folder_marker, folders
+from simllm.io import folder_marker, write_into_folder
 from tests.conftest import ROOT
 from tests.train.corpus.conftest import lines, rows
 from train.corpus import __main__ as corpus_command
-from train.corpus import build, make_part, part_workers, source_trees
+from train.corpus import batch_comments, build, resumable_batches, source_trees
 from train.corpus.config import CorpusConfig
 from train.corpus.corpus_folder import PARTS
 from train.corpus.decontaminate import ExcludedTexts
@@ -69,7 +69,7 @@ def test_foreign_folder_of_parts_is_refused(texts, tmp_path):
 
 
 def test_user_file_among_the_parts_is_kept(texts, tmp_path):
-    folders.own(tmp_path / ".corpus.parts", PARTS)
+    write_into_folder.own(tmp_path / ".corpus.parts", PARTS)
     (tmp_path / ".corpus.parts" / "notes.npz").write_text("mine")
     build.build(config(texts), tmp_path / "corpus")
     assert [
@@ -125,7 +125,7 @@ def test_the_current_folder_is_refused(texts, tmp_path, call, monkeypatch):
 
 
 def test_unwritable_output_is_refused_before_the_work(texts, tmp_path, monkeypatch):
-    monkeypatch.setattr(part_workers, "make_parts", None)
+    monkeypatch.setattr(resumable_batches, "make_parts", None)
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="file: is not a folder"):
         build.build(config(texts), tmp_path / "file" / "corpus")
@@ -199,12 +199,14 @@ def test_names_and_texts_with_invalid_utf8(locale, tree, tmp_path):
 @pytest.fixture
 def parts(tmp_path, monkeypatch):
     """Return a function that reads a small corpus and writes its parts, the intermediate files of a build."""
-    monkeypatch.setattr(part_workers, "BATCH", 2000)
+    monkeypatch.setattr(resumable_batches, "BATCH", 2000)
     (tmp_path / "a.txt").write_text("".join(f"adds number {n} to the list\n" for n in range(100)))
 
     def make():
         asked = config(tmp_path / "a.txt")
-        return part_workers.make_parts(asked, tmp_path / "parts", OneMachine(1), ExcludedTexts(()), Tally())
+        return resumable_batches.make_parts(
+            asked, tmp_path / "parts", OneMachine(1), ExcludedTexts(()), Tally()
+        )
 
     return make
 
@@ -246,7 +248,7 @@ def test_unreadable_part_is_an_error(parts, monkeypatch):
 
 
 def test_failed_build_is_resumed(tmp_path, texts, monkeypatch):
-    monkeypatch.setattr(part_workers, "BATCH", 2000)
+    monkeypatch.setattr(resumable_batches, "BATCH", 2000)
     build.build(config(texts), tmp_path / "whole", OneMachine(1))
     made = []
 
@@ -256,8 +258,8 @@ def test_failed_build_is_resumed(tmp_path, texts, monkeypatch):
             raise KeyboardInterrupt
         make_original(data, file, excluded)
 
-    make_original = make_part.make_part
-    monkeypatch.setattr(make_part, "make_part", make)
+    make_original = batch_comments.make_part
+    monkeypatch.setattr(batch_comments, "make_part", make)
     with pytest.raises(KeyboardInterrupt):
         build.build(config(texts), tmp_path / "corpus", OneMachine(1))
     assert {path.name for path in tmp_path.iterdir()} == {"texts.txt", "whole", ".corpus.parts"}
@@ -270,24 +272,24 @@ def test_failed_build_is_resumed(tmp_path, texts, monkeypatch):
 
 def test_leftover_parts_of_a_finished_corpus_are_removed(tmp_path, texts):
     first = build.build(config(texts), tmp_path / "corpus")
-    folders.own(tmp_path / ".corpus.parts", PARTS)
+    write_into_folder.own(tmp_path / ".corpus.parts", PARTS)
     (tmp_path / ".corpus.parts" / "000000-0123456789abcdef01234567.npz").write_text("left")
     assert build.build(config(texts), tmp_path / "corpus") == first
     assert not (tmp_path / ".corpus.parts").exists()
 
 
 def test_parts_depend_on_library_versions(monkeypatch):
-    part_workers._version.cache_clear()
-    first = part_workers._version()
+    resumable_batches._version.cache_clear()
+    first = resumable_batches._version()
     installed = [*metadata.distributions()]
 
     class Newer:
         name, version = "rensa", "99"
 
     monkeypatch.setattr(metadata, "distributions", lambda: [*installed, Newer])
-    part_workers._version.cache_clear()
-    assert part_workers._version() != first
-    part_workers._version.cache_clear()
+    resumable_batches._version.cache_clear()
+    assert resumable_batches._version() != first
+    resumable_batches._version.cache_clear()
 
 
 def test_full_disk_gives_a_one_line_error(tmp_path):

@@ -9,7 +9,7 @@ import pytest
 
 from tests.train.data.conftest import a_file, a_set, digest, fetch, packed_lines, write_catalog
 from tests.train.data.excel_sheet import write_xls
-from train.data.reader_by_set import READERS
+from train.data.catalog import READERS
 
 
 def zipped(name, text):

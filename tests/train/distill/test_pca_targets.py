@@ -8,14 +8,14 @@ from hypothesis import strategies as st
 from torch.nn.functional import normalize
 
 from simllm import InputError
-from train.distill import teachers
 from train.distill.pca_targets import Targets, compute_principal_axes
+from train.distill.teacher_embeddings import SHARD
 
 
 def embeddings(seed, count, width):
     rows = np.random.default_rng(seed).normal(size=(count, width)).astype(np.float32)
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
-    return [rows[i : i + teachers.SHARD] for i in range(0, count, teachers.SHARD)]
+    return [rows[i : i + SHARD] for i in range(0, count, SHARD)]
 
 
 def single_texts(count):

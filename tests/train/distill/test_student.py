@@ -7,10 +7,12 @@ import pytest
 import torch
 
 from simllm import InputError
-from simllm.model.network_shape import ModelConfig
-from train.distill import teachers as teacher_module
+from simllm.model.model_config import ModelConfig
+from train.distill.bert_weights import load_encoder
+from train.distill.config import StartConfig
+from train.distill.load_teachers import load_tokenizer
 from train.distill.pca_targets import compute_principal_axes
-from train.distill.student import StartConfig, average_token_vectors, make_student
+from train.distill.student import average_token_vectors, make_student
 
 CONFIG = ModelConfig(
     vocab_size=1000,
@@ -24,10 +26,7 @@ CONFIG = ModelConfig(
 
 @pytest.fixture(scope="module")
 def loaded(teachers):
-    return {
-        kind: (teacher_module.load_encoder(folder), teacher_module.load_tokenizer(folder))
-        for kind, folder in teachers.items()
-    }
+    return {kind: (load_encoder(folder), load_tokenizer(folder)) for kind, folder in teachers.items()}
 
 
 @pytest.mark.parametrize("kind", ["bert", "mpnet"])

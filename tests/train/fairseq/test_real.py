@@ -12,8 +12,8 @@ import pytest
 import torch
 
 from simllm.model import saved_model
-from train.fairseq import dataset
-from train.fairseq.checkpoint import import_checkpoint
+from train.fairseq.export_dataset import export_dataset
+from train.fairseq.import_checkpoint import import_checkpoint
 
 PYTHON = os.environ.get("SIMLLM_FAIRSEQ_PYTHON")
 
@@ -42,7 +42,7 @@ def test_fairseq_trains_on_the_export_and_its_checkpoint_is_imported(
     run_folder, tokenizer, comments, tmp_path
 ):
     data, answers = tmp_path / "data", tmp_path / "answers.json"
-    dataset.export_dataset(run_folder, data)
+    export_dataset(run_folder, data)
     fairseq("-m", "fairseq_cli.train", data, *TRAINING.split(), "--save-dir", tmp_path / "saved")
     model = tmp_path / "saved" / "checkpoint_best.pt"
     fairseq(Path(__file__).with_name("answers.py"), data, model, answers)

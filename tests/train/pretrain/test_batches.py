@@ -4,7 +4,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from train.pretrain.batches import PretrainingBatches, combined_seed
+from train.pretrain.batches import PretrainingBatches
 from train.tokens.shards import Shards
 
 
@@ -127,7 +127,3 @@ def test_blocks_split_the_token_stream_at_any_token():
 def test_too_short_texts_are_an_error():
     with pytest.raises(ValueError, match="no text is long enough"):
         batches([3, 3, 2])
-
-
-def test_seeds_do_not_collide():
-    assert len({combined_seed(a, b) for a in range(100) for b in range(100)}) == 10_000

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from simllm.model.encoder import Encoder
-from simllm.model.network_shape import ModelConfig
+from simllm.model.model_config import ModelConfig
 from train.fairseq import parameter_names
 from train.pretrain.language_model import PermutedLanguageModel
 from train.pretrain.permutation import lay_out_batch

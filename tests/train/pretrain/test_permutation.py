@@ -8,15 +8,13 @@ from hypothesis import strategies as st
 
 from train.pretrain.permutation import (
     is_visible,
-    keyed_uniform,
     lay_out_batch,
-    noisy_slot_tokens,
     pad_streams,
     permute_positions,
-    predicted_counts,
     predicted_indices,
     ragged_indices,
 )
+from train.runtime.seeded_random_numbers import keyed_uniform
 
 
 @pytest.fixture(scope="module")
@@ -48,14 +46,6 @@ def test_masks_equal_those_of_the_original_code(vectors):
         rows = case["n"] + case["pred_size"]
         assert seen[:rows] == case["content_visible"]
         assert seen[rows:] == case["query_visible"]
-
-
-def test_predicted_counts_equal_those_of_the_original_code(vectors):
-    probability = vectors["pred_size"]["pred_prob"]
-    for case in vectors["pred_size"]["cases"]:
-        # The original code predicts all tokens, with weight 0.
-        expected = case["pred_size"] if case["weight"] else 0
-        assert predicted_counts(np.array([case["padded_len"]]), probability) == [expected]
 
 
 def test_example_of_the_paper():
@@ -111,32 +101,6 @@ def test_permutation_keeps_texts_apart_and_predicts_no_boundary_token():
     assert counts.min() > 110  # each of ten positions has the expectation 150
     places = predicted_indices(lengths, np.full(500, 3), order.flatten()).reshape(500, 3)
     assert (places == order[:, -3:] + 12 * np.arange(500)[:, None]).all()
-
-
-@given(st.lists(st.integers(0, 2**40), min_size=1, max_size=50), st.integers(0, 2**63 - 1))
-def test_noise_depends_only_on_seed_and_key(keys, seed):
-    keys = np.array(keys)
-    together = keyed_uniform(seed, keys)
-    assert ((together >= 0) & (together < 1)).all()
-    assert together.tolist() == [keyed_uniform(seed, keys[i : i + 1])[0] for i in range(len(keys))]
-
-
-def test_noise_is_uniform_and_independent_of_its_neighbours():
-    one, other = keyed_uniform(1, np.arange(10**6)), keyed_uniform(2, np.arange(10**6))
-    assert np.histogram(one, 100, (0, 1))[0].std() < 150  # the expectation is 100
-    for pair in ((one[1:], one[:-1]), (one, other)):
-        assert abs(np.corrcoef(*pair)[0, 1]) < 4e-3
-
-
-def test_noise_proportions(vectors):
-    originals, keys = np.full(1_000_000, 500), np.arange(1_000_000)
-    slots = noisy_slot_tokens(originals, 1000, keyed_uniform(0, keys), keyed_uniform(1, keys))
-    masked, kept = (slots == 4).mean(), (slots == 500).mean()
-    assert masked == pytest.approx(0.8, abs=2e-3)
-    assert kept == pytest.approx(0.1, abs=2e-3)
-    assert slots[slots != 4].min() == 5
-    assert slots.max() == 999
-    assert vectors["noise_proportions"]["mask"] == pytest.approx(masked, abs=0.02)
 
 
 def test_ragged_indices():

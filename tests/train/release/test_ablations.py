@@ -15,7 +15,7 @@ from train.contrastive.config import ContrastiveConfig
 from train.pretrain.config import PretrainConfig
 from train.release import ablations, model_card
 from train.release.ablations import AblationsConfig, training_commands
-from train.runtime.config_file import load
+from train.runtime.yaml_and_overrides import load
 
 
 @pytest.fixture

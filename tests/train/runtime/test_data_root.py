@@ -6,8 +6,9 @@ from simllm.errors import InputError
 from tests.conftest import ROOT
 from train.contrastive.config import ContrastiveConfig
 from train.pretrain.config import PretrainConfig
-from train.release.measure import MeasureConfig
-from train.runtime.config_file import hide_data_root, load
+from train.release.measurement_config import MeasureConfig
+from train.runtime.data_root import hide_data_root
+from train.runtime.yaml_and_overrides import load
 
 NAMES = ("base", "mini", "contrastive", "distill", "meaning", "measure", "debug", "ablations")
 

@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from simllm.io import folder_marker, folder_replacement, folders
+from simllm.io import folder_marker, folder_replacement, write_into_folder
 from tests.conftest import ROOT
 from tests.train.training_processes import content, pretraining, states
 
@@ -49,7 +49,7 @@ def test_folders_of_other_commands_are_refused(run, resumable_run, few_comments,
 
 def test_user_folder_inside_a_run_is_refused(run, few_comments, tmp_path):
     out = tmp_path / "run"
-    folders.own(out, "a training run")
+    write_into_folder.own(out, "a training run")
     (out / "corpus").mkdir()
     (out / "corpus" / "train.txt").write_text("mine\n")
     (out / "config.json").write_text('{"out": "", "updates": 1}')

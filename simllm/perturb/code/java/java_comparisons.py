@@ -10,17 +10,10 @@ from collections.abc import Iterator
 from tree_sitter import Node
 
 from simllm.perturb.code.code_unit import CodeUnit, Site, SkippedSite
-from simllm.perturb.code.java.java_expressions import (
-    PRIMITIVES,
-    assigned_variables,
-    can_throw,
-    has_effects,
-    is_literal,
-    is_primitive_local,
-    type_of,
-    variable_of,
-)
 from simllm.perturb.code.java.java_parsing import JavaUnit, find_nodes, required
+from simllm.perturb.code.java.java_side_effects import can_throw, has_effects
+from simllm.perturb.code.java.java_type_inference import PRIMITIVES, is_literal, is_primitive_local, type_of
+from simllm.perturb.code.java.java_variable_references import assigned_variables, variable_of
 from simllm.perturb.code.source_edits import Edit, Span
 
 _MIRRORED = {"<": b">", "<=": b">=", ">": b"<", ">=": b"<="}

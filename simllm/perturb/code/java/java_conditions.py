@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from tree_sitter import Node
 
 from simllm.perturb.code.code_unit import CodeUnit, Site, SkippedSite
-from simllm.perturb.code.java.java_expressions import INTEGERS, type_of
 from simllm.perturb.code.java.java_parsing import (
     JavaUnit,
     children,
@@ -22,6 +21,7 @@ from simllm.perturb.code.java.java_parsing import (
     walk,
     without_parentheses,
 )
+from simllm.perturb.code.java.java_type_inference import INTEGERS, type_of
 from simllm.perturb.code.source_edits import Edit, Span
 
 _PATTERNS = frozenset(("type_pattern", "record_pattern"))

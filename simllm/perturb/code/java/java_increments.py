@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from tree_sitter import Node
 
 from simllm.perturb.code.code_unit import CodeUnit, Site, SkippedSite
-from simllm.perturb.code.java.java_expressions import PRIMITIVES, type_of
 from simllm.perturb.code.java.java_parsing import JavaUnit, children, find_nodes
+from simllm.perturb.code.java.java_type_inference import PRIMITIVES, type_of
 from simllm.perturb.code.source_edits import Edit, Span
 
 _TYPES = PRIMITIVES | {"Integer", "Long", "Float", "Double"}  # `b += 1` does not compile for a Byte

@@ -11,7 +11,7 @@ from functools import cache, cached_property
 
 from tree_sitter import Node, Query, QueryCursor
 
-from simllm.code.languages.language import load_grammar
+from simllm.code.languages.tree_sitter_parser import load_grammar
 
 _NAMED = (
     "class_declaration interface_declaration enum_declaration record_declaration annotation_type_declaration "

@@ -9,8 +9,8 @@ from functools import cache, cached_property
 
 from tree_sitter import Node, Query, QueryCursor
 
-from simllm.code.languages.language import load_grammar
 from simllm.code.languages.language_registry import find_language
+from simllm.code.languages.tree_sitter_parser import load_grammar
 from simllm.errors import InputError
 from simllm.perturb.code.code_unit import CodeUnit
 from simllm.perturb.code.java.java_name_resolution import JavaScopes

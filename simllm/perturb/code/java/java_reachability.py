@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from tree_sitter import Node
 
-from simllm.perturb.code.java.java_expressions import variable_of
 from simllm.perturb.code.java.java_parsing import (
     JavaUnit,
     children,
@@ -17,6 +16,7 @@ from simllm.perturb.code.java.java_parsing import (
     walk,
     without_parentheses,
 )
+from simllm.perturb.code.java.java_variable_references import variable_of
 
 LOOPS = frozenset(("for_statement", "enhanced_for_statement", "while_statement", "do_statement"))
 FUNCTIONS = frozenset(("lambda_expression", "class_body"))  # a jump inside does not leave them

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from simllm.perturb.code.code_unit import RewriteRules
+from simllm.perturb.code.java.java_braces import add_braces
+from simllm.perturb.code.java.java_comment_removal import remove_comments
 from simllm.perturb.code.java.java_comparisons import swap_equals, swap_relation
+from simllm.perturb.code.java.java_compound_assignments import expand_compound
 from simllm.perturb.code.java.java_conditions import nest_else_if, reverse_if
-from simllm.perturb.code.java.java_extras import add_braces, dead_code, expand_compound, remove_comments
+from simllm.perturb.code.java.java_dead_code import dead_code
 from simllm.perturb.code.java.java_increments import expand_increment
 from simllm.perturb.code.java.java_loops import for_to_while
 from simllm.perturb.code.java.java_parsing import parse

@@ -141,7 +141,7 @@ final class FunctionRunner {
         ByteArrayOutputStream printed = new ByteArrayOutputStream();
         System.setOut(new PrintStream(printed, true));
         Object[] arguments = ProofValues.decode(values);
-        Describer describer = new Describer(side.container());
+        OutcomeDescriber describer = new OutcomeDescriber(side.container());
         StringBuilder text = new StringBuilder();
         Object instance = null;
         try {
@@ -172,6 +172,6 @@ final class FunctionRunner {
         if (printed.size() > 0) {
             text.append("; prints ").append(describer.text(printed.toString()));
         }
-        return Describer.shorten(text.toString());
+        return OutcomeDescriber.shorten(text.toString());
     }
 }

@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 from simllm.errors import InputError
-from simllm.perturb.code.proof.proof_case import Proof
+from simllm.perturb.code.proof.proof_verdict import Proof
 
 _FOLDER = "{dir}"
 

@@ -9,9 +9,10 @@ from itertools import islice
 
 from simllm.errors import InputError
 from simllm.execution import Sandbox
-from simllm.execution.toolchains import find_toolchain
+from simllm.execution.compilers_and_interpreters import find_toolchain
 from simllm.perturb.code.proof.java_proofs import prepare_java
-from simllm.perturb.code.proof.proof_case import Proof, ProofCase, Prover
+from simllm.perturb.code.proof.proof_case import ProofCase
+from simllm.perturb.code.proof.proof_verdict import Proof, Prover
 from simllm.perturb.code.proof.python_proofs import prepare_python
 from simllm.perturb.code.proof.random_arguments import require_hypothesis
 
@@ -73,11 +74,10 @@ def prove(
 
 
 def _prepare(batch: Sequence[ProofCase], inputs: int, mutants: int, seed: int) -> Prover:
-    """Prepare a batch of Java and Python functions, so that they can be compared with their variants.
+    """Split a batch of functions by language, and prepare the functions of each language for the comparison.
 
-    A variant is a rewritten version of a function. The comparison runs both on random inputs. It also runs
-    mutants: variants with a deliberate mistake, which show whether the inputs reveal mistakes. The
-    preparation generates the inputs and the mutants.
+    The preparation generates inputs and mutants: variants (rewritten versions) with a deliberate mistake. The
+    functions `prepare_java` and `prepare_python` do it.
 
     Call this function only in the main thread: in Python 3.11, `ast.parse` fails if two threads call it at
     the same time.
@@ -89,8 +89,8 @@ def _prepare(batch: Sequence[ProofCase], inputs: int, mutants: int, seed: int) -
         seed: The random seed.
 
     Returns:
-        A function that makes the comparison in a given sandbox. It returns the outcome (`Proof`) for each
-        case, in the given order.
+        A function that compares all functions of the batch with their variants, in a given sandbox. It
+        returns the outcome (`Proof`) for each case, in the order of the batch.
     """
     provers: list[tuple[list[int], Prover]] = []
     for language in sorted({case.language for case in batch}):

@@ -1,4 +1,4 @@
-"""The results file of a harness, and the verdict that follows from the results.
+"""The results file of a harness, and the results of each case that are read from it.
 
 A harness is a program inside the sandbox that calls functions. One harness is for Java, and one for Python.
 A case is one function in several versions, which are named sides. Side 0 is the original. Side 1 is the
@@ -30,9 +30,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-
-from simllm.perturb.code.proof.proof_case import Counterexample, Proof, Task
+from dataclasses import dataclass, field
 
 ORIGINAL, VARIANT, FIRST_MUTANT = 0, 1, 2  # the sides of a case
 
@@ -110,46 +108,3 @@ def read_results(content: bytes, results: Mapping[int, CaseResults]) -> set[int]
             case "end", []:
                 case.ended = True
     return begun
-
-
-def verdict(task: Task, results: CaseResults) -> Proof:
-    """Decide whether a variant behaves like its original, given the results of running both.
-
-    Args:
-        task: The function and its variant (a rewritten version), with the inputs and mutants.
-        results: The results that the harness, the program that calls all versions, wrote.
-
-    Returns:
-        The outcome of the comparison (`Proof`): the verdict, the reason, the number of inputs, and the number
-        of mutants (deliberately incorrect variants) whose mistake the inputs reveal.
-    """
-    case_id = task.case.id
-    if reason := results.broken.get(ORIGINAL):
-        return Proof(case_id, "parsed", reason=reason)
-    if reason := results.broken.get(VARIANT):
-        return Proof(case_id, "refuted", reason=f"the variant {reason}")
-    agreed = len(results.outcomes[VARIANT])
-    differing = results.differing_input(VARIANT)
-    if differing is not None:
-        counterexample = Counterexample(
-            task.arguments[differing],
-            results.outcomes[ORIGINAL][differing],
-            results.outcomes[VARIANT][differing],
-        )
-        return Proof(
-            case_id, "refuted", agreed - 1, reason="the outcomes differ", counterexample=counterexample
-        )
-    if task.arguments and not results.ended:
-        if results.last_side == ORIGINAL:
-            return Proof(case_id, "compiled", reason="the function ends its process")
-        results.died.add(results.last_side)
-        task = replace(task, mutants=task.mutants[: results.last_side - VARIANT])  # the rest was not run
-    if VARIANT in results.died:
-        return Proof(case_id, "refuted", agreed, reason="the variant ends its process")
-    if not agreed:
-        reasons = results.left_out.most_common(1) or [("no input was run", 0)]
-        return Proof(case_id, "compiled", reason=results.error or task.obstacle or reasons[0][0])
-    sides = range(FIRST_MUTANT, FIRST_MUTANT + len(task.mutants))
-    mutants = [side for side in sides if side not in results.broken]
-    found = [side for side in mutants if side in results.died or results.differing_input(side) is not None]
-    return Proof(case_id, "proven", agreed, len(mutants), len(found))

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from difflib import SequenceMatcher
 
 from simllm.perturb.code.proof.proof_case import ProofCase
-from simllm.perturb.code.rewriting import rename_text
+from simllm.perturb.code.restore_names import rename_text
 
 _TOKEN = re.compile(
     r"//[^\n]*|/\*.*?\*/|\"\"\".*?\"\"\"|'''.*?'''|#[^\n]*|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from simllm.perturb.code.proof.proof_case import VERDICTS, Proof
+from simllm.perturb.code.proof.proof_verdict import VERDICTS, Proof
 
 
 @dataclass

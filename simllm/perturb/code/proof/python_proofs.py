@@ -13,10 +13,11 @@ from importlib.resources import files
 from typing import Any
 
 from simllm.execution import Limits, Sandbox
-from simllm.perturb.code.proof.harness_results import CaseResults, verdict
+from simllm.perturb.code.proof.harness_results import CaseResults
 from simllm.perturb.code.proof.harness_runs import run_harness
 from simllm.perturb.code.proof.mutants import make_mutants
-from simllm.perturb.code.proof.proof_case import Proof, ProofCase, Prover, Task
+from simllm.perturb.code.proof.proof_case import ProofCase, Task
+from simllm.perturb.code.proof.proof_verdict import Proof, Prover, verdict
 from simllm.perturb.code.proof.python_inputs import Input, PythonSignature, draw_inputs, find_signature
 
 _HARNESS = "python_harness.py"

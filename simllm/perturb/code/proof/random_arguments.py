@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Any, TypeVar
 
-from simllm.errors import InputError, missing_package
+from simllm.errors import InputError
+from simllm.optional_packages import missing_package
 
 LARGE = 10_000  # a loop over that many items is fast, a loop over a random int may be endless
 _LITERAL = re.compile(r"\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'|(?<![\w.])\d+(?![\w.])")

@@ -19,7 +19,7 @@ from simllm.perturb.code.python.python_parsing import (
     token,
 )
 from simllm.perturb.code.python.python_scope_tree import IMMEDIATE, Scope
-from simllm.perturb.code.python.python_values import LocalValues
+from simllm.perturb.code.python.python_type_inference import LocalValues
 from simllm.perturb.code.source_edits import Edit, Span
 
 _LEAVES = ("return_statement", "raise_statement", "break_statement", "continue_statement")

@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from tree_sitter import Node
 
 from simllm.perturb.code.code_unit import CodeUnit, SkippedSite, Symbol
-from simllm.perturb.code.python.python_calls import Calls, is_opaque
-from simllm.perturb.code.python.python_docstrings import docstring, parameter_mentions
+from simllm.perturb.code.python.python_decorators import is_opaque
+from simllm.perturb.code.python.python_docstring_parameters import docstring, parameter_mentions
+from simllm.perturb.code.python.python_keyword_arguments import Calls
 from simllm.perturb.code.python.python_name_resolution import Scopes, Variable
 from simllm.perturb.code.python.python_parsing import captures, field
 from simllm.perturb.code.python.python_roles import BINDING

@@ -6,10 +6,11 @@ import builtins
 import keyword
 
 from simllm.perturb.code.code_unit import RewriteRules
+from simllm.perturb.code.python.python_augmented_assignments import expand_compound, expand_increment
+from simllm.perturb.code.python.python_comment_removal import remove_comments
 from simllm.perturb.code.python.python_comparisons import swap_equals, swap_relation
 from simllm.perturb.code.python.python_conditions import nest_else_if, reverse_if
-from simllm.perturb.code.python.python_extras import add_dead_code, remove_comments
-from simllm.perturb.code.python.python_increments import expand_compound, expand_increment
+from simllm.perturb.code.python.python_dead_code import add_dead_code
 from simllm.perturb.code.python.python_loops import for_to_while
 from simllm.perturb.code.python.python_parsing import parse
 from simllm.perturb.code.python.python_renaming import symbols

@@ -1,0 +1,131 @@
+"""Export of a model as a playground: a folder with a static web page that scores texts in the browser."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from simllm.analysis.changing_words import SMALLEST_GAIN
+from simllm.errors import InputError
+from simllm.io import atomic_write, folder_replacement
+from simllm.io.packaged_folder import find_packaged
+from simllm.metric import SimLLM
+from simllm.model.browser_onnx_export import write_browser_model
+from simllm.scoring.changed_meaning import DOUBTFUL, SIMILAR
+from simllm.text_cleaning import LONGEST
+
+MODEL, SETTINGS = "model", "settings.json"
+CONTENT = "a playground"  # of the folder, for its marker
+_RUNTIME = "vendor/ort-wasm-simd-threaded.wasm"  # ONNX Runtime Web
+
+
+def write_playground(metric: SimLLM, folder: Path, int8: bool = False) -> None:
+    """Write the playground (a web page that scores texts in the browser) into a folder.
+
+    A web server can then serve the folder.
+
+    Args:
+        metric: A metric with mean pooling and cosine similarity.
+        folder: The folder to write. An existing folder is replaced if simllm wrote it.
+        int8: If true, all large weight arrays are stored as int8. If false, only those that are already
+            rounded to 8 bits are stored as int8, and the others as float16.
+
+    Raises:
+        InputError: The metric has another pooling or similarity, a package that the export needs is not
+            installed, or the folder cannot be written.
+    """
+    with folder_replacement.replacing(folder, CONTENT) as partial:
+        shutil.copytree(page_folder(), partial, copy_function=shutil.copyfile, dirs_exist_ok=True)
+        write_model(metric, partial, int8)
+
+
+def write_model(metric: SimLLM, folder: Path, int8: bool = False) -> None:
+    """Write the files that the playground (a web page that scores texts in the browser) loads.
+
+    The files hold the model's weights and tokenizer, and the page's settings (`settings.json`).
+
+    Args:
+        metric: A metric with mean pooling and cosine similarity.
+        folder: The folder of the page. The files are written into its subfolder `model`.
+        int8: If true, all large weight arrays are stored as int8. If false, only those that are already
+            rounded to 8 bits are stored as int8, and the others as float16.
+
+    Raises:
+        InputError: The metric has another pooling or similarity, a package that the export needs is not
+            installed, or a file cannot be written.
+    """
+    if (metric.pooling, metric.similarity) != ("mean", "cosine"):
+        raise InputError("the playground needs a model with mean pooling and cosine")
+    (folder / MODEL).mkdir(exist_ok=True)
+    is_rounded = write_browser_model(metric.model, folder / MODEL, int8)
+    written = sorted((folder / MODEL).iterdir())
+    meaning, calibration = metric.meaning, metric.calibration
+    settings: dict[str, Any] = {
+        "signature": metric.signature,
+        "rounded": is_rounded,
+        "files": {
+            str(file.relative_to(folder)): file.stat().st_size for file in (folder / _RUNTIME, *written)
+        },
+        "max_length": metric.model.encoder.config.max_length,
+        "max_characters": LONGEST,
+        "unicode": _unicode_classes(),
+        "random": calibration.random if calibration else None,
+        "meaning": {"slope": meaning.slope, "intercept": meaning.intercept} if meaning else None,
+        "similar": SIMILAR,
+        "doubtful": DOUBTFUL,
+        "gain": SMALLEST_GAIN,
+    }
+    atomic_write.write(folder / MODEL / SETTINGS, json.dumps(settings))
+
+
+def page_folder() -> Path:
+    """Find the folder of the playground's HTML page, in the installed package or in the source checkout.
+
+    The playground is a web page that scores texts in the browser.
+
+    Raises:
+        InputError: Neither the package nor the checkout has the page.
+    """
+    return find_packaged("playground_page", "docs/playground", "page of the playground")
+
+
+def _unicode_classes() -> dict[str, str]:
+    """List the characters that the package `tokenizers` decomposes, and the accents that it removes.
+
+    The playground's web page uses these lists to clean texts exactly like `tokenizers`. The browser may know
+    a newer version of Unicode, and would then change characters that are not in these lists. The page treats
+    such characters as unknown.
+
+    Returns:
+        A dict with two keys: "decomposed" for the characters that NFKD (a Unicode normalization) changes, and
+        "marks" for the accents that are removed. Each value lists the characters as ranges, to be put between
+        the brackets `[...]` of a JavaScript regular expression.
+    """
+    from tokenizers import normalizers
+
+    characters = [chr(code) for code in [*range(0x80, 0xD800), *range(0xE000, 0x110000)]]  # no surrogates
+    lines = "\n".join(characters)
+    decomposed = normalizers.NFKD().normalize_str(lines).split("\n")
+    stripped = normalizers.StripAccents().normalize_str(lines).split("\n")
+    return {
+        "decomposed": _ranges(one for one, new in zip(characters, decomposed, strict=True) if new != one),
+        "marks": _ranges(one for one, new in zip(characters, stripped, strict=True) if not new),
+    }
+
+
+def _ranges(characters: Iterable[str]) -> str:
+    r"""Format characters as ranges for a JavaScript regular expression, such as `\u{300}-\u{36f}`.
+
+    Args:
+        characters: The characters, in increasing order of their code points.
+    """
+    ranges: list[list[int]] = []
+    for code in map(ord, characters):
+        if ranges and ranges[-1][1] == code - 1:
+            ranges[-1][1] = code
+        else:
+            ranges.append([code, code])
+    return "".join(f"\\u{{{first:x}}}-\\u{{{last:x}}}" for first, last in ranges)

@@ -1,0 +1,43 @@
+"""Cut texts of the score report: the page shows only the beginning of very long texts and ids."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from simllm.analysis.score_report.scored_pairs import ScoredPairs
+
+LONGEST_SHOWN = 2_000  # characters of a text that the page shows
+
+
+def is_cut(scored: ScoredPairs, i: int) -> bool:
+    """Return whether a text of pair `i` is too long for the page, which shows only 2,000 characters of it."""
+    return any(len(texts[i]) > LONGEST_SHOWN for texts in scored.texts)
+
+
+def cut(text: str) -> str:
+    """Cut a text after 2,000 characters; append the full length to a text that was cut."""
+    return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]} … ({len(text):,} characters)"
+
+
+def cut_id(value: Any) -> Any:
+    """Return a pair's id as the page shows it; an id of more than 2,000 characters is cut.
+
+    Large whole numbers are replaced by text, because JavaScript would round them. If a long id is not a text
+    (but, for example, a list), it is converted to JSON text before it is cut.
+    """
+    exact = _exact(value)
+    text = exact if isinstance(exact, str) else json.dumps(exact)
+    return cut(text) if len(text) > LONGEST_SHOWN else exact
+
+
+def _exact(value: Any) -> Any:
+    """Replace the large whole numbers in a JSON value by text, because JavaScript would round them.
+
+    A number is large if its absolute value is 2^53 or more.
+    """
+    if isinstance(value, list):
+        return [_exact(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _exact(item) for key, item in value.items()}
+    return str(value) if isinstance(value, int) and abs(value) >= 2**53 else value

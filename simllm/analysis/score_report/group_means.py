@@ -1,0 +1,185 @@
+"""Mean scores of groups of text pairs; a t-test compares each group with all pairs outside the group."""
+
+from __future__ import annotations
+
+import json
+import re
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from simllm.io.number_format import format_count
+from simllm.metrics.metric_interface import Floats
+from simllm.stats.multiple_testing import holm
+from simllm.text_cleaning import encodable
+
+LENGTH = "words in the reference"
+_FEW = 12  # up to so many different whole numbers, each number is a group; more numbers become ranges
+_MOST = 25  # groups for one field; all smaller groups are joined into one more group
+_NUMBER = "-?[0-9]{1,4300}"  # Python refuses to convert texts of more digits, which are names here
+_FEWEST = 3  # pairs that a group must have to be tested
+
+
+@dataclass(frozen=True)
+class GroupMean:
+    """The mean score of a group of text pairs, compared with the mean score of all other pairs.
+
+    The pairs of a group have the same value of a field, such as "java" for the field `language`. Pairs whose
+    score is NaN do not count.
+
+    Attributes:
+        name: The name of the group, such as "java".
+        n: Number of pairs in the group.
+        mean: The mean score of the group; NaN if n is 0.
+        low: Lower bound of the mean's 95% interval (Student's t); None if n is less than 2.
+        high: Upper bound of the mean's 95% interval; None if n is less than 2.
+        difference: The mean score of the group minus that of all other pairs; None if no others exist.
+        p: The p-value of Welch's t-test of this difference. Holm's method corrects it for the number of
+            groups. None if fewer than three pairs are in the group, or fewer than three outside it.
+    """
+
+    name: str
+    n: int
+    mean: float
+    low: float | None
+    high: float | None
+    difference: float | None = None
+    p: float | None = None
+
+
+def mean_with_interval(name: str, values: Floats) -> GroupMean:
+    """Compute the mean of (n,) scores and its 95% interval; scores that are NaN do not count.
+
+    Args:
+        name: The attribute `name` of the result.
+        values: (n,) scores.
+    """
+    from scipy.stats import t
+
+    known = values[~np.isnan(values)]
+    n = len(known)
+    if n < 2:
+        return GroupMean(name, n, float(known.mean()) if n else float("nan"), None, None)
+    mean, error = float(known.mean()), float(known.std(ddof=1)) / n**0.5
+    width = float(t.ppf(0.975, n - 1)) * error
+    return GroupMean(name, n, mean, mean - width, mean + width)
+
+
+def group_means(values: Sequence[str], scores: Floats) -> list[GroupMean]:
+    """Group n text pairs by a field, such as their language, and compare the mean scores of the groups.
+
+    Args:
+        values: The value of the field for each of the n pairs. Pairs with the same value form a group.
+        scores: (n,) scores of the pairs.
+
+    Returns:
+        The groups, sorted by name. Names that begin with a number, such as "4 to 6", are sorted by that
+        number. If there are more than 25 groups, all but the 25 largest are joined into one group, which
+        comes last.
+    """
+    sizes = Counter(values)
+    kept = {name for name, _ in sizes.most_common(_MOST)}
+    rest = format_count(len(sizes) - len(kept), "smaller group")
+    names = np.array([value if value in kept else rest for value in values], dtype=object)
+    found: list[GroupMean] = []
+    tested: list[tuple[int, float]] = []
+    for name in sorted({*names}, key=lambda name: (name == rest, _order(name))):
+        inside = names == name
+        group = mean_with_interval(name, scores[inside])
+        others = scores[~inside & ~np.isnan(scores)]
+        if len(others):
+            group = replace(group, difference=group.mean - float(others.mean()))
+        if group.n >= _FEWEST and len(others) >= _FEWEST:
+            tested.append((len(found), _welch(scores[inside], others)))
+        found.append(group)
+    for (place, _), p in zip(tested, holm([p for _, p in tested]), strict=True):
+        found[place] = replace(found[place], p=p)
+    return found
+
+
+def group_names(values: Sequence[Any]) -> list[str]:
+    """Group text pairs by the values of a JSON field, and return the name of each pair's group.
+
+    Pairs with equal values form a group, and the value as text is the group's name. If all values are whole
+    numbers, and more than 12 of them are distinct, each group is a range of values instead, such as "4 to 6".
+
+    Args:
+        values: The field's value for each pair.
+
+    Returns:
+        The name of each pair's group, in the order of the pairs.
+    """
+    are_numbers = all(isinstance(value, int) and not isinstance(value, bool) for value in values)
+    if are_numbers and len({*values}) > _FEW:
+        return number_ranges(values)
+    return [encodable(value if isinstance(value, str) else json.dumps(value)) for value in values]
+
+
+def number_ranges(numbers: Sequence[int]) -> list[str]:
+    """Assign each of n whole numbers to one of up to four ranges, which hold about equally many numbers.
+
+    Returns:
+        For each number, the name of its range, such as "4 to 6".
+    """
+    ordered = sorted(numbers)  # numbers of JSON may be too large for numpy
+    edges = sorted({_quartile(ordered, part) for part in range(5)})
+    starts = edges[:-1] or edges
+    ends = [*(start - 1 for start in starts[1:]), edges[-1]]
+    names = [f"{a}" if a == b else f"{a} to {b}" for a, b in zip(starts, ends, strict=True)]
+    return [names[bisect_right(starts, number) - 1] for number in numbers]
+
+
+def first_numbers(values: Sequence[str]) -> list[int] | None:
+    """Convert texts such as "4" or "4 to 6" (a range) to whole numbers; both examples give 4.
+
+    The report correlates the scores with these numbers.
+
+    Args:
+        values: n texts: the value of a field for each of n text pairs.
+
+    Returns:
+        The first number of each text; None if one of the texts is neither a whole number nor a range.
+    """
+    found = [re.fullmatch(rf"({_NUMBER})( to {_NUMBER})?", value) for value in values]
+    return None if None in found else [int(match[1]) for match in found if match]
+
+
+def _quartile(ordered: Sequence[int], part: int) -> int:
+    """Return a quartile of whole numbers, rounded down.
+
+    Args:
+        ordered: The numbers, increasing.
+        part: Which quartile, from 0 (the smallest number) to 4 (the largest).
+    """
+    place, rest = divmod(part * (len(ordered) - 1), 4)
+    return ordered[place] + ((ordered[place + 1] - ordered[place]) * rest // 4 if rest else 0)
+
+
+def _order(name: str) -> tuple[float, str]:
+    """Return the sorting key for the name of a group.
+
+    Names that begin with a number, such as "4 to 6", come first, sorted by this number.
+    """
+    first = name.partition(" ")[0]
+    return (float(first), name) if re.fullmatch(_NUMBER, first) else (float("inf"), name)
+
+
+def _welch(a: Floats, b: Floats) -> float:
+    """Return the p-value of Welch's t-test of two samples.
+
+    If neither sample varies (each has one repeated value), the test is undefined and the result is 1.
+
+    Args:
+        a: The first sample; NaN values do not count.
+        b: The second sample, without NaN.
+    """
+    from scipy.stats import ttest_ind
+
+    a = a[~np.isnan(a)]
+    if np.ptp(a) == np.ptp(b) == 0:
+        return 1.0
+    return float(ttest_ind(a, b, equal_var=False).pvalue)

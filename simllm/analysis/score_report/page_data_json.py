@@ -1,0 +1,73 @@
+"""The data of the score report as JSON, for the script of the HTML page."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from simllm.analysis.score_report.cut_texts import LONGEST_SHOWN, cut, cut_id, is_cut
+from simllm.analysis.score_report.sampled_pairs import choose_pairs
+from simllm.analysis.score_report.scored_pairs import ScoredPairs
+from simllm.io import tables
+
+
+def page_data_json(scored: ScoredPairs, fields: Mapping[str, Sequence[str]]) -> str:
+    """Format the data of the report as JSON, escaped for a script element of the HTML page.
+
+    The data are the pairs that the page shows, and the names of the columns, systems and fields.
+
+    Args:
+        scored: n scored pairs.
+        fields: A dict from each field's name to its n values, by which the page can filter the pairs.
+    """
+    chosen = choose_pairs(scored)
+    data = {
+        "columns": list(scored.scores),
+        "same": list(scored.same),
+        "systems": list(scored.candidates) if scored.has_systems else [],
+        "lowerIsBetter": scored.lower_is_better,
+        "worstGoodScore": round(scored.worst_good_score, 4),
+        "longest": LONGEST_SHOWN,
+        "fields": list(fields),
+        "pairs": [_pair(scored, fields, int(i)) for i in chosen],
+        "total": len(scored),
+    }
+    text = json.dumps(tables.finite(data), separators=(",", ":"))  # ASCII: also no line separators of Unicode
+    for character in "<>&":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text
+
+
+def _pair(scored: ScoredPairs, fields: Mapping[str, Sequence[str]], i: int) -> dict[str, Any]:
+    """Return the data of pair `i` (counted from 0) for the page's script, as a JSON object."""
+    return {
+        "number": i + 1,
+        **({"id": cut_id(scored.ids[i])} if scored.ids is not None else {}),
+        "scores": [round(float(values[i]), 4) for values in scored.scores.values()],
+        "same": [round(float(values[i]), 4) for values in scored.same.values()],
+        "overlap": round(float(scored.overlap[i]), 4),
+        "surprise": round(float(scored.surprise[i]), 4),
+        "changed": [bool(values[i]) for values in scored.changed.values()],
+        **_changed_by(scored, i),
+        **({"cut": True} if is_cut(scored, i) else {}),
+        "empty": bool(scored.empty[i]),
+        **({"unrelated": True} if scored.any_unrelated[i] else {}),
+        **({"long": True} if scored.long[i] else {}),
+        "groups": [values[i] for values in fields.values()],
+        "candidates": [cut(texts[i]) for texts in scored.candidates.values()],
+        "reference": cut(scored.references[i]),
+    }
+
+
+def _changed_by(scored: ScoredPairs, i: int) -> dict[str, Any]:
+    """Return the words that make the candidate of pair `i` differ in meaning from its reference.
+
+    Returns:
+        A dict to be merged into the pair's JSON object; empty if the pair was not searched for such words.
+        Otherwise, the only key is "changedBy". Its value is a list with one element for each column of
+        `scored.changed` (a metric or a system): the words found, or None if the pair was not searched for
+        this metric or system.
+    """
+    words = [scored.changed_by.get(name, {}).get(i) for name in scored.changed]
+    return {} if all(own is None for own in words) else {"changedBy": words}

@@ -1,0 +1,113 @@
+"""Flags of text pairs in the score report: empty, too long, like unrelated texts, of changed meaning.
+
+The module also has the thresholds of scores that the report uses: good or bad, and related or unrelated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from simllm.metrics.metric_interface import Floats
+from simllm.model.percentiles_and_expected_ratings import ScoreScale
+from simllm.scoring.changed_meaning import SIMILAR
+from simllm.text_cleaning import clean
+
+if TYPE_CHECKING:
+    from simllm.metric import SimLLM
+
+_CHUNK = 10_000  # texts that are tokenized at once
+
+
+def flag_empty(texts: Sequence[Sequence[str]]) -> NDArray[np.bool_]:
+    """Flag the pairs in which a text is empty after text cleaning, which removes comment marks, for example.
+
+    Args:
+        texts: Columns of n texts: the references, and the candidates of each system.
+
+    Returns:
+        (n,) bool, true for a pair if one of its texts is empty.
+    """
+    return _any([[not clean(text) for text in column] for column in texts])
+
+
+def find_long_texts(metrics: Mapping[str, SimLLM], texts: Sequence[Sequence[str]]) -> list[int]:
+    """Find the pairs with a text that is longer than the longest input of a metric's model.
+
+    Args:
+        metrics: A dict from the names of columns of scores to the metrics that computed them.
+        texts: Columns of n texts: the references, and the candidates of each system.
+
+    Returns:
+        The indices of the pairs, increasing.
+    """
+    found: set[int] = set()
+    for metric in {id(metric): metric for metric in metrics.values()}.values():
+        for column in texts:
+            for start in range(0, len(column), _CHUNK):
+                long = metric.tokenize(list(column[start : start + _CHUNK])).long
+                found.update(start + i for i in long)
+    return sorted(found)
+
+
+def worst_good_score(scores: Floats, is_learned: bool) -> float:
+    """Return the threshold between good and bad scores; a score equal to the threshold is good.
+
+    The report uses the threshold for two lists: pairs that share many words but have a bad score, and pairs
+    that share few words but have a good score.
+
+    Args:
+        scores: (n,) scores, without NaN.
+        is_learned: Whether simllm's learned metric computed the scores. For the learned metric, the threshold
+            is a constant. For other metrics, it is the median score.
+    """
+    return SIMILAR if is_learned else float(np.median(scores))
+
+
+def unrelated_below(calibration: ScoreScale) -> float:
+    """Return the score below which two texts may be unrelated: 95% of random pairs of texts score lower.
+
+    Args:
+        calibration: The map from scores to percentiles, which holds the scores of random pairs.
+    """
+    scores = calibration.random  # at evenly spaced percentiles
+    return float(np.interp(95, np.linspace(0, 100, len(scores)), scores))
+
+
+def flag_unrelated(scores: Sequence[Floats], threshold: float | None) -> NDArray[np.bool_]:
+    """Flag the pairs in which a candidate may be unrelated to its reference.
+
+    Args:
+        scores: One or several columns of n scores. One low score of a pair is enough.
+        threshold: The score that 95% of random text pairs do not reach; None if it is not known.
+
+    Returns:
+        (n,) bool, true for a pair with a score below the threshold; all false without a threshold.
+    """
+    bar = -np.inf if threshold is None else threshold
+    return _any([values < bar for values in scores])
+
+
+def flag_changed(columns: Sequence[NDArray[np.bool_]], n: int) -> NDArray[np.bool_]:
+    """Flag the pairs in which a candidate is similar to its reference but probably differs in meaning.
+
+    The meaning head decides whether the meaning differs: it is the part of the model that predicts whether
+    two texts have the same meaning.
+
+    Args:
+        columns: Columns of n flags, one column for each metric or system; may be empty.
+        n: The number of pairs.
+
+    Returns:
+        (n,) bool, true for a pair that is flagged in at least one column.
+    """
+    return _any([np.zeros(n, bool), *columns])
+
+
+def _any(columns: Sequence[ArrayLike]) -> NDArray[np.bool_]:
+    """Combine several columns of n truth values: return (n,) bool, true where any column is true."""
+    flags: NDArray[np.bool_] = np.logical_or.reduce(np.array(columns))
+    return flags

@@ -1,0 +1,223 @@
+"""Sentences of the report about scored text pairs.
+
+Some sentences state the main results. Others explain what the page shows, such as which scores are high.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from simllm.analysis.comparison import Comparison
+from simllm.analysis.score_report.explained_pairs import LONGEST_EXPLAINED
+from simllm.analysis.score_report.group_means import GroupMean
+from simllm.analysis.score_report.scored_pairs import ScoredPairs
+from simllm.analysis.score_report.spearman_p_value import spearman_with_p
+from simllm.io.number_format import format_count, format_number, format_p_value
+from simllm.metrics.metric_interface import Floats
+from simllm.model.percentiles_and_expected_ratings import ScoreScale
+from simllm.scoring.changed_meaning import SIMILAR
+
+
+def write_sentences(scored: ScoredPairs, mean: GroupMean, comparison: Comparison | None) -> list[str]:
+    """Return the main results of a report as a list of English sentences.
+
+    Args:
+        scored: The scored pairs of one or several systems (sources of candidates).
+        mean: The mean score by the main metric (the first column of scores); ignored for several systems.
+        comparison: The comparison of the systems; None for a single system.
+    """
+    n = len(scored)
+    sentences = []
+    if comparison is not None:
+        sentences += [_on_the_best(comparison), *_on_the_scale_of_systems(scored)]
+    else:
+        text = f"The mean score of {format_count(n, 'pair')} is {format_number(mean.mean)}"
+        if mean.low is not None and mean.high is not None:
+            text += f" (95% interval {format_number(mean.low)} to {format_number(mean.high)})"
+        sentences.append(text + ("; lower is better." if scored.lower_is_better else "."))
+        sentences += _on_the_scale(scored)
+    if changed := int(scored.any_changed.sum()):
+        sentences.append(f"In {_share(changed, n)}, the texts are similar, but the meaning may have changed.")
+    if empty := int(scored.empty.sum()):
+        sentences.append(f"In {_share(empty, n)}, a text is empty after cleaning.")
+    if long := int(scored.long.sum()):
+        sentences.append(f"In {_share(long, n)}, a text is longer than the model reads.")
+    elif scored.truncated:
+        texts = "text is" if scored.truncated == 1 else "texts are"
+        sentences.append(f"{scored.truncated:,} {texts} longer than the model reads.")
+    return sentences
+
+
+def describe_scores(scored: ScoredPairs) -> str:
+    """Write sentences that explain the scores: what they compare, and which scores are high."""
+    text = (
+        "how similar the candidate (the summary to judge) is to the reference (the summary to compare with)."
+    )
+    if scored.calibration is None:
+        return f"{text} {'Lower' if scored.lower_is_better else 'Higher'} is better."
+    usual = format_number(float(np.median(scored.calibration.random)), 2)
+    return (
+        f"{text} The highest score is 1: the texts say the same. Unrelated texts score around {usual}, "
+        "so a score may be negative: the texts have as little in common as unrelated texts."
+    )
+
+
+def describe_high_scores(scored: ScoredPairs) -> str:
+    """Write the report's note about which scores count as high in two sort orders of its table.
+
+    The orders are "common words, but a low score" and "other words, but a high score". The note names the
+    threshold between low and high scores. It also says that these orders leave out pairs in which a text has
+    no words.
+    """
+    good = "low up to" if scored.lower_is_better else "high from"
+    bar = scored.worst_good_score
+    shown = format_number(bar, 1) if bar == SIMILAR else f"{format_number(bar)}, the median"
+    return f"There, a score is {good} {shown}. Pairs in which a text has no words are left out."
+
+
+def describe_word_search(scored: ScoredPairs) -> str:
+    """Write the report's note about its search for words that change the meaning.
+
+    Such words make the candidate differ in meaning from the reference. The note tells which pairs of texts
+    were searched for such words. The note is empty if no pairs were searched.
+    """
+    n = sum(map(len, scored.changed_by.values()))
+    changed = sum(int(flags.sum()) for flags in scored.changed.values())
+    if n == 0:
+        return ""
+    which = "" if n == changed else f" among the {changed:,}"
+    texts = "pair of texts" if n == 1 else "pairs of texts"
+    return (
+        f"these words are looked for in {n:,} {texts}{which} whose meaning may have "
+        f"changed: those with the highest scores and at most {LONGEST_EXPLAINED} words in each text."
+    )
+
+
+def describe_trend(which: str, numbers: Sequence[int] | None, scores: Floats) -> str:
+    """Describe in a sentence how scores depend on a property of the pairs, such as the reference's length.
+
+    For example: "Longer references score lower", followed by Spearman's correlation and its p-value.
+
+    Args:
+        which: The subject of the sentence, which names the pairs with larger numbers, such as "longer
+            references".
+        numbers: The property of each of the n text pairs, such as the length; None if it is not a number.
+        scores: (n,) scores by the main metric. With several systems, each is the mean of the systems' scores.
+
+    Returns:
+        The sentence; empty if `numbers` is None, or if the correlation is undefined.
+    """
+    if numbers is None:
+        return ""
+    rank = {number: i for i, number in enumerate(sorted(set(numbers)))}  # the numbers may be very large
+    rho, p = spearman_with_p(np.array([rank[number] for number in numbers], float), scores)
+    if math.isnan(rho):
+        return ""
+    found = f"(Spearman's \u03c1 = {format_number(rho)}, p {format_p_value(p, sign=True)})"
+    if p < 0.05:
+        return f"{which[0].upper()}{which[1:]} score {'higher' if rho > 0 else 'lower'} {found}."
+    return f"There is no sign that {which} score higher or lower {found}."
+
+
+def _on_the_best(comparison: Comparison) -> str:
+    """Write a sentence about the system with the highest mean score, and whether its lead may be chance."""
+    best = max(comparison.systems, key=lambda system: system.mean)
+    text = f"{best.name} has the highest mean score, {format_number(best.mean)}"
+    own = [one for one in comparison.differences if best.name in (one.a, one.b)]
+    p = max(max(one.bootstrap_p, one.permutation_p) for one in own)
+    shown = f"(p {format_p_value(p, sign=True)})"
+    if p < 0.05:
+        return f"{text}. Its lead over every other system is more than chance {shown}."
+    return f"{text}, but its lead may be chance {shown}."
+
+
+def _on_the_scale(scored: ScoredPairs) -> list[str]:
+    """Write sentences that compare the scores with those of unrelated texts, and estimate human ratings.
+
+    The list is empty if the model has no calibration (map from scores to percentiles and ratings).
+    """
+    scale, bar = scored.calibration, scored.unrelated_below
+    if scale is None or bar is None:
+        return []
+    low = int(scored.any_unrelated.sum())
+    usual = f"below {format_number(bar)}, as 95% of unrelated texts do"
+    they = "it scores" if low == 1 else "they score"
+    unrelated = (
+        f"{_share(low, len(scored))} may be of unrelated texts: {they} {usual}. "
+        'The filter "score like unrelated texts" shows such pairs.'
+        if low
+        else f"No pair scores {usual}."
+    )
+    return [
+        f"The mean is above {_percentile_of_mean(scale, scored.main)} of the scores of unrelated texts.",
+        unrelated,
+        f"On average, people would rate the similarity {scale.rating(scored.main).mean():.1f} "
+        f"(estimated on a scale {_rating_range(scale)}).",
+    ]
+
+
+def _on_the_scale_of_systems(scored: ScoredPairs) -> list[str]:
+    """Write sentences that compare each system's scores with those of unrelated texts, and estimate ratings.
+
+    The ratings are those that people would give to the system's candidates, on average. The list is empty if
+    the model has no calibration (map from scores to percentiles and ratings).
+    """
+    scale, bar = scored.calibration, scored.unrelated_below
+    if scale is None or bar is None:
+        return []
+    return [
+        *(
+            f"{name}: the mean is above {_percentile_of_mean(scale, values)} of the scores of unrelated "
+            f"texts. The estimated human rating is {scale.rating(values).mean():.1f}. "
+            f"{_count_below(values, bar)} below {format_number(bar)}."
+            for name, values in scored.scores.items()
+        ),
+        f"95% of unrelated texts score below {format_number(bar)}: texts with such scores may be unrelated.",
+        f"The estimated ratings are those of the similarity by people, on a scale {_rating_range(scale)}.",
+    ]
+
+
+def _percentile_of_mean(scale: ScoreScale, values: Floats) -> str:
+    """Return the percentage of random text pairs that score below the mean of n scores, such as "98.2%".
+
+    The largest percentage is "99.9%", even if all random pairs score lower.
+
+    Args:
+        scale: The calibration of the model, which holds the scores of random pairs.
+        values: (n,) scores.
+    """
+    return f"{min(float(scale.percentile(np.array([values.mean()]))[0]), 99.9):.1f}%"
+
+
+def _count_below(values: Floats, bar: float) -> str:
+    """Count the pairs that score below a threshold, and write the start of a sentence with the count.
+
+    An example is "12 pairs (3%) score". The caller appends "below" and the threshold.
+
+    Args:
+        values: (n,) scores of n pairs.
+        bar: The threshold.
+    """
+    low = int((values < bar).sum())
+    if low == 0:
+        return "No pair scores"
+    return f"{_share(low, len(values))} score{'s' if low == 1 else ''}"
+
+
+def _rating_range(scale: ScoreScale) -> str:
+    """Describe the range of the human ratings that are predicted from scores, such as "from 1.0 to 5.0".
+
+    Args:
+        scale: The calibration of the model, which maps scores to human ratings.
+    """
+    return f"from {scale.ratings[0]:.1f} to {scale.ratings[-1]:.1f}"
+
+
+def _share(count: int, n: int) -> str:
+    """Describe a count of pairs and its share of all n pairs, such as "12 pairs (3%)"."""
+    percent = 100 * count / n
+    shown = "less than 1%" if 0 < percent < 1 else f"{percent:.0f}%"
+    return f"{format_count(count, 'pair')} ({shown})"

@@ -1,0 +1,151 @@
+"""Scored text pairs of one or several systems: the texts, their scores, and fields to group pairs by."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simllm.analysis.score_report import pair_flags
+from simllm.analysis.score_report.word_overlap import disagreement, word_overlap
+from simllm.metrics import registry
+from simllm.metrics.metric_interface import Floats
+from simllm.model.percentiles_and_expected_ratings import ScoreScale
+
+
+@dataclass(frozen=True)
+class ScoredPairs:
+    """n references, the candidates of one or several systems (such as summarizers), and scores.
+
+    A score compares a candidate with its reference.
+
+    Attributes:
+        references: n references. Several references for one item are joined by " / ".
+        candidates: A dict from each system's name to its n candidates. A single system has the name "".
+        scores: Columns of scores: a dict from each column's name to (n,) scores. For a single system, each
+            column is a metric, and the first metric is the main one. For several systems, each column is a
+            system.
+        same: A dict from a column's name to the (n,) probabilities that the two texts have the same meaning.
+            Columns of metrics that cannot estimate the probability are left out.
+        changed: A dict with the same keys as `same`. Each value is (n,) bool, true if the candidate is
+            similar to its reference but probably differs from it in meaning.
+        truncated: Number of texts that are longer than the model's longest input.
+        signature: Text that names everything that can change a score.
+        calibration: The map from scores to percentiles and human ratings; None if there is none.
+        ids: n identifiers of the pairs, from the user's file; None if the user named no field with ids.
+        groups: A dict from the name of each field, such as "language", to its n values. The report groups
+            pairs by these values.
+        changed_by: `changed_by[column][i]` holds the words that make the candidate of pair i differ in
+            meaning from its reference. `column` is the name of a column of scores. Only the few pairs that
+            were searched for such words have an entry.
+        long_texts: Indices of the pairs with a text that is longer than the model's longest input; empty if
+            there are none, or if they were not searched for.
+    """
+
+    references: Sequence[str]
+    candidates: Mapping[str, Sequence[str]]
+    scores: Mapping[str, Floats]
+    same: Mapping[str, Floats] = field(default_factory=dict)
+    changed: Mapping[str, NDArray[np.bool_]] = field(default_factory=dict)
+    truncated: int = 0
+    signature: str = ""
+    calibration: ScoreScale | None = None
+    ids: Sequence[Any] | None = None
+    groups: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    changed_by: Mapping[str, Mapping[int, Sequence[str]]] = field(default_factory=dict)
+    long_texts: Sequence[int] = ()
+
+    def __len__(self) -> int:
+        return len(self.references)
+
+    @property
+    def has_systems(self) -> bool:
+        """True if there are several systems (sources of candidates), false if there is one.
+
+        The columns of `scores` are systems if this is true, and metrics if it is false.
+        """
+        return len(self.candidates) > 1
+
+    @cached_property
+    def main(self) -> Floats:
+        """(n,) main scores, one for each reference: by the first metric, or the mean over all systems.
+
+        With a single system (source of candidates), they are the candidates' scores by the first metric.
+        With several systems, each reference has a candidate from each system. The main score is the mean of
+        these candidates' scores.
+        """
+        columns = list(self.scores.values())
+        return np.mean(columns, axis=0) if self.has_systems else columns[0]
+
+    @property
+    def lower_is_better(self) -> bool:
+        """True if lower scores by the main (first) metric are better.
+
+        An example is a metric that measures the size of an edit. The value is always false with several
+        systems (sources of candidates). Their pairs are scored by simllm's learned metric only, for which
+        higher is better.
+        """
+        return not self.has_systems and registry.lower_is_better(next(iter(self.scores)))
+
+    @property
+    def ranking(self) -> Floats:
+        """(n,) scores for ranking the n text pairs of the report.
+
+        These are the main scores (`main`), with each missing score (NaN) replaced by the median.
+        """
+        known = self.main[~np.isnan(self.main)]
+        return np.nan_to_num(self.main, nan=float(np.median(known)) if len(known) else 0.0)
+
+    @property
+    def texts(self) -> list[Sequence[str]]:
+        """Columns of texts, each of n texts: the references, then the candidates of each system."""
+        return [self.references, *self.candidates.values()]
+
+    @cached_property
+    def overlap(self) -> Floats:
+        """(n,) word overlaps (Jaccard indices) of candidate and reference, one for each reference.
+
+        With several systems, each value is the mean over the candidates of all systems.
+        """
+        return np.mean([word_overlap(own, self.references) for own in self.candidates.values()], axis=0)
+
+    @cached_property
+    def surprise(self) -> Floats:
+        """(n,) disagreements between word overlap and score, from -1 to 1 (see `disagreement`)."""
+        return disagreement(self.overlap, -self.ranking if self.lower_is_better else self.ranking)
+
+    @cached_property
+    def empty(self) -> NDArray[np.bool_]:
+        """(n,) bool, true for a pair if the reference or a candidate is empty after text cleaning."""
+        return pair_flags.flag_empty(self.texts)
+
+    @cached_property
+    def long(self) -> NDArray[np.bool_]:
+        """(n,) bool, true if a text of the pair is known to be longer than the model's longest input."""
+        return np.isin(np.arange(len(self)), self.long_texts)
+
+    @cached_property
+    def worst_good_score(self) -> float:
+        """The threshold between good and bad scores; a score equal to the threshold is good."""
+        is_learned = self.calibration is not None or next(iter(self.scores)) in self.same
+        return pair_flags.worst_good_score(self.ranking, is_learned)
+
+    @cached_property
+    def unrelated_below(self) -> float | None:
+        """The score below which two texts may be unrelated; None without `calibration`."""
+        return None if self.calibration is None else pair_flags.unrelated_below(self.calibration)
+
+    @cached_property
+    def any_unrelated(self) -> NDArray[np.bool_]:
+        """(n,) bool, true if a candidate scores below `unrelated_below`; all false if that is None."""
+        columns = list(self.scores.values()) if self.has_systems else [self.main]
+        return pair_flags.flag_unrelated(columns, self.unrelated_below)
+
+    @cached_property
+    def any_changed(self) -> NDArray[np.bool_]:
+        """(n,) bool, true if a candidate is similar to its reference but probably differs in meaning."""
+        return pair_flags.flag_changed(list(self.changed.values()), len(self))

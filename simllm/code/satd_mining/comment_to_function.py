@@ -1,0 +1,259 @@
+"""Parser that finds the comments and functions of a source file, and assigns comments to functions."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tree_sitter import Node
+
+from simllm.code.languages.language_registry import load_language
+from simllm.code.languages.syntax_node_text import field
+from simllm.code.languages.syntax_tree_cursor import NodePath
+
+_BLOCK_MARKS = ("/*", "=begin", "<!--")
+_DEEPEST = 1_000  # nodes above a function that are searched for its classes
+
+
+@dataclass(frozen=True)
+class FileComment:
+    """A comment in a file. Line comments on consecutive lines count as one comment.
+
+    Attributes:
+        text: The comment as it stands in the file, with comment marks such as `//`.
+        start: The first byte of the comment, counted from 0 at the beginning of the file.
+        end: The first byte after the comment.
+        is_alone: Whether there is only white space before the comment on its first line.
+    """
+
+    text: str
+    start: int
+    end: int
+    is_alone: bool
+
+
+@dataclass(frozen=True)
+class FileFunction:
+    """A function in a file.
+
+    Attributes:
+        name: The function's full name, such as `Class.method`: the names of the classes and functions around
+            it, and its own name, separated by dots.
+        kind: The type of the function's syntax node, such as "function_definition".
+        start: The first byte of the function, or of its first decorator.
+        body: The first byte of the function's body; equal to `end` for a function without a body.
+        end: The first byte after the function.
+    """
+
+    name: str
+    kind: str
+    start: int
+    body: int
+    end: int
+
+    def contains(self, comment: FileComment) -> bool:
+        """Return whether a comment stands inside the function."""
+        return self.start <= comment.start and comment.end <= self.end
+
+
+class ParsedFile:
+    """A parsed source file, with lists of its comments and functions in the order of the file.
+
+    Args:
+        code: The content of the file, with line feeds as line ends.
+        language: The programming language, such as "python".
+
+    Raises:
+        TimeoutError: Parsing takes too long.
+    """
+
+    def __init__(self, code: bytes, language: str) -> None:
+        self.code = code
+        self.comments: list[FileComment] = []
+        self.functions: list[FileFunction] = []
+        self._rules = load_language(language)
+        self._parse()
+        ends = [comment.end for comment in self.comments]
+        self._above: dict[FileFunction, FileComment] = {}
+        for function in self.functions:
+            comment = self.comments[number - 1] if (number := bisect_right(ends, function.start)) else None
+            if comment and comment.is_alone and not code[comment.end : function.start].strip():
+                self._above[function] = comment
+
+    def comment_above(self, function: FileFunction) -> FileComment | None:
+        """Return the comment that stands directly above a function; None if there is no such comment.
+
+        Only white space may be between the comment and the function.
+        """
+        return self._above.get(function)
+
+    def function_of(self, comment: FileComment) -> FileFunction | None:
+        """Find the function to which a comment belongs.
+
+        Returns:
+            The function directly below the comment. If there is no such function, the innermost function that
+            contains the comment. None if there is neither.
+        """
+        below = [function for function, above in self._above.items() if above == comment]
+        around = [function for function in self.functions if function.contains(comment)]
+        return min(below or around, key=lambda function: function.end - function.start, default=None)
+
+    def comments_of(self, function: FileFunction) -> list[FileComment]:
+        """Return the comments inside a function, and the comment directly above it if there is one."""
+        above = self.comment_above(function)
+        return [comment for comment in self.comments if comment == above or function.contains(comment)]
+
+    def signature(self, function: FileFunction) -> bytes:
+        """Return the signature of a function, to recognize the function in another version of its file.
+
+        The signature is the code of the function up to its body, without comments and white space.
+        """
+        parts, here = [], function.start
+        for comment in self.comments:
+            if function.start <= comment.start < function.body:
+                parts.append(self.code[here : comment.start])
+                here = comment.end
+        return b"".join(b"".join([*parts, self.code[here : function.body]]).split())
+
+    def text(self, start: int, end: int) -> str:
+        """Return a part of the file as text: the bytes from `start` up to `end`, without the byte at `end`.
+
+        If there is only white space before `start` on its line, the text begins with this indentation.
+        """
+        line = self.code.rfind(b"\n", 0, start) + 1
+        indented = not self.code[line:start].strip()
+        return self.code[line if indented else start : end].decode(errors="replace")
+
+    def _parse(self) -> None:
+        """Parse the file, and fill the lists `comments` and `functions`."""
+        found: set[int] = set()
+        last_start = -1
+        for path in _leaves(self._rules.parse(self.code)):
+            leaf = path[-1]
+            if "comment" in leaf.type:
+                self._add_comment(leaf)
+            elif leaf.start_byte > last_start:  # not an empty leaf at the same byte
+                last_start = leaf.start_byte
+                declaration = self._rules.function(path)
+                if declaration and declaration[-1].id not in found:
+                    self._add_function(declaration, found)
+
+    def _add_comment(self, node: Node) -> None:
+        """Add a comment to the list `comments`, or join it with the previous comment in the list.
+
+        Two comments are joined if they are line comments on consecutive lines without code.
+
+        Args:
+            node: The syntax node of the comment.
+        """
+        start = node.start_byte
+        raw = self.code[start : node.end_byte].rstrip()
+        line = self.code.rfind(b"\n", 0, start) + 1
+        comment = FileComment(
+            raw.decode(errors="replace"), start, start + len(raw), not self.code[line:start].strip()
+        )
+        if self.comments and self._continues(self.comments[-1], comment):
+            start = self.comments.pop().start
+            text = self.code[start : comment.end].decode(errors="replace")
+            comment = FileComment(text, start, comment.end, True)
+        self.comments.append(comment)
+
+    def _continues(self, first: FileComment, second: FileComment) -> bool:
+        """Return whether two comments are line comments on consecutive lines, with no code on these lines."""
+        between = self.code[first.end : second.start]
+        return (
+            first.is_alone
+            and second.is_alone
+            and not first.text.startswith(_BLOCK_MARKS)
+            and not second.text.startswith(_BLOCK_MARKS)
+            and between.count(b"\n") == 1
+            and not between.strip()
+        )
+
+    def _add_function(self, path: NodePath, found: set[int]) -> None:
+        """Add a function to the list `functions`, unless the list already has the same function.
+
+        Two nested syntax nodes may stand for the same function. For example, `export function f() {}` is a
+        node, and `function f() {}` is a node inside. The two nodes have the same name and the same end, and
+        only the outer node is added. A declaration without a body is not added if it is inside a function.
+
+        Args:
+            path: The syntax nodes from the root to the function.
+            found: The ids of the syntax nodes of all functions in the list. If the function is added to the
+                list, the id of its node is added to this set.
+        """
+        node, above, name = path[-1], path[-_DEEPEST:-1], self._rules.name
+        outer = [each for each in above if each.id in found]
+        body = _body(node)
+        if outer and (outer[-1].end_byte, name(outer[-1])) == (node.end_byte, name(node)):
+            return
+        if outer and not body:  # in C++, a variable may look like the declaration of a function
+            return
+        names = [
+            name(each) if each.id in found else field(each, "name")
+            for each in above
+            if each.id in found or each.type in self._rules.classes
+        ]
+        self.functions.append(
+            FileFunction(
+                name=".".join(filter(None, [*names, name(node)])).replace("::", "."),
+                kind=node.type,
+                start=_first_decorator(path).start_byte,
+                body=body.start_byte if body else node.end_byte,
+                end=node.end_byte,
+            )
+        )
+        found.add(node.id)
+
+
+def _body(function: Node) -> Node | None:
+    """Return the syntax node of a function's body; None for a declaration, which has no body."""
+    nodes = deque([function])
+    while nodes:
+        node = nodes.popleft()
+        if body := node.child_by_field_name("body"):
+            return body
+        nodes += node.named_children
+    return None
+
+
+def _first_decorator(path: NodePath) -> Node:
+    """Return the syntax node of a function's first decorator, or of the function if it has no decorators.
+
+    For a decorated Python function, the node that contains the decorators and the function is returned
+    instead.
+
+    Args:
+        path: The syntax nodes from the root to the function.
+    """
+    if len(path) > 1 and path[-2].type == "decorated_definition":  # in Python
+        return path[-2]
+    node = path[-1]
+    while (before := node.prev_named_sibling) and before.type == "decorator":
+        node = before
+    return node
+
+
+def _leaves(root: Node) -> Iterator[list[Node]]:
+    """Yield the path from the root of a syntax tree to each leaf; a comment counts as a leaf.
+
+    The same list is yielded each time, with changed content. The caller must neither store nor change it.
+    """
+    cursor, path = root.walk(), [root]
+    while True:
+        if "comment" not in path[-1].type and cursor.goto_first_child():
+            path.append(_node(cursor.node))
+            continue
+        yield path
+        while not cursor.goto_next_sibling():
+            if not cursor.goto_parent():
+                return
+            path.pop()
+        path[-1] = _node(cursor.node)
+
+
+def _node(node: Node | None) -> Node:
+    assert node
+    return node

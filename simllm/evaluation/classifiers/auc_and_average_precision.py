@@ -1,0 +1,117 @@
+"""AUC and average precision: how well a classifier's scores rank positive items above negative ones."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from pandas import DataFrame
+
+from simllm.evaluation.classifiers.brier_and_log_loss import multiclass_brier, multiclass_log_loss
+from simllm.evaluation.classifiers.metric_estimate import Estimate, finite, make_estimate
+from simllm.evaluation.classifiers.positive_class_score import positive_scores
+from simllm.evaluation.classifiers.prediction_files import chances_of
+from simllm.stats.delong_auc import auc_interval, mean_auc_with_covariance
+from simllm.stats.proportion_intervals import Z
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int_]
+
+
+def auc_within(
+    positive: NDArray[np.bool_], scores: Floats, folds: NDArray[np.object_], repeats: float
+) -> tuple[float, float, float]:
+    """Compute the mean of the AUCs of the folds, with its 95% interval.
+
+    Each fold has its own AUC, because scores of different folds come from different trained models and cannot
+    be compared.
+
+    Args:
+        positive: (n,) whether the true class of each row is the positive class.
+        scores: (n,) scores.
+        folds: (n,) the fold of each row.
+        repeats: The mean number of rows per item; above 1 if items have several predictions (runs). The
+            interval is widened accordingly.
+
+    Returns:
+        The mean AUC, and the lower and upper end of its interval (by DeLong's method). A fold with a positive
+        and b negative rows has the weight a * b in the mean. All three numbers are NaN if no fold has both
+        positive and negative rows. The two ends are NaN if a fold has too few rows to estimate the variance.
+    """
+    areas, covariance = mean_auc_with_covariance(positive, scores[None], folds)
+    area, around = float(areas[0]), Z * math.sqrt(float(covariance[0, 0]) * repeats)
+    if math.isnan(around):  # fewer than two items of a kind
+        return area, math.nan, math.nan
+    return area, max(0.0, area - around), min(1.0, area + around)
+
+
+def rank_two_classes(
+    rows: DataFrame, gold: Ints, labels: Sequence[str], repeats: float
+) -> dict[str, Estimate]:
+    """Compute the AUC and the average precision of a classifier with two classes.
+
+    Args:
+        rows: n rows of `Predictions`, without outputs that could not be parsed.
+        gold: (n,) indices of the true classes in `labels`.
+        labels: The classes; the positive one is the first.
+        repeats: The mean number of rows per item; above 1 if there are several runs. The interval of
+            the AUC is widened accordingly.
+
+    Returns:
+        The two metrics under "auc" and "average_precision". Their values are None if all rows have the same
+        true class, or if no row has a score.
+    """
+    from sklearn.metrics import average_precision_score
+
+    scores, _ = positive_scores(rows, labels[0], labels)
+    known = ~np.isnan(scores)
+    positive = gold[known] == 0
+    if not 0 < positive.sum() < len(positive):
+        return {"auc": Estimate(None), "average_precision": Estimate(None)}
+    folds = rows.loc[known, "fold"].to_numpy()
+    precision = float(average_precision_score(positive, scores[known]))
+    return {
+        "auc": make_estimate(*auc_within(positive, scores[known], folds, repeats)),
+        "average_precision": Estimate(precision),
+    }
+
+
+def rank_classes(
+    rows: DataFrame, gold: Ints, labels: Sequence[str]
+) -> tuple[dict[str, Estimate], dict[str, float | None]]:
+    """Compute the metrics that need a probability for each class, for three or more classes.
+
+    Args:
+        rows: n rows of `Predictions`, without outputs that could not be parsed. Rows without probabilities
+            are left out.
+        gold: (n,) indices of the true classes in `labels`.
+        labels: The k classes.
+
+    Returns:
+        Two dicts, both empty if no row has probabilities. The first has metrics by name: the AUC averaged
+        over classes, the AUC averaged over pairs of classes, the Brier score, and the log loss. The second
+        has, for each class, the AUC of this class against the rest; None if undefined.
+    """
+    from sklearn.metrics import roc_auc_score
+
+    chances = chances_of(rows, labels)
+    if chances is None:
+        return {}, {}
+    table = chances.to_numpy(float)
+    known = ~np.isnan(table).any(axis=1)
+    table, gold = table[known], gold[known]
+    areas = {}
+    for number, label in enumerate(labels):
+        own = gold == number
+        area = auc_interval(own, table[:, number])[0] if 0 < own.sum() < len(own) else math.nan
+        areas[label] = finite(area)
+    present = [area for area in areas.values() if area is not None]
+    metrics = {"macro_auc": Estimate(float(np.mean(present)) if present else None)}
+    if len(present) == len(labels):
+        pairs = roc_auc_score(gold, table / table.sum(axis=1, keepdims=True), multi_class="ovo")
+        metrics["macro_auc_one_vs_one"] = Estimate(float(pairs))
+    metrics["brier"] = Estimate(multiclass_brier(table, gold))
+    metrics["log_loss"] = Estimate(multiclass_log_loss(table, gold))
+    return metrics, areas

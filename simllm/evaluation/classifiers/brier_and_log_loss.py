@@ -1,0 +1,60 @@
+"""Brier score and log loss, which measure the errors of predicted probabilities; lower is better.
+
+The Brier score is the mean squared error. The log loss is the mean negative log-likelihood of the true
+classes, in nats. Probabilities below 1e-15 are clipped (raised) to 1e-15, so that the log loss stays finite.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int_]
+_LEAST_PROBABILITY = 1e-15  # smaller probabilities are clipped (raised) to this
+
+
+def binary_brier(chances: Floats, labels: Floats) -> float:
+    """Compute the Brier score of a classifier with two classes.
+
+    Args:
+        chances: (n,) probabilities of the positive class.
+        labels: (n,) true labels: 1 for positive items, 0 for negative ones.
+    """
+    return float(((chances - labels) ** 2).mean())
+
+
+def multiclass_brier(chances: Floats, gold: Ints) -> float:
+    """Compute the Brier score of a classifier with k classes: the squared errors are summed over the classes.
+
+    Args:
+        chances: (n, k) probabilities of the classes.
+        gold: (n,) indices of the true classes.
+    """
+    squares = ((chances - np.eye(chances.shape[1])[gold]) ** 2).sum(axis=1)
+    return float(squares.mean())
+
+
+def binary_log_loss(chances: Floats, labels: Floats) -> float:
+    """Compute the log loss of a classifier with two classes.
+
+    Args:
+        chances: (n,) probabilities of the positive class.
+        labels: (n,) true labels: 1 for positive items, 0 for negative ones.
+    """
+    return _log_loss(np.where(labels == 1, chances, 1 - chances))
+
+
+def multiclass_log_loss(chances: Floats, gold: Ints) -> float:
+    """Compute the log loss of a classifier with k classes.
+
+    Args:
+        chances: (n, k) probabilities of the classes.
+        gold: (n,) indices of the true classes.
+    """
+    return _log_loss(chances[np.arange(len(gold)), gold])
+
+
+def _log_loss(chances: Floats) -> float:
+    """Compute the log loss from the (n,) probabilities of the true classes, which are clipped first."""
+    return float(-np.log(chances.clip(_LEAST_PROBABILITY)).mean())

@@ -1,0 +1,79 @@
+"""Positive class and invented labels in the predictions of a study of classifiers.
+
+With a positive class, all other classes are merged into one negative class. An invented label is a predicted
+label that is not the true class of any item.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from pandas import DataFrame
+
+from simllm.errors import InputError
+
+
+def remove_invented_labels(rows: DataFrame) -> tuple[DataFrame, dict[str, int]]:
+    """Count invented labels, and remove them if the items have exactly two true classes.
+
+    An invented label is a predicted label that is not the true class of any item. If all items have the same
+    true class, no label counts as invented.
+
+    Args:
+        rows: The predictions: a table with a row for each prediction.
+
+    Returns:
+        Two values. The first is the table. If the items have exactly two true classes, each invented label in
+        it is replaced by None, which stands for an output that could not be parsed. The second is a dict from
+        each invented label to the number of predictions with this label.
+    """
+    classes = set(rows["gold"])
+    is_invented = rows["predicted"].notna() & ~rows["predicted"].isin(classes)
+    if len(classes) < 2 or not is_invented.any():
+        return rows, {}
+    found = {str(label): int(n) for label, n in rows.loc[is_invented, "predicted"].value_counts().items()}
+    if len(classes) == 2:
+        rows = rows.assign(predicted=rows["predicted"].where(~is_invented, None))
+    return rows, found
+
+
+def choose_classes(rows: DataFrame, positive: str | None) -> tuple[DataFrame, list[str]]:
+    """List the classes in the predictions; if one is positive, merge all others into one negative class.
+
+    The classes are all true classes and all predicted classes.
+
+    Args:
+        rows: The predictions: a table with a row for each prediction.
+        positive: The positive class. If it is None and the classes are "0" and "1", "1" is positive. If it is
+            None and there are three or more classes, no class is positive, and nothing is merged.
+
+    Returns:
+        Two values. The first is the table. If classes were merged, the merged class has a name such as "not
+        bug", and `confidence` is NaN in all rows, because it was the confidence in one of the classes before
+        they were merged. The second is the list of classes. If there is a positive class, the list has two
+        classes, and the positive class is the first.
+
+    Raises:
+        InputError: No row has the positive class. Or `positive` is None, although there are fewer than three
+            classes and they are not "0" and "1".
+    """
+    classes = sorted({*rows["gold"].unique(), *rows["predicted"].dropna().unique()})
+    if positive is None and set(classes) == {"0", "1"}:
+        positive = "1"
+    if positive is None:
+        if len(classes) < 3:
+            raise InputError(f"the classes are {', '.join(classes)}; name the positive one by --positive")
+        return rows, classes
+    if positive not in classes:
+        raise InputError(f"no row has the positive class {positive}; the classes are {', '.join(classes)}")
+    others = [label for label in classes if label != positive]
+    if len(others) == 1:
+        return rows, [positive, others[0]]
+    rest = f"not {positive}"
+    # Confidence in another class than the positive one does not tell the probability of the positive one.
+    return rows.assign(
+        confidence=np.nan,
+        gold=rows["gold"].where(rows["gold"] == positive, rest),
+        predicted=rows["predicted"].where(
+            rows["predicted"].isin([positive]) | rows["predicted"].isna(), rest
+        ),
+    ), [positive, rest]

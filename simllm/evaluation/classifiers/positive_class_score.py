@@ -1,0 +1,39 @@
+"""Score of the positive class: how strongly a classifier believes that an item is positive.
+
+The score comes from the columns of probabilities, of confidences or of other scores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from pandas import DataFrame
+
+from simllm.evaluation.classifiers.prediction_files import chances_of
+
+Floats = NDArray[np.float64]
+
+
+def positive_scores(rows: DataFrame, positive: str, labels: Sequence[str]) -> tuple[Floats, bool]:
+    """Return a score for each row; a high score means that the classifier thinks the item is positive.
+
+    Args:
+        rows: n rows of `Predictions`, without outputs that could not be parsed.
+        positive: The positive class.
+        labels: The classes.
+
+    Returns:
+        Two values. The first has (n,) probabilities or other scores, NaN where a row has neither. The second
+        is True if all of these numbers are probabilities.
+    """
+    confidence = rows["confidence"].to_numpy(float)
+    values = np.where(rows["predicted"] == positive, confidence, 1 - confidence)
+    chances = chances_of(rows, labels)
+    for other in (rows["probability"], chances[f"p:{positive}"] if chances is not None else None):
+        if other is not None:
+            values = np.where(np.isnan(values), other.to_numpy(float), values)
+    missing = np.isnan(values)
+    values[missing] = rows["score"].to_numpy(float)[missing]
+    return values, not (missing & ~np.isnan(values)).any()

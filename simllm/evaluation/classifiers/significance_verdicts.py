@@ -1,0 +1,143 @@
+"""Results of significance tests, as computed (`Finding`) and as shown in the report (`Answer`).
+
+An answer is a finding to which two things were added: a p-value that is corrected for multiple tests, and a
+verdict in words.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from simllm.stats.multiple_testing import holm
+from simllm.stats.significance_outcome import Outcome
+
+
+@dataclass(frozen=True)
+class Finding:
+    """The result of one significance test, before the correction for multiple tests.
+
+    Attributes:
+        question: The question that the test answers, in words.
+        classifiers: The names of the classifiers that the question is about.
+        outcome: The name of the test, its statistic and its p-value, which is NaN if no test was possible.
+        why: The reason for choosing this test, with the numbers on which the choice depends.
+        effect: The size of the effect, such as a difference of accuracies; None if it is not defined.
+        words: The observed result as a sentence, without the full stop.
+        interval: The lower and upper end of the effect's 95% interval; None if there is no interval.
+        assumptions: What the test assumes.
+    """
+
+    question: str
+    classifiers: list[str]
+    outcome: Outcome
+    why: str
+    effect: float | None
+    words: str
+    interval: tuple[float, float] | None = None
+    assumptions: str = "The items are independent of each other."
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The result of one significance test, as the report shows it. Undefined numbers are None.
+
+    Attributes:
+        question: The question that the test answers, in words.
+        split: The split whose predictions were tested, such as "test".
+        classifiers: The names of the classifiers that the question is about.
+        test: The name of the test.
+        why: The reason for choosing this test, with the numbers on which the choice depends.
+        assumptions: What the test assumes.
+        statistic: The test statistic.
+        df: Degrees of freedom.
+        p: The p-value.
+        p_holm: The p-value after the correction for the number of tests of the same question. The correction
+            is Holm's, unless the test itself corrects its p-values (as Nemenyi's test does).
+        effect: The size of the effect, such as a difference of accuracies.
+        low: The lower end of the effect's 95% interval.
+        high: The upper end of this interval.
+        verdict: The observed result, and whether it is significant, in words.
+    """
+
+    question: str
+    split: str
+    classifiers: list[str]
+    test: str
+    why: str
+    assumptions: str
+    statistic: float | None
+    df: int | None
+    p: float | None
+    p_holm: float | None
+    effect: float | None
+    low: float | None
+    high: float | None
+    verdict: str
+
+
+def answer(findings: Sequence[Finding], split: str, alpha: float, is_corrected: bool = False) -> list[Answer]:
+    """Correct the p-values of related tests by Holm's method, and add a verdict to the result of each test.
+
+    Args:
+        findings: The test results for one question, one for each classifier or each pair of classifiers.
+        split: The split whose predictions were tested, such as "test".
+        alpha: The significance level.
+        is_corrected: Whether the p-values in `findings` are already corrected for multiple tests. They are
+            then not corrected again.
+
+    Returns:
+        The answers, in the order of the findings.
+    """
+    raw = [finding.outcome.p for finding in findings]
+    real = [p for p in raw if not math.isnan(p)]
+    adjusted = iter(real if is_corrected else holm(real))
+    corrected = [math.nan if math.isnan(p) else next(adjusted) for p in raw]
+    answers = []
+    for finding, p in zip(findings, corrected, strict=True):
+        has_test = not math.isnan(finding.outcome.p)
+        low, high = finding.interval or (math.nan, math.nan)
+        numbers = (finding.outcome.statistic, finding.outcome.p, p if has_test else math.nan, low, high)
+        statistic, p_value, p_holm, low_end, high_end = (None if math.isnan(x) else x for x in numbers)
+        answers.append(
+            Answer(
+                question=finding.question,
+                split=split,
+                classifiers=finding.classifiers,
+                test=finding.outcome.test,
+                why=finding.why,
+                assumptions=finding.assumptions,
+                statistic=statistic,
+                df=finding.outcome.df,
+                p=p_value,
+                p_holm=p_holm,
+                effect=finding.effect,
+                low=low_end,
+                high=high_end,
+                verdict=_verdict(finding, p, alpha),
+            )
+        )
+    return answers
+
+
+def _verdict(finding: Finding, p: float, alpha: float) -> str:
+    """Write the observed result and whether it is significant, as sentences.
+
+    Args:
+        finding: The test result.
+        p: The corrected p-value; NaN if no test was possible.
+        alpha: The significance level.
+    """
+    if math.isnan(p) or finding.effect == 0:
+        return f"{finding.words}."
+    name = "p" if p == finding.outcome.p else "corrected p"
+    if p <= alpha:
+        return f"{finding.words}. This is significant: {name} = {format_p(p)} is at most {alpha:g}."
+    shown = f"{name} = {format_p(p)} is above {alpha:g}"
+    return f"{finding.words}. The data do not show that this is more than chance: {shown}."
+
+
+def format_p(p: float) -> str:
+    """Format a p-value with three decimals, or with two significant digits if it is below .01."""
+    return f"{p:.3f}" if p >= 0.01 else f"{p:.2g}"

@@ -1,0 +1,102 @@
+"""Reader of JSON-lines files with pairs of a candidate (such as generated code) and reference code.
+
+Each line has a candidate and its reference, which metrics compare. The line may also have a source: the code
+before it was edited.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from simllm.code.code_from_reply import code_of_reply
+from simllm.code.languages.language_registry import find_language
+from simllm.errors import InputError
+from simllm.io import read_json_lines
+from simllm.metrics.metric_interface import Example
+
+
+@dataclass(frozen=True)
+class CodeFields:
+    """The names of the keys in a JSON-lines file of candidates (such as generated code) and references.
+
+    Attributes:
+        candidate: The key of the candidate. Instead of this key, a line may have the key `reply`: a
+            language model's reply, from which the code is extracted.
+        reference: The key of the reference, the code with which the candidate is compared.
+        source: The key of the source, the code before the edit.
+        id: The key of the item's id; None if the lines need no id.
+    """
+
+    candidate: str = "candidate"
+    reference: str = "reference"
+    source: str = "source"
+    id: str | None = None
+
+
+@dataclass(frozen=True)
+class CodeItem:
+    """A candidate (such as generated code) with its reference, read from a line of a JSON-lines file.
+
+    Attributes:
+        example: Candidate, reference, source and language.
+        id: A JSON value that identifies the item; None if ids are not read.
+        has_code: False if the line has a language model's reply in which no code was found. The candidate is
+            then an empty text.
+        row: The whole JSON object of the line.
+        where: The place of the line for errors, such as "FILE, line 3".
+    """
+
+    example: Example
+    id: Any
+    has_code: bool
+    row: dict[str, Any]
+    where: str
+
+
+def read_items(
+    file: Path, fields: CodeFields, language: str | None = None, needs_source: bool = False
+) -> Iterator[CodeItem]:
+    """Read candidates (such as generated code) and their references from a JSON-lines file.
+
+    Args:
+        file: The file.
+        fields: The names of the keys in the file.
+        language: The programming language of lines without the key `language`.
+        needs_source: Whether each line must have a source, the code before the change.
+
+    Yields:
+        The item of each line, in order.
+
+    Raises:
+        InputError: `language` is not supported, or the file is empty. Or a line lacks a key, has a value that
+            is not a text, or names an unsupported language; then the message names the line.
+    """
+    if language is not None:
+        find_language(language)
+    where = ""
+    for where, row in read_json_lines.objects(file):
+        named = (
+            language
+            if language and "language" not in row
+            else read_json_lines.text_under(row, "language", where)
+        )
+        try:
+            find_language(named)
+        except InputError as error:
+            raise InputError(f"{where}: {error}") from None
+        candidate: str | None
+        if fields.candidate in row or "reply" not in row:
+            candidate = read_json_lines.text_under(row, fields.candidate, where)
+        else:
+            candidate = code_of_reply(read_json_lines.text_under(row, "reply", where), named)
+        has_source = needs_source or fields.source in row
+        source = read_json_lines.text_under(row, fields.source, where) if has_source else None
+        reference = read_json_lines.text_under(row, fields.reference, where)
+        id_ = None if fields.id is None else read_json_lines.value_under(row, fields.id, where)
+        example = Example(candidate or "", reference, source, named)
+        yield CodeItem(example, id_, candidate is not None, row, where)
+    if not where:
+        raise InputError(f"{file}: empty; expected a JSON object per line")

@@ -1,0 +1,126 @@
+"""The contrast set: triples of a reference, a rewording and a text with another meaning (the change).
+
+A metric should score the rewording higher than the change. The set has triples of two forms:
+
+- balanced: rewording and change share equally many words with the reference. A metric that only compares
+  words is right in half of these triples.
+- adversarial: the change shares more words with the reference than the rewording does. A metric that only
+  compares words is never right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simllm.errors import InputError
+from simllm.io.read_json_lines import objects, text_under
+from simllm.metrics.metric_interface import ScoreFunction
+from simllm.text_cleaning import clean
+
+# The set was written for simllm; see also `contrast_word_pairs`.
+CONTRAST_SET = Path(__file__).parent / "contrast_triples.jsonl"
+_FIELDS = ("reference", "rewording", "change", "kind", "form")
+
+
+@dataclass(frozen=True)
+class Triples:
+    """n triples of a reference, a rewording and a change (a text with another meaning).
+
+    Each attribute is a list of n texts.
+
+    Attributes:
+        references: The texts with which rewordings and changes are compared.
+        rewordings: Texts with the same meaning as the references.
+        changes: Texts with another meaning than the references.
+        kinds: The kinds of difference between change and reference, such as "negation" or "number".
+        forms: The groups by which results are averaged. In the contrast set, a form is "balanced" if
+            rewording and change share equally many words with the reference, or "adversarial" if the change
+            shares more. Triples from other files may have other forms.
+    """
+
+    references: list[str]
+    rewordings: list[str]
+    changes: list[str]
+    kinds: list[str]
+    forms: list[str]
+
+
+def load(file: Path = CONTRAST_SET) -> Triples:
+    """Load triples of a reference, a rewording and a change (a text with another meaning) from a file.
+
+    Args:
+        file: A JSON-lines file. Each line has the texts `reference`, `rewording` and `change`. It also has
+            the `kind` of change, such as "negation", and the `form` of the triple, such as "balanced" (see
+            `Triples`).
+
+    Raises:
+        InputError: The file cannot be read or is empty, or a line lacks a key.
+    """
+    rows = [[text_under(row, field, where) for field in _FIELDS] for where, row in objects(file)]
+    if not rows:
+        raise InputError(f"{file}: no triples")
+    return Triples(*(list(column) for column in zip(*rows, strict=True)))
+
+
+def rewording_wins(score: ScoreFunction, triples: Triples) -> NDArray[np.float64]:
+    """Test for each triple whether a metric scores the rewording higher than the text with another meaning.
+
+    Args:
+        score: The metric's scoring function, which takes n candidates and n references.
+        triples: n triples of a reference, a rewording (same meaning) and a change (another meaning).
+
+    Returns:
+        (n,) values: 1 if the rewording scores higher, 0.5 for a tie, 0 if the change scores higher.
+    """
+    same = score(triples.rewordings, triples.references)
+    other = score(triples.changes, triples.references)
+    return (np.sign(same - other) + 1) / 2
+
+
+def clean_triples(triples: Triples) -> Triples:
+    """Clean the texts of triples: remove comment marks, and convert the texts to lower-case ASCII.
+
+    Spaces are put around punctuation, too.
+    """
+    columns = (triples.references, triples.rewordings, triples.changes)
+    references, rewordings, changes = ([clean(text) for text in texts] for texts in columns)
+    return Triples(references, rewordings, changes, triples.kinds, triples.forms)
+
+
+def accuracies(score: ScoreFunction, triples: Triples) -> list[float]:
+    """Compute how often a metric scores a text with the same meaning higher than one with another meaning.
+
+    Args:
+        score: The metric's scoring function, which takes n candidates and n references.
+        triples: n triples of a reference, a rewording (same meaning) and a change (another meaning). The
+            metric is right if the rewording scores higher; a tie counts as half right.
+
+    Returns:
+        Accuracies from 0 to 1: first on all triples, then on the triples of each form, such as "balanced",
+        then on the triples of each kind, such as "negation". Forms and kinds are in the order of their first
+        triple.
+    """
+    wins = rewording_wins(score, triples)
+    by_form, by_kind = (mean_by_label(labels, wins) for labels in (triples.forms, triples.kinds))
+    return [float(wins.mean()), *by_form.values(), *by_kind.values()]
+
+
+def mean_by_label(labels: Sequence[str], values: NDArray[np.float64]) -> dict[str, float]:
+    """Compute the mean value for each label.
+
+    Args:
+        labels: The labels of n values; equal labels form a group.
+        values: (n,) values.
+
+    Returns:
+        The mean by label, in the order in which the labels first occur.
+    """
+    place = {label: i for i, label in enumerate(dict.fromkeys(labels))}
+    of = np.array([place[label] for label in labels], int)
+    means = np.bincount(of, weights=values) / np.bincount(of)
+    return dict(zip(place, means.tolist(), strict=True))

@@ -1,0 +1,42 @@
+"""Word pairs that decide the contrast set: words by which its texts differ from their references.
+
+A model that is trained without these pairs can be tested on words that it has not seen.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from simllm.evaluation.contrast_triples import CONTRAST_SET, load
+
+
+def deciding_word_pairs(file: Path = CONTRAST_SET) -> set[tuple[str, str]]:
+    """Collect the pairs of words by which texts of the contrast set differ from their references.
+
+    The contrast set has triples: a reference, a rewording (same meaning), and a change (another meaning). For
+    the reference "returns the minimum" and the change "returns the maximum", the pair is ("minimum",
+    "maximum"). To test a model on words that it has not seen, train it without these pairs.
+
+    Each change is compared with its reference, word by word. A rewording is compared only in triples whose
+    `form` is "balanced"; in other triples, it is a completely different sentence. A text is left out if it
+    has more or fewer words than its reference.
+
+    Args:
+        file: A JSON-lines file with triples (see `load`).
+
+    Returns:
+        Pairs of a word of the reference and the word at the same position in the other text. The first word
+        does not occur in the other text, and the second does not occur in the reference.
+    """
+    triples = load(file)
+    pairs = set()
+    for reference, form, *others in zip(
+        triples.references, triples.forms, triples.changes, triples.rewordings, strict=True
+    ):
+        # In other forms than "balanced", the rewording is a completely different sentence.
+        for other in others[: 2 if form == "balanced" else 1]:
+            a, b = (re.findall(r"[\w-]+", text.lower()) for text in (reference, other))
+            if len(a) == len(b):
+                pairs |= {(x, y) for x, y in zip(a, b, strict=True) if x not in b and y not in a}
+    return pairs

@@ -1,0 +1,93 @@
+"""Counts of a tool's successes on the original and on the rewritten code of each item (piece of code)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from simllm.errors import InputError
+from simllm.evaluation.metamorphic.item_outcome import ItemOutcome
+from simllm.evaluation.metamorphic.read_tool_results import SIDES, Draw, Recorded
+
+
+def count_successes(
+    recorded: Recorded, arm: str = ""
+) -> tuple[dict[str, list[ItemOutcome]], dict[str, dict[str, int]]]:
+    """Count the successes of each tool on the original code and on the rewritten code of each item.
+
+    An item's code may be rewritten in several ways: by all rewriting rules together, and by single rules. The
+    argument `arm` selects one of these ways. The code that was rewritten in this way is called the variant.
+
+    An item is skipped for a tool for either of two reasons:
+
+    1. The tool crashed each time on the original, or each time on the variant.
+    2. `arm` is empty, so that the variant is the code that all rules together rewrote. The tool was run on
+       code that single rules rewrote, but not on this variant.
+
+    Args:
+        recorded: The results of the tools. All answers must already be judged: an answer whose `success` is
+            None counts as a crash.
+        arm: The way of rewriting: the name of a single rewriting rule; empty for all rules together.
+
+    Returns:
+        Two dicts, both with the names of the tools as keys. The first has a list of the tool's counts, one
+        for each item that is not skipped. The second has the tool's numbers of crashes on "original" and on
+        "transformed" code. Crashes do not count as answers.
+
+    Raises:
+        InputError: A tool was run only on the original of an item, or only on its variant, and reason 2 does
+            not apply.
+    """
+    counts: dict[tuple[str, str], dict[str, tuple[int, int]]] = {
+        (model, item): dict(zip(SIDES, pair, strict=True))
+        for (model, own, item), pair in recorded.counts.items()
+        if own == arm
+    }
+    crashes: dict[str, dict[str, int]] = {model: dict.fromkeys(SIDES, 0) for model, _ in counts}
+    seen: dict[tuple[str, str], dict[str, str]] = {}
+    for draw in _with_originals(recorded.draws, arm):
+        sides = counts.setdefault((draw.model, draw.id), {})
+        seen.setdefault((draw.model, draw.id), {})[draw.side] = draw.where
+        lost = crashes.setdefault(draw.model, dict.fromkeys(SIDES, 0))
+        if draw.success is None:
+            lost[draw.side] += 1
+        else:
+            done, draws = sides.get(draw.side, (0, 0))
+            sides[draw.side] = (done + draw.success, draws + 1)
+    outcomes: dict[str, list[ItemOutcome]] = {model: [] for model in crashes}
+    for (model, item), sides in counts.items():
+        where = seen.get((model, item), dict.fromkeys(SIDES, ""))
+        if missing := [side for side in SIDES if side not in where]:
+            place = next(iter(where.values()))
+            raise InputError(f"{place}: the item {item} has no draw of the side {missing[0]}")
+        if len(sides) == len(SIDES):
+            facts = vars(recorded.facts_about(arm, item))
+            outcomes[model].append(ItemOutcome(item, sides[SIDES[0]], sides[SIDES[1]], **facts))
+    return outcomes, crashes
+
+
+def _with_originals(draws: Iterable[Draw], arm: str) -> Iterable[Draw]:
+    """Select the answers (draws) that are needed to compare original code with code rewritten in one way.
+
+    The argument `arm` names the way of rewriting. Draws are selected by these rules, for each tool and item:
+
+    - In general, the draws whose own `arm` equals the argument are selected.
+    - If these draws are only about rewritten code, the draws about original code with an empty `arm` are
+      selected, too. The original code is the same for all ways of rewriting.
+    - If the argument is empty, there may be draws about code that single rules rewrote, but none about code
+      that all rules together rewrote. Then no draws are selected, because there is nothing to compare.
+
+    Args:
+        draws: The answers of tools about original and rewritten code.
+        arm: The name of the rewriting rule, for code that a single rule rewrote; empty for code that all
+            rules together rewrote.
+    """
+    draws = list(draws)
+    own = {(draw.model, draw.id) for draw in draws if draw.arm == arm and draw.side == SIDES[1]}
+    has_originals = {(d.model, d.id) for d in draws if d.arm == arm and d.side == SIDES[0]}
+    dropped = set() if arm else {(d.model, d.id) for d in draws if d.arm and d.side == SIDES[1]} - own
+    for draw in draws:
+        key = (draw.model, draw.id)
+        if (draw.arm == arm and key not in dropped) or (
+            draw.side == SIDES[0] and draw.arm == "" and key in own - has_originals
+        ):
+            yield draw

@@ -1,0 +1,262 @@
+"""The research questions (RQ) of the SIMLLM paper: how well metrics agree with human ratings of text pairs.
+
+A study answers five research questions:
+
+RQ1: How well does each metric correlate with the ratings?
+RQ2: How well do variants of the learned metric (other poolings and similarities) correlate?
+RQ3: How strongly do the metrics correlate with each other?
+RQ4: How does the correlation grow during the training of the learned metric?
+RQ5: How do the correlations differ between languages, systems and text lengths?
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+from tqdm import tqdm
+
+from simllm.errors import InputError
+from simllm.evaluation import model_variants, ratings
+from simllm.evaluation.human_correlation import score_by_all
+from simllm.evaluation.metric_study.correlation_by_group import Group, correlate_groups
+from simllm.evaluation.metric_study.study_conclusions import write_conclusions
+from simllm.evaluation.metric_study.study_results import MetricResult, SetStudy, Study
+from simllm.evaluation.ratings import Ratings
+from simllm.io import output_file_check
+from simllm.io.display_names import label
+from simllm.metrics import registry
+from simllm.metrics.metric_interface import Metric, pair_scores
+from simllm.stats import correlation_differences
+from simllm.stats.interval_over_raters import interval_by_rater
+from simllm.stats.kendall_and_pearson import kendall, pearson
+from simllm.stats.multiple_testing import holm_of_pairs
+from simllm.stats.pairwise_accuracy import pairwise_accuracy
+from simllm.stats.rater_agreement import rater_agreement
+from simllm.stats.spearman import spearman
+
+QUESTIONS = ("rq1", "rq2", "rq3", "rq4", "rq5")
+_QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+
+Floats = NDArray[np.float64]
+M = TypeVar("M", Metric, model_variants.TrainedModel)
+
+
+def run_study(
+    rated: Sequence[Path],
+    names: Sequence[str] | None = None,
+    model: str | os.PathLike[str] | None = None,
+    checkpoints: Path | None = None,
+    questions: Sequence[str] = QUESTIONS,
+) -> Study:
+    """Run the study: answer the research questions on sets of rated pairs.
+
+    RQ1 is about correlations of metrics with ratings, RQ2 about variants of the learned metric, RQ3 about
+    correlations between metrics, RQ4 about the training, and RQ5 about groups of pairs, such as languages.
+
+    Args:
+        rated: Files of rated pairs (see `simllm.evaluation.ratings`), one for each set.
+        names: The names of the metrics; None means all metrics.
+        model: The model folder of the metric `simllm`; None means the included model.
+        checkpoints: A folder with a model folder for each checkpoint of a training run. Only RQ4 needs it.
+        questions: The questions to answer, such as "rq2". RQ1 and RQ3 are always answered.
+
+    Raises:
+        InputError: A file cannot be read or is given twice, or no metric is available.
+    """
+    sets = _load_sets(rated)
+    trained = model_variants.load_checkpoints(checkpoints) if checkpoints and "rq4" in questions else []
+    metrics, missing = registry.load_all(registry.names() if names is None else names, model)
+    variants = model_variants.load_variants(model) if "rq2" in questions else []
+    studies = []
+    work = len(sets) * (len(metrics) + len(variants) + len(trained))
+    with tqdm(total=work, unit="metric", disable=not sys.stderr.isatty()) as bar:
+        for pairs in sets:
+            scores_of = partial(pair_scores, candidates=pairs.candidates, references=pairs.references)
+            values, lacking = _score_set(_with_progress(metrics, bar), pairs)
+            studies.append(
+                _study_set(
+                    pairs,
+                    values,
+                    lacking,
+                    {metric.name: scores_of(metric) for metric in _with_progress(variants, bar)},
+                    [
+                        (
+                            m.updates,
+                            correlate_metric(
+                                m.name, pair_scores(m.metric, pairs.candidates, pairs.references), pairs
+                            ),
+                        )
+                        for m in _with_progress(trained, bar)
+                    ],
+                    correlate_groups(pairs, values) if "rq5" in questions else [],
+                )
+            )
+    return Study(
+        studies,
+        {
+            metric.name: metric.signature
+            for metric in (*metrics, *variants, *(model.metric for model in trained))
+        },
+        missing,
+    )
+
+
+def _load_sets(rated: Sequence[Path]) -> list[Ratings]:
+    """Load sets of pairs with human ratings.
+
+    A set is named by its file name; sets with equal file names are named by their paths.
+
+    Args:
+        rated: The files (see `simllm.evaluation.ratings`), one for each set.
+
+    Raises:
+        InputError: A file is given twice, or cannot be read.
+    """
+    output_file_check.check_different(rated)
+    sets = [ratings.load(file) for file in rated]
+    names = [one.name for one in sets]
+    return [
+        replace(one, name=label(str(file))) if names.count(one.name) > 1 else one
+        for one, file in zip(sets, rated, strict=True)
+    ]
+
+
+def _with_progress(metrics: Sequence[M], bar: Any) -> Iterator[M]:
+    """Yield the metrics one by one, and show the progress.
+
+    Args:
+        metrics: The metrics.
+        bar: The progress bar (tqdm). It shows the name of the current metric, and advances after each metric.
+    """
+    for metric in metrics:
+        bar.set_postfix_str(metric.name)
+        yield metric
+        bar.update()
+
+
+def _score_set(metrics: Iterator[Metric], rated: Ratings) -> tuple[dict[str, Floats], dict[str, str]]:
+    """Score n pairs of texts by each metric, and collect the metrics that are not available.
+
+    The scores of metrics for which lower is better are negated.
+
+    Args:
+        metrics: The metrics.
+        rated: n pairs of candidate and reference, with human ratings.
+
+    Returns:
+        Two dicts. The first has the (n,) scores of each available metric, by its name. The second has a
+        text for each unavailable metric, by its name: the reason, or advice on how to make it available.
+
+    Raises:
+        InputError: No metric is available.
+    """
+    missing: dict[str, str] = {}
+    values = {metric.name: scores for metric, scores in score_by_all(rated, metrics, missing)}
+    if not values:
+        remedies = "; ".join(f"{name}: {remedy}" for name, remedy in missing.items())
+        raise InputError(f"{rated.name}: no metric is left; {remedies}")
+    return values, missing
+
+
+def _study_set(
+    rated: Ratings,
+    values: dict[str, Floats],
+    missing: dict[str, str],
+    variants: dict[str, Floats],
+    trained: list[tuple[float, MetricResult]],
+    groups: list[Group],
+) -> SetStudy:
+    """Compute the results of the study on one set of pairs of texts with human ratings.
+
+    Args:
+        rated: n pairs of candidate and reference, with human ratings.
+        values: A dict from the name of each metric to its (n,) scores.
+        missing: A dict from the name of each unavailable metric to the reason, or to advice on how to
+            make it available.
+        variants: A dict from the name of each variant of the learned metric (a combination of pooling and
+            similarity) to its (n,) scores.
+        trained: For each checkpoint of the learned metric, its number of training updates and its result.
+        groups: The correlations in groups of pairs, such as the pairs of one language.
+    """
+    n = len(rated.values)
+    results = [correlate_metric(name, scores, rated) for name, scores in values.items()]
+    results.sort(key=lambda row: -row.spearman)
+    rho, ordered = [row.spearman for row in results], [values[row.metric] for row in results]
+    between = np.atleast_2d(np.corrcoef(np.stack([stats.rankdata(scores) for scores in ordered])))
+    p = correlation_differences.permutation_p_values(ordered, rated.values)
+    corrected, people = holm_of_pairs(p), rater_agreement(rated.raters)
+    variant_results = [correlate_metric(name, scores, rated) for name, scores in variants.items()]
+    return SetStudy(
+        name=rated.name,
+        pairs=n,
+        agreement=people,
+        results=results,
+        clusters=correlation_differences.clusters(rho, corrected),
+        permutation=p.tolist(),
+        williams=[
+            [correlation_differences.williams(a, b, between[i, j], n) for j, b in enumerate(rho)]
+            for i, a in enumerate(rho)
+        ],
+        between=between.tolist(),
+        variants=variant_results,
+        variant_clusters=_clusters(variant_results, list(variants.values()), rated),
+        checkpoints=trained,
+        groups=groups,
+        missing=missing,
+        words=write_conclusions(results, corrected, n, people),
+    )
+
+
+def _clusters(results: list[MetricResult], values: list[Floats], rated: Ratings) -> list[int]:
+    """Rank m metrics by Spearman's correlation with human ratings; metrics in the same cluster share a rank.
+
+    A cluster is a group of metrics whose correlations do not differ significantly. The metrics are visited
+    from the highest correlation to the lowest. A metric that differs significantly from a metric in the
+    current cluster starts a new cluster; every other metric joins the current cluster. The test is a
+    permutation test with Holm's correction.
+
+    Args:
+        results: The results of m metrics, which contain the correlations.
+        values: The (n,) scores of each metric.
+        rated: n pairs of candidate and reference, with human ratings.
+
+    Returns:
+        The rank of each metric; 1 is the best.
+    """
+    if not results:
+        return []
+    p = holm_of_pairs(correlation_differences.permutation_p_values(values, rated.values))
+    return correlation_differences.clusters([row.spearman for row in results], p)
+
+
+def correlate_metric(name: str, values: Floats, rated: Ratings) -> MetricResult:
+    """Compute the correlations between a metric's scores and the human ratings, such as Spearman's rho.
+
+    Args:
+        name: The name of the metric.
+        values: (n,) scores. If all are equal, the correlations are NaN.
+        rated: n pairs of candidate and reference, with human ratings.
+    """
+    rho = spearman(values, rated.values)
+    several = rated.raters.shape[1] > 1
+    return MetricResult(
+        metric=name,
+        spearman=rho.rho,
+        p_value=rho.p_value,
+        low=rho.low,
+        high=rho.high,
+        by_rater=interval_by_rater(values, rated.raters) if several else None,
+        kendall=kendall(values, rated.values),
+        pearson=pearson(values, rated.values),
+        pairwise_accuracy=pairwise_accuracy(values, rated.values),
+        quantiles=np.quantile(values, _QUANTILES).tolist(),
+    )

@@ -1,0 +1,188 @@
+"""Compilers and interpreters of the programming languages whose programs can be run in the sandbox."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from dataclasses import field as dataclass_field
+
+from simllm.errors import InputError
+from simllm.execution.java_file_name import file_name
+from simllm.execution.java_main_class import main_class
+from simllm.execution.resource_limits import COMPILE_LIMITS, Limits
+from simllm.execution.sandbox import Sandbox
+from simllm.execution.sandbox_environment import SEARCH_PATH
+from simllm.execution.sandbox_outcome import Outcome
+
+_CHECK_PYTHON = "import sys; compile(open(sys.argv[1], 'rb').read(), sys.argv[1], 'exec', dont_inherit=True)"
+_JAVA = ("-XX:+UseSerialGC", "-XX:-UsePerfData", "-Xshare:auto")
+
+
+@dataclass(frozen=True)
+class Toolchain:
+    """The commands that compile and run programs in a programming language.
+
+    Attributes:
+        source: The name of the source file.
+        compile: The command that compiles the source file; `{source}` stands for its name.
+        keep: Patterns for the relative paths of the compiled files, as in `fnmatch`.
+        run: The command that runs the program. `{memory}` stands for the memory limit in MiB, and `{main}`
+            for the Java class that has the method `main`.
+        version: The command that prints the version of the compiler or interpreter.
+        packages: A dict from the name of each needed program to the Debian package that contains it.
+        refused: A regular expression for messages on standard error. It matches the message of a program that
+            failed because it could not allocate memory, such as "MemoryError" in Python.
+    """
+
+    source: str
+    compile: tuple[str, ...]
+    keep: tuple[str, ...]
+    run: tuple[str, ...]
+    version: tuple[str, ...]
+    packages: Mapping[str, str]
+    refused: re.Pattern[bytes]
+
+
+TOOLCHAINS = {
+    "cpp": Toolchain(
+        source="main.cpp",
+        compile=("g++", "-std=c++17", "-O2", "-o", "program", "{source}"),
+        keep=("program",),
+        run=("./program",),
+        version=("g++", "--version"),
+        packages={"g++": "g++"},
+        refused=re.compile(rb"std::bad_alloc"),
+    ),
+    "python": Toolchain(
+        source="main.py",
+        compile=("python3", "-I", "-S", "-c", _CHECK_PYTHON, "{source}"),
+        keep=("main.py",),
+        run=("python3", "main.py"),
+        version=("python3", "--version"),
+        packages={"python3": "python3"},
+        refused=re.compile(rb"^MemoryError", re.MULTILINE),
+    ),
+    "java": Toolchain(
+        source="Main.java",
+        compile=("javac", *(f"-J{option}" for option in _JAVA), "-J-Xmx768m", "-encoding", "UTF-8",
+                 "-proc:none", "-nowarn", "-d", ".", "{source}"),
+        keep=("*.class",),
+        run=("java", *_JAVA, "-Xmx{memory}m", "-cp", ".", "{main}"),
+        version=("javac", "-version"),
+        packages={"javac": "default-jdk-headless", "java": "default-jre-headless"},
+        refused=re.compile(rb"java\.lang\.OutOfMemoryError: (?!unable to create)"),
+    ),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Program:
+    """A compiled program.
+
+    If `outcome.succeeded` is false, the compilation failed, and the program cannot be run.
+
+    Attributes:
+        files: The content of the compiled files by relative path.
+        outcome: The outcome of the compiler's run.
+        main: The Java class with the method `main`; empty for other languages.
+        toolchain: The tools of the program's language.
+    """
+
+    files: Mapping[str, bytes]
+    outcome: Outcome
+    main: str
+    toolchain: Toolchain = dataclass_field(repr=False)
+
+    def command(self, limits: Limits) -> list[str]:
+        """Return the command that runs the program.
+
+        Args:
+            limits: The limits of the run. A Java program gets the memory limit as an option of its command.
+                Commands of other languages contain no limits.
+        """
+        words = {"memory": limits.memory, "main": self.main}
+        return [word.format(**words) for word in self.toolchain.run]
+
+    @property
+    def compile_log(self) -> str:
+        """The messages that the compiler wrote to standard error.
+
+        If the compiler exceeded a limit, such as its time limit, a last line names this limit.
+        """
+        end = f"the compiler exceeded its limit of {self.outcome.exceeded}\n" if self.outcome.exceeded else ""
+        return self.outcome.stderr.decode(errors="replace") + end
+
+    def was_refused_memory(self, outcome: Outcome) -> bool:
+        """Return whether a run of the program failed because the program could not allocate memory.
+
+        Args:
+            outcome: The outcome of the run.
+        """
+        return outcome.status != 0 and self.toolchain.refused.search(outcome.stderr) is not None
+
+
+def find_toolchain(language: str) -> Toolchain:
+    """Find the tools of a programming language: check that they are installed, and return their commands.
+
+    Args:
+        language: cpp, python or java.
+
+    Raises:
+        InputError: The language is not supported, or its tools are not installed.
+    """
+    toolchain = TOOLCHAINS.get(language)
+    if toolchain is None:
+        raise InputError(f"language {language!r}: expected one of {', '.join(TOOLCHAINS)}")
+    for program, package in toolchain.packages.items():
+        if shutil.which(program, path=SEARCH_PATH) is None:
+            raise InputError(f"{language}: no {program} in {SEARCH_PATH}: apt-get install {package}")
+    return toolchain
+
+
+def toolchain_version(sandbox: Sandbox, language: str) -> str:
+    """Ask a language's compiler or interpreter for its version.
+
+    Args:
+        sandbox: The sandbox in which the compiler or interpreter is run.
+        language: cpp, python or java.
+
+    Returns:
+        The first line of the answer, such as "Python 3.12.3".
+
+    Raises:
+        InputError: The language is not supported, or its tools are not installed or do not run.
+    """
+    outcome = sandbox.run(find_toolchain(language).version, limits=COMPILE_LIMITS)
+    if not outcome.succeeded:
+        raise InputError(f"{language}: {_first_line(outcome.stderr)}")
+    return _first_line(outcome.stdout)
+
+
+def _first_line(text: bytes) -> str:
+    return text.decode(errors="replace").strip().partition("\n")[0]
+
+
+def compile_program(sandbox: Sandbox, language: str, code: str) -> Program:
+    """Compile a program in the sandbox; for Python, only check its syntax.
+
+    Args:
+        sandbox: The sandbox in which the compiler is run.
+        language: cpp, python or java.
+        code: The source code. In Java, the public class may have any name.
+
+    Returns:
+        The program. If its `outcome.succeeded` is false, it did not compile, and cannot be run.
+
+    Raises:
+        InputError: The language is not supported, or its tools are not installed.
+        SandboxError: The sandbox failed.
+    """
+    toolchain = find_toolchain(language)
+    source = file_name(code) if language == "java" else toolchain.source
+    command = [word.format(source=source) for word in toolchain.compile]
+    files = {source: code.encode("utf-8", "surrogatepass")}
+    outcome = sandbox.run(command, files, limits=COMPILE_LIMITS, keep=toolchain.keep)
+    main = main_class(source, outcome.files) if language == "java" else ""
+    return Program(outcome.files, outcome, main, toolchain)

@@ -1,0 +1,122 @@
+"""Strict loading of dataclasses from the content of JSON or YAML files.
+
+Strict means that unknown and missing keys and values of a wrong type are errors.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import reprlib
+import types
+import typing
+from collections.abc import Mapping
+from dataclasses import MISSING, fields, is_dataclass
+from typing import Any, TypeVar
+
+from simllm.errors import InputError
+
+T = TypeVar("T")
+
+
+def build(cls: type[T], values: Mapping[str, Any], where: str) -> T:
+    """Make an instance of a dataclass from the keys and values of a JSON or YAML file.
+
+    Args:
+        cls: The dataclass. A field may be a dataclass, too; in the file, its value is a nested object.
+        values: The content of the file.
+        where: The name of the file, for error messages.
+
+    Returns:
+        The instance of `cls`.
+
+    Raises:
+        InputError: A key is unknown or missing, a value has the wrong type, or the dataclass refuses a
+            value. The message lists all problems.
+    """
+    problems: list[str] = []
+    instance = _build(cls, values, "", problems)
+    if problems:
+        raise InputError(f"{where}: " + "; ".join(problems))
+    return typing.cast(T, instance)
+
+
+def _build(cls: type, values: Any, prefix: str, problems: list[str]) -> Any:
+    """Make an instance of a dataclass from a JSON object, and collect all problems.
+
+    Args:
+        cls: The dataclass.
+        values: The JSON object.
+        prefix: The path of keys from the top of the file to this object, such as "model.", for messages.
+        problems: A list; a message is appended to it for each problem.
+
+    Returns:
+        The instance; None if a value is missing or has the wrong type. If the dataclass itself refuses a
+        value (raises InputError), the instance is made without the dataclass's checks, so that the caller can
+        look for further problems.
+    """
+    if not isinstance(values, Mapping):
+        problems.append(f"{prefix.rstrip('.') or 'the file'} must hold keys, not {values!r}")
+        return None
+    hints = typing.get_type_hints(cls)
+    fields_by_name = {field.name: field for field in fields(cls)}
+    problems.extend(f"unknown key {prefix}{name}" for name in values if name not in fields_by_name)
+    arguments: dict[str, Any] = {}
+    usable = True
+    for name, field in fields_by_name.items():
+        if name in values:
+            before = len(problems)
+            arguments[name] = _value(hints[name], values[name], prefix + name, problems)
+            usable &= len(problems) == before or is_dataclass(arguments[name])
+        elif field.default is not MISSING:
+            arguments[name] = field.default
+        elif field.default_factory is not MISSING:
+            arguments[name] = field.default_factory()
+        else:
+            problems.append(f"missing key {prefix}{name}")
+            usable = False
+    if not usable:
+        return None
+    try:
+        return cls(**arguments)
+    except InputError as error:
+        problems.append(f"{prefix.rstrip('.')}: {error}" if prefix else str(error))
+    unchecked: Any = object.__new__(cls)  # so that the dataclass around it can be checked, too
+    for name, value in arguments.items():
+        object.__setattr__(unchecked, name, value)
+    return unchecked
+
+
+def _value(hint: Any, value: Any, name: str, problems: list[str]) -> Any:
+    """Convert a JSON value to the type of a dataclass field, and collect all problems.
+
+    Args:
+        hint: The declared type of the field.
+        value: The JSON value.
+        name: The field's full name, for messages, such as "model.layers".
+        problems: A list to which messages are appended.
+
+    Returns:
+        The converted value; if a message was appended to `problems`, the value must not be used.
+    """
+    if typing.get_origin(hint) in (types.UnionType, typing.Union):
+        if value is None:
+            return None
+        hint = next(h for h in typing.get_args(hint) if h is not type(None))
+    if is_dataclass(hint):
+        return _build(typing.cast(type, hint), value, name + ".", problems)
+    if typing.get_origin(hint) is tuple:
+        if not isinstance(value, list):
+            problems.append(f"{name} must be a list, not {value!r}")
+            return None
+        item = typing.get_args(hint)[0]
+        return tuple(_value(item, part, f"{name}[{i}]", problems) for i, part in enumerate(value))
+    hint = typing.get_origin(hint) or hint
+    if hint is float and isinstance(value, int | str) and not isinstance(value, bool):
+        with contextlib.suppress(ValueError):
+            value = float(value)  # YAML reads 1e-4 (without a point) as a string
+    if isinstance(value, float) and not math.isfinite(value):
+        problems.append(f"{name} must be a finite number, not {value!r}")
+    if type(value) is not hint:
+        problems.append(f"{name} must be of type {hint.__name__}, not {reprlib.repr(value)}")
+    return value

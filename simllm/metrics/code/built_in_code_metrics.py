@@ -1,0 +1,62 @@
+"""The table of simllm's metrics for code, such as CodeBLEU: their names, options and arguments.
+
+The module has only this table, `CODE_METRICS`, so that importing the module is fast. The class `CodeMetric`,
+which computes the scores, is in `code_metric.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+# With this argument, a metric of Sheikhaei et al. is computed exactly as by their published code.
+AS_PUBLISHED = "as-published"
+PUBLISHED = (
+    *("exact-match", "lemod", "lemod-precision", "lemod-recall", "token-bleu", "bleu-diff"),
+    *("crystalbleu", "crystalbleu-diff"),
+)
+FILE, NODES = "FILE", "NODES"  # arguments that stand for a path, and for a number of syntax nodes
+
+
+@dataclass(frozen=True)
+class CodeMetricKind:
+    """Description of a metric for code, such as CodeBLEU.
+
+    The function `simllm.metrics.code.code_metric.load` reads the description and makes the metric.
+
+    Attributes:
+        adapter: The name of the function that makes the metric. It stands in the same module as `load`.
+        options: Keyword arguments for the function that makes the metric.
+        argument: The argument that a user may write after the metric's name and `=`. For example, "multiset"
+            allows `lemod=multiset`. Words in capitals are placeholders: "FILE" stands for the path of a file,
+            "NODES" for a whole number, which counts syntax nodes. Empty if the metric takes no argument. Some
+            metrics also take "as-published" (compute exactly as the published code of Sheikhaei et al.),
+            which is not listed here.
+        needs_source: Whether the examples must have a source, which is the code before it was edited.
+        lower_is_better: Whether a lower score is better.
+    """
+
+    adapter: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    argument: str = ""
+    needs_source: bool = False
+    lower_is_better: bool = False
+
+
+CODE_METRICS = {
+    "exact-match": CodeMetricKind("exact_match"),
+    "lemod": CodeMetricKind("lemod", {"part": "f1"}, "multiset", needs_source=True),
+    "lemod-precision": CodeMetricKind("lemod", {"part": "precision"}, "multiset", needs_source=True),
+    "lemod-recall": CodeMetricKind("lemod", {"part": "recall"}, "multiset", needs_source=True),
+    "token-bleu": CodeMetricKind("token_bleu", {"of_edits": False}),
+    "bleu-diff": CodeMetricKind("token_bleu", {"of_edits": True}, needs_source=True),
+    "crystalbleu": CodeMetricKind("crystalbleu", {"of_edits": False}, FILE),
+    "crystalbleu-diff": CodeMetricKind("crystalbleu", {"of_edits": True}, FILE, needs_source=True),
+    "edit-similarity": CodeMetricKind("edit_similarity", argument="indel"),
+    "code-chrf": CodeMetricKind("code_chrf"),
+    "tree-similarity": CodeMetricKind("tree_similarity", argument=NODES),
+    "codebleu": CodeMetricKind("codebleu"),
+    "rps": CodeMetricKind("patch_size", {"ratio": False}, NODES, needs_source=True, lower_is_better=True),
+    "rpsr": CodeMetricKind("patch_size", {"ratio": True}, NODES, needs_source=True, lower_is_better=True),
+}

@@ -1,0 +1,237 @@
+"""The metrics of Sheikhaei et al., with the defects of their published code, to reproduce its scores.
+
+The paper is "Understanding the Effectiveness of LLMs in Automated Self-Admitted Technical Debt Repayment".
+Its code handles Python and Java. Known defects:
+
+- Comment marks in Java strings count as comments.
+- CrystalBLEU (a BLEU that ignores frequent n-grams) compares characters instead of tokens.
+- Comments are removed twice: from the code, and again from the edited lines alone.
+- LEMOD (precision, recall and F1 of edited lines) is 0 if an edit is empty.
+- An empty candidate may score above 0.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import re
+import sys
+import warnings
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
+from difflib import ndiff
+from functools import partial
+
+from simllm.errors import InputError
+from simllm.metrics.code.code_tokens import NGram, ngrams, tokenize
+from simllm.metrics.code.crystalbleu import SHARED
+from simllm.metrics.code.token_bleu import bleu_of_lists
+from simllm.metrics.metric_interface import Example
+
+_SPACE = re.compile(r"\s+")
+_PYTHON_STRINGS = re.compile(r"('''|\"\"\").*?\1", re.DOTALL)
+_PYTHON_COMMENT = re.compile(r"(?<!\\)#.*")
+_JAVA = [(re.compile(r"//.*"), ""), (re.compile(r"/\*.*?\*/", re.DOTALL), ""), (re.compile(r"\n\s*\n"), "\n")]
+TextScore = Callable[[str, str], float]
+
+
+def exact_match(example: Example) -> float:
+    """Return 1 if candidate and reference are equal without comments, imports and white space, else 0.
+
+    The published code of Sheikhaei et al. gives the same result. Before the comparison, their code formats
+    Python code with black. This function uses `ast.unparse` instead, which is equivalent for this comparison.
+    """
+    candidate, reference = _stripped(example.candidate, example.reference, example.language)
+    return float(candidate == reference or _SPACE.sub("", candidate) == _SPACE.sub("", reference) != "")
+
+
+def whole_score(example: Example, score: TextScore) -> float:
+    """Score the whole candidate against the whole reference, both without comments and imports.
+
+    By contrast, `edit_score` compares only the lines that were edited.
+
+    Args:
+        example: The candidate and the reference, with their language.
+        score: The function that scores a candidate text against a reference text.
+    """
+    return score(*_stripped(example.candidate, example.reference, example.language))
+
+
+def edit_score(example: Example, score: TextScore) -> float:
+    """Score the candidate's edited lines against the reference's edited lines.
+
+    Edited lines are those that the candidate or the reference deletes from the source or inserts into it.
+
+    Args:
+        example: The candidate and the reference, with their source and language.
+        score: The function that scores a candidate text against a reference text.
+    """
+    texts = (_edit(example, example.candidate), _edit(example, example.reference))
+    return score(*_stripped(*texts, example.language))
+
+
+def lemod(example: Example, part: str) -> float:
+    """Compute LEMOD in the same way as the published code of Sheikhaei et al.
+
+    LEMOD compares the lines that the candidate deletes from the source or inserts into it with those that the
+    reference deletes or inserts. The result is the precision, recall or F1 of the candidate's lines. It is 0
+    if candidate or reference changes no line.
+
+    Args:
+        example: The candidate and the reference, with their source and language.
+        part: The value to compute: "precision", "recall" or "f1".
+    """
+
+    def compare(candidate: str, reference: str) -> float:
+        edited, expected = (
+            {line for line in (_SPACE.sub("", line) for line in text.split("\n")) if line}
+            for text in (candidate, reference)
+        )
+        common = len(edited & expected)
+        if not common:
+            return 0.0
+        precision, recall = common / len(edited), common / len(expected)
+        f1 = 2 * precision * recall / (precision + recall)
+        return {"precision": precision, "recall": recall, "f1": f1}[part]
+
+    return edit_score(example, compare)
+
+
+def token_bleu(candidate: str, reference: str) -> float:
+    """Compute BLEU-4 over tokens of code, with smoothing method 4 of nltk; two empty texts score 0."""
+    return bleu_of_lists(tokenize(candidate), tokenize(reference))
+
+
+def shared_characters(references: Sequence[str], k: int = SHARED) -> frozenset[NGram]:
+    """Find the n-grams of characters that CrystalBLEU ignores in the published code of Sheikhaei et al.
+
+    CrystalBLEU is a BLEU that ignores frequent n-grams. The published code has a defect: it chooses the k
+    most frequent n-grams of words, but computes BLEU over n-grams of characters. Therefore a chosen n-gram
+    has an effect only if each of its words is a single character, as in ("=", "0"). This function returns
+    only such n-grams.
+
+    Args:
+        references: All references of one language. They are joined, and split at white space.
+        k: The number of n-grams of words that are chosen, for n from 1 to 4 together.
+    """
+    words = " ".join(references).split()
+    counts = Counter(ngram for order in (1, 2, 3, 4) for ngram in ngrams(words, order))
+    return frozenset(ngram for ngram, _ in counts.most_common(k) if all(len(word) == 1 for word in ngram))
+
+
+def crystal_bleu(candidate: str, reference: str, shared: Collection[NGram]) -> float:
+    """Compute CrystalBLEU in the same way as the published code of Sheikhaei et al.
+
+    CrystalBLEU is a BLEU that ignores frequent n-grams. The published code computes it over characters
+    instead of tokens, and without smoothing.
+
+    Args:
+        candidate: The code to judge.
+        reference: The code to compare it with.
+        shared: The n-grams to ignore.
+    """
+    logs = 0.0
+    for order in (1, 2, 3, 4):
+        counts, wanted = (
+            Counter(ngram for ngram in ngrams(list(text), order) if ngram not in shared)
+            for text in (candidate, reference)
+        )
+        matches = (counts & wanted).total()
+        if order == 1 and not matches:
+            return 0.0
+        share = matches / max(1, counts.total()) if matches else sys.float_info.min
+        logs += math.log(share)
+    return math.exp(min(0.0, 1 - len(reference) / len(candidate)) + logs / 4)
+
+
+def _edit(example: Example, text: str) -> str:
+    """Return the lines that must be deleted from or inserted into an example's source to get a text.
+
+    The lines are joined, in the order of `difflib.ndiff`. The signs "-" and "+" that `ndiff` puts before them
+    are removed.
+
+    Args:
+        example: The example, with its source and language.
+        text: The candidate or the reference of the example.
+    """
+    changed, source = _stripped(text, example.source or "", example.language)
+    lines = ndiff(source.splitlines(), changed.splitlines())
+    return "\n".join(line[2:] for line in lines if line.startswith(("+ ", "- ")))
+
+
+def _stripped(first: str, second: str, language: str | None) -> tuple[str, str]:
+    """Return two pieces of code without comments and imports, and without docstrings in Python.
+
+    If one of two Python texts has a syntax error, both texts are processed by regular expressions instead
+    of a parser.
+    """
+    if language not in ("java", "python"):
+        raise InputError(f"language {language!r}: the published code handles java and python only")
+    try:
+        strip = _strip_java if language == "java" else _print_python
+        stripped = strip(first), strip(second)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        stripped = _strip_python(first), _strip_python(second)
+    return _without_imports(stripped[0]), _without_imports(stripped[1])
+
+
+def _print_python(text: str) -> str:
+    """Format Python code, without comments and without statements that are only a string (docstrings)."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        tree = ast.parse(text)
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        if isinstance(body, list):
+            node.body = [each for each in body if not _is_string(each)]  # type: ignore[attr-defined]
+    return ast.unparse(tree)
+
+
+def _is_string(node: ast.AST) -> bool:
+    value = node.value if isinstance(node, ast.Expr) else None
+    return isinstance(value, ast.Constant) and isinstance(value.value, str)
+
+
+def _strip_python(text: str) -> str:
+    stripped = _PYTHON_COMMENT.sub("", _PYTHON_STRINGS.sub("", text))
+    return "\n".join(line for line in stripped.split("\n") if line.strip())
+
+
+def _strip_java(text: str) -> str:
+    for pattern, new in _JAVA:
+        text = pattern.sub(new, text)
+    return text
+
+
+def _without_imports(text: str) -> str:
+    lines = text.split("\n")
+    return "\n".join(line for line in lines if not line.lstrip().startswith(("import ", "from ")))
+
+
+def prepare(kind: str, examples: Sequence[Example]) -> Callable[[Example], float]:
+    """Return the function that scores one example in the same way as the published code of Sheikhaei et al.
+
+    Args:
+        kind: The name of the metric: "crystalbleu", "crystalbleu-diff", or a key of `METRICS` such as
+            "lemod".
+        examples: All examples to score. Only CrystalBLEU needs them: it ignores the n-grams that are most
+            frequent in their references, separately for each language.
+    """
+    if kind in ("crystalbleu", "crystalbleu-diff"):
+        by_language: dict[str | None, list[str]] = {}
+        for example in examples:
+            by_language.setdefault(example.language, []).append(example.reference)
+        shared = {language: shared_characters(texts) for language, texts in by_language.items()}
+        compare = whole_score if kind == "crystalbleu" else edit_score
+        return lambda example: compare(example, partial(crystal_bleu, shared=shared[example.language]))
+    return METRICS[kind]
+
+
+METRICS: dict[str, Callable[[Example], float]] = {
+    "exact-match": exact_match,
+    "lemod": partial(lemod, part="f1"),
+    "lemod-precision": partial(lemod, part="precision"),
+    "lemod-recall": partial(lemod, part="recall"),
+    "token-bleu": partial(whole_score, score=token_bleu),
+    "bleu-diff": partial(edit_score, score=token_bleu),
+}

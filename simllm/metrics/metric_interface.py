@@ -1,0 +1,128 @@
+"""The interface of all metrics: `score` takes n examples and returns n scores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simllm.errors import InputError
+
+Floats = NDArray[np.float64]
+# Takes n candidates and n references, returns (n,) scores.
+ScoreFunction = Callable[[Sequence[str], Sequence[str]], Floats]
+
+
+class UnavailableError(InputError):
+    """Error for a metric that cannot be loaded on this machine; the message says what to do."""
+
+
+@dataclass(frozen=True)
+class Example:
+    """One text or piece of code to judge, with its reference.
+
+    Attributes:
+        candidate: The text or code to judge.
+        reference: The text or code to which the candidate is compared.
+        source: The text or code before it was edited. Only metrics of edits need it; for others, it may be
+            None.
+        language: The programming language of the code, such as "java"; None for texts.
+    """
+
+    candidate: str
+    reference: str
+    source: str | None = None
+    language: str | None = None
+
+
+class MetricScores(Protocol):
+    """Interface of the object that a metric's `score` returns: n scores, in the order of the examples."""
+
+    @property
+    def values(self) -> Floats:
+        """(n,) scores, in the order of the examples.
+
+        For most metrics, a higher score means that candidate and reference are more similar. For a few
+        metrics of code edits, lower scores are better (see `simllm.metrics.registry.lower_is_better`).
+        """
+
+    @property
+    def signature(self) -> str:
+        """Text that names everything that can change a score: options, versions, data."""
+
+
+class Metric(Protocol):
+    """Interface of a metric.
+
+    The learned metric `SimLLM`, known metrics such as BLEU, and metrics of other packages implement it.
+    """
+
+    @property
+    def name(self) -> str:
+        """The name under which `simllm.metrics.load` finds the metric, such as "bleu"."""
+
+    @property
+    def signature(self) -> str:
+        """Text that names everything that can change a score: options, versions, data."""
+
+    def score(self, examples: Sequence[Example]) -> MetricScores:
+        """Score n examples, each a candidate with its reference; return n scores in the same order."""
+
+
+@dataclass(frozen=True)
+class PlainScores:
+    """The scores of n examples, one number for each example.
+
+    Attributes:
+        values: (n,) scores. For most metrics, a higher score means that candidate and reference are more
+            similar.
+        signature: Text that names everything that can change a score, such as options and versions.
+    """
+
+    values: Floats
+    signature: str
+
+    @property
+    def mean(self) -> float:
+        """Mean of the n scores; NaN if n is 0."""
+        return float(self.values.mean()) if len(self.values) else float("nan")
+
+
+@dataclass(frozen=True)
+class FunctionMetric:
+    """A metric that is made from a scoring function.
+
+    Attributes:
+        name: The name of the metric.
+        signature: Text that names everything that can change a score, such as options and versions.
+        compute: The scoring function; it takes n candidates and n references, and returns (n,) scores.
+    """
+
+    name: str
+    signature: str
+    compute: ScoreFunction
+
+    def score(self, examples: Sequence[Example]) -> PlainScores:
+        """Score n examples; each candidate is compared with the reference in the same example."""
+        values = self.compute(*candidates_and_references(examples))
+        return PlainScores(np.asarray(values, np.float64), self.signature)
+
+
+def candidates_and_references(examples: Sequence[Example]) -> tuple[list[str], list[str]]:
+    """Split n examples into a list of n candidates and a list of n references.
+
+    Raises:
+        TypeError: An item of `examples` is not an `Example`.
+    """
+    for index, example in enumerate(examples):
+        if not isinstance(example, Example):
+            raise TypeError(f"examples[{index}]: expected an Example, got {type(example).__name__}")
+    return [example.candidate for example in examples], [example.reference for example in examples]
+
+
+def pair_scores(metric: Metric, candidates: Sequence[str], references: Sequence[str]) -> Floats:
+    """Score n candidates with a metric, each against its own reference; return (n,) scores."""
+    return metric.score(list(map(Example, candidates, references))).values

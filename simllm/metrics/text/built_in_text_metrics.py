@@ -1,0 +1,103 @@
+"""The table of known metrics for texts, such as BLEU: their names, libraries and options; and their loading.
+
+The metrics are the baselines of simllm's learned metric. `BASELINES` is the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from simllm.metrics.metric_interface import ScoreFunction, UnavailableError
+
+SINGLE_DIGITS = 6  # decimals of a score from float32 embeddings; further digits depend on the batch
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """Description of a known metric for texts, such as BLEU: its module, libraries and options.
+
+    The function `baseline` uses this description to load the metric.
+
+    Attributes:
+        module: The module in `simllm.metrics.text` that implements the metric.
+        libraries: The Python packages whose versions can change scores.
+        options: Keyword arguments for the module's function `load`.
+        argument: The argument that a user must write after the name, as in `bertscore=MODEL`: "MODEL" or
+            "CORPUS". Empty if the metric takes no argument.
+    """
+
+    module: str
+    libraries: Sequence[str]
+    options: Mapping[str, Any] = field(default_factory=dict)
+    argument: str = ""
+
+
+BASELINES = {
+    "bleu": Baseline("bleu", ["nltk"], {"weights": (0.25,) * 4}),
+    "bleu-1": Baseline("bleu", ["nltk"], {"weights": (1,)}),
+    "bleu-2": Baseline("bleu", ["nltk"], {"weights": (0, 1)}),
+    "bleu-3": Baseline("bleu", ["nltk"], {"weights": (0, 0, 1)}),
+    "bleu-4": Baseline("bleu", ["nltk"], {"weights": (0, 0, 0, 1)}),
+    "meteor": Baseline("meteor", ["nltk"]),
+    "rouge-1": Baseline("rouge", ["rouge-score", "nltk"], {"kind": "rouge1"}),
+    "rouge-2": Baseline("rouge", ["rouge-score", "nltk"], {"kind": "rouge2"}),
+    "rouge-l": Baseline("rouge", ["rouge-score", "nltk"], {"kind": "rougeL"}),
+    "rouge-w": Baseline("rouge_w", ["rouge-score", "nltk"]),
+    "jaccard": Baseline("jaccard", []),
+    "tf-idf": Baseline("tf_idf", ["scikit-learn"]),
+    "chrf": Baseline("chrf", ["sacrebleu"]),
+    "word-vectors": Baseline("word_vectors", ["scipy"], argument="CORPUS"),
+    "sentence-bert": Baseline("sentence_bert", ["sentence-transformers", "transformers"], argument="MODEL"),
+    "bertscore": Baseline("bertscore", ["bert-score", "transformers"], argument="MODEL"),
+}
+
+
+def baseline(name: str, argument: str = "") -> ScoreFunction:
+    """Load a known metric for texts, such as BLEU, and return its scoring function.
+
+    The scoring function takes n candidates and n references, and returns (n,) scores.
+
+    Args:
+        name: The name of the metric, a key of `BASELINES`, such as "bleu".
+        argument: The text after `=` in `name=argument`: a model or a corpus; empty for most metrics.
+
+    Raises:
+        UnavailableError: A library, a data file or a required argument is missing, or the metric does not
+            take an argument. The message says what to do.
+    """
+    chosen = BASELINES[name]
+    if bool(argument) != bool(chosen.argument):
+        expected = f"{name}={chosen.argument}" if chosen.argument else f"{name} alone"
+        raise UnavailableError(f"name it as {expected}")
+    try:
+        return _module(name).load(*_arguments(argument), **chosen.options)
+    except ModuleNotFoundError as error:
+        package = {"sklearn": "scikit-learn"}.get(error.name or "", (error.name or "").replace("_", "-"))
+        raise UnavailableError(f"{package} is not installed: pip install {package}") from None
+
+
+def data(name: str, argument: str = "") -> dict[str, Path]:
+    """List the files and folders, such as a model, on which the scores of a known metric for texts depend.
+
+    Args:
+        name: The name of the metric, a key of `BASELINES`, such as "bertscore".
+        argument: The text after `=` in `name=argument`: a model or a corpus; empty for most metrics.
+
+    Returns:
+        A dict from a description such as "model" or "corpus" to the path; empty for most metrics.
+    """
+    data_of_module: Callable[..., dict[str, Path]] = getattr(_module(name), "data", lambda *_: {})
+    return data_of_module(*_arguments(argument))
+
+
+def _module(name: str) -> ModuleType:
+    return import_module(f"{__package__}.{BASELINES[name].module}")
+
+
+def _arguments(argument: str) -> list[str]:
+    return [argument] if argument else []

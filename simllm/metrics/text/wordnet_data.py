@@ -1,0 +1,85 @@
+"""The files of the dictionary WordNet, which METEOR needs: where they are, and how nltk opens them.
+
+WordNet may come from nltk or from the operating system.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import warnings
+from pathlib import Path
+from typing import Any
+
+from simllm.metrics.metric_interface import UnavailableError
+
+_SYSTEM = Path("/usr/share/wordnet")  # from the package wordnet-base on Debian and Ubuntu
+_CATEGORIES = 45  # number of lexicographer files
+_REMEDY = (
+    "needs the data of WordNet 3.0, which no Python package brings: "
+    "apt-get install wordnet-base, or python -m nltk.downloader wordnet"
+)
+
+
+def find_wordnet() -> Any:
+    """Find the dictionary WordNet; raise UnavailableError if it is missing.
+
+    Returns:
+        nltk's path object if nltk finds WordNet in its data folders; otherwise the `Path` of the folder in
+        which the operating system keeps WordNet.
+    """
+    import nltk
+
+    for place in ("corpora/wordnet", "corpora/wordnet.zip/wordnet/"):  # the downloader leaves the archive
+        with contextlib.suppress(LookupError):
+            return nltk.data.find(place)
+    if not (_SYSTEM / "index.noun").is_file():
+        raise UnavailableError(_REMEDY)
+    return _SYSTEM
+
+
+def open_wordnet() -> Any:
+    """Open the dictionary WordNet with nltk; raise UnavailableError if it is missing or damaged."""
+    from nltk.corpus.reader.wordnet import WordNetCorpusReader
+    from nltk.data import PathPointer, SeekableUnicodeStreamReader
+
+    class SystemFile(PathPointer):  # type: ignore[misc]  # nltk is untyped
+        """Path to an installed WordNet folder, or to a file in it, in the form that nltk needs.
+
+        This subclass of nltk's `PathPointer` is needed because the path classes of nltk refuse files outside
+        the folders in `nltk.data.path`.
+        """
+
+        def __init__(self, path: Path) -> None:
+            self.path = path
+
+        def join(self, name: str) -> SystemFile:
+            return SystemFile(self.path / name)
+
+        def open(self, encoding: str) -> Any:
+            return SeekableUnicodeStreamReader(self.path.open("rb"), encoding)
+
+        def file_size(self) -> int:
+            return self.path.stat().st_size
+
+    class PlainReader(WordNetCorpusReader):  # type: ignore[misc]
+        """nltk's reader of WordNet, changed so that it does not need the file `lexnames`.
+
+        The WordNet of the operating system lacks this file, and METEOR does not use the file.
+        """
+
+        def map_wn(self, *_: Any) -> None:
+            return None
+
+        def open(self, file: str) -> Any:
+            if file == "lexnames":
+                return io.StringIO("".join(f"{number} - 0\n" for number in range(_CATEGORIES)))
+            return self._root.join(file).open("utf8")
+
+    root = find_wordnet()
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "The multilingual functions")
+            return PlainReader(SystemFile(root) if root == _SYSTEM else root, None)
+    except OSError as error:
+        raise UnavailableError(f"{root}: nltk cannot read this WordNet ({error})") from None

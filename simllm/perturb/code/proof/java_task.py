@@ -1,0 +1,35 @@
+"""A Java function with its variant (a rewritten version), prepared for the program that calls both."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from simllm.perturb.code.proof.java_inputs import JavaSignature
+from simllm.perturb.code.proof.proof_case import Task
+
+
+@dataclass(frozen=True)
+class JavaTask:
+    """A Java function and its variant, prepared for the harness (the program that calls them).
+
+    Attributes:
+        task: The function and its variant, the mutants (deliberately incorrect variants), and the
+            arguments of each input as text for display.
+        signature: The signature of the original function.
+        inputs: The same inputs in the form that the harness reads: a list of pairs, one for each input. The
+            first item is a text with the arguments. The second item is True if an argument is a large
+            integer.
+    """
+
+    task: Task
+    signature: JavaSignature
+    inputs: list[tuple[str, bool]]
+
+    @property
+    def class_name(self) -> str:
+        """The name of the Java class that is written around the function, so that it can be compiled.
+
+        The class around a constructor must have the constructor's name. The class around any other function
+        is named `Case`.
+        """
+        return self.signature.name if self.signature.is_constructor else "Case"

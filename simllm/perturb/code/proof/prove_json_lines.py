@@ -1,0 +1,80 @@
+"""Proofs for JSON lines: run the variant (rewritten code) of each item, and compare it with its original."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict
+from typing import Any
+
+from simllm.execution import Sandbox
+from simllm.perturb.code.proof.differential_testing import prove
+from simllm.perturb.code.proof.proof_case import ProofCase
+from simllm.perturb.code.proof.proof_verdict import Proof
+
+Row = dict[str, Any]
+
+
+def prove_variants(
+    rows: Iterable[tuple[dict[str, Any], dict[str, Any]]],
+    sandbox: Sandbox,
+    *,
+    seed: int = 0,
+    parallel: int = 1,
+) -> Iterator[dict[str, Any]]:
+    """Run rewritten variants of code and their originals on the same inputs, and compare their behaviour.
+
+    Args:
+        rows: Pairs (item, row) of two dicts. The item has the original code under the key `source`. The
+            optional key `around` has further code that the original needs to run. The row describes the
+            variant of this code, as `vary_items` yields it.
+        sandbox: The sandbox in which the functions run.
+        seed: The seed of the random inputs.
+        parallel: The number of batches that run at the same time.
+
+    Yields:
+        The rows, in the given order. A row with the status "rewritten" gets the outcome of the comparison
+        under the key `proof`. If the variant does not compile or behaves differently, the status becomes
+        "refuted", and the text and the edits of the variant are removed. A row with another status has no
+        variant to run, and stays as it is.
+
+    Raises:
+        InputError: A compiler is missing, or hypothesis is not installed.
+        SandboxError: The sandbox failed.
+    """
+    waiting: deque[tuple[Row, bool]] = deque()
+
+    def cases() -> Iterator[ProofCase]:
+        for item, row in rows:
+            is_rewritten = row["status"] == "rewritten"
+            waiting.append((row, is_rewritten))
+            if is_rewritten:
+                name = " ".join(filter(None, [row["id"], row.get("arm")]))
+                around = str(item.get("around") or "")
+                yield ProofCase(name, row["language"], item["source"], row["text"], row["names"], around)
+
+    for proof in prove(cases(), sandbox, seed=seed, parallel=parallel):
+        while not waiting[0][1]:
+            yield waiting.popleft()[0]
+        yield _with_proof(waiting.popleft()[0], proof)
+    yield from (row for row, _ in waiting)
+
+
+def _with_proof(row: Row, proof: Proof) -> Row:
+    """Add the outcome of a comparison with the original code to the row of a variant.
+
+    Args:
+        row: A dict that describes the variant, a rewritten version of some code.
+        proof: The outcome of running both versions. It shows whether they behave the same.
+
+    Returns:
+        A new row, which has the outcome under the key `proof`. If the two versions behave differently, the
+        row has the status "refuted", and lacks the text and the edits of the variant.
+    """
+    found = {name: value for name, value in asdict(proof).items() if name != "id" and value not in ("", None)}
+    if proof.power is not None:
+        found["power"] = proof.power
+    if proof.verdict == "refuted":
+        kept = {name: row[name] for name in ("id", "language", "arm") if name in row}
+        return kept | {"status": "refuted", "proof": found}
+    return row | {"proof": found}

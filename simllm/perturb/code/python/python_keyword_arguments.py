@@ -1,0 +1,130 @@
+"""Search for keyword arguments: the calls of a Python function that pass a parameter by its name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tree_sitter import Node
+
+from simllm.perturb.code.code_unit import CodeUnit
+from simllm.perturb.code.python.python_name_resolution import Scopes, Variable
+from simllm.perturb.code.python.python_parsing import captures, field
+
+
+class Calls:
+    """An index of the calls in the parsed code, to find all calls of a function.
+
+    Args:
+        unit: The parsed code.
+        scopes: The scopes and variables of the code.
+    """
+
+    def __init__(self, unit: CodeUnit, scopes: Scopes) -> None:
+        self._unit = unit
+        self._scopes = scopes
+        found = captures(unit, "(call) @call (attribute) @attribute")
+        self._by_callee = {field(call, "function").start_byte: call for call in found.get("call", [])}
+        self._attributes = found.get("attribute", [])
+
+    def keywords(self, function: Node, parameter: str) -> Iterator[Node]:
+        """Yield the identifier of each keyword argument that passes a given parameter, as `x` in `f(x=1)`.
+
+        Args:
+            function: The definition of the function.
+            parameter: The name of the parameter.
+        """
+        variable = self._scopes.at(field(function, "name"))
+        for use in variable.uses if variable else []:
+            call = self._call_of(use.node)
+            yield from self._keywords(call, parameter) if call else []
+
+    def why_open(self, function: Variable, parameter: str) -> str | None:
+        """Return the reason why renaming a parameter may break a call that passes it by its name.
+
+        Plain calls are no such reason: the keyword `x` in `f(x=1)` can be renamed, too (see `keywords`).
+        Other calls are a risk. For example, a function that is stored in a list may be called from anywhere,
+        and `f(**options)` may pass any parameter.
+
+        Args:
+            function: The variable that holds the function.
+            parameter: The name of the parameter.
+
+        Returns:
+            The reason; None if there is no such risk.
+        """
+        if sum(use.role == "function" for use in function.uses) != 1:
+            return "the function is defined more than once"
+        for use in function.uses:
+            call = self._call_of(use.node)
+            if use.role not in ("function", "read") or (use.role == "read" and call is None):
+                return "the function is used without being called"
+            if call and _unpacks(call):
+                return "a call of the function unpacks keywords"
+        is_own = self._unit.is_function and function.scope is self._scopes.module
+        return self._why_open_method(function.name.encode(), parameter) if is_own else None
+
+    def _why_open_method(self, name: bytes, parameter: str) -> str | None:
+        """Return the reason why a method call may pass a parameter as a keyword argument.
+
+        If there is such a reason, the parameter must not be renamed. The parsed code is a single function. It
+        may be a method of a class, so an attribute with its name may refer to it. For a function `run` with a
+        parameter `y`, each of these uses of an attribute in the code is a reason:
+
+        - the calls `x.run(y=1)` and `x.run(**options)`
+        - `f = x.run`, without a call, because `f(y=1)` may follow
+
+        Args:
+            name: The name of the function.
+            parameter: The name of the parameter.
+
+        Returns:
+            The reason; None if the code has no such use. `super().run` is ignored.
+        """
+        for attribute in self._attributes:
+            if self._unit.text_of(field(attribute, "attribute")) != name:
+                continue
+            if self._unit.text_of(field(attribute, "object")) == b"super()":
+                continue
+            call = self._call_of(attribute)
+            if call is None:
+                return "an attribute of the same name is used without being called"
+            if _unpacks(call) or any(self._keywords(call, parameter)):
+                return "a call of an attribute of the same name passes the parameter by its name"
+        return None
+
+    def is_called_at_once(self, function: Node) -> bool:
+        """Return whether a lambda is called directly, without keyword arguments, as in `(lambda x: x)(1)`."""
+        parent = function.parent
+        if parent is None or parent.type != "parenthesized_expression":
+            return False
+        call = self._by_callee.get(parent.start_byte)
+        if call is None or field(call, "function") != parent:
+            return False
+        passed = field(call, "arguments").children
+        return not any(node.type in ("keyword_argument", "dictionary_splat") for node in passed)
+
+    def _call_of(self, callee: Node) -> Node | None:
+        """Return the call `f(x)` to which the callee `f` belongs.
+
+        Args:
+            callee: An identifier or attribute.
+
+        Returns:
+            The syntax node of the call; None if `callee` is not called.
+        """
+        call = self._by_callee.get(callee.start_byte)
+        return call if call and field(call, "function") == callee else None
+
+    def _keywords(self, call: Node, parameter: str) -> Iterator[Node]:
+        """Yield the identifier of the keyword argument that passes a given parameter, if a call has one."""
+        for node in field(call, "arguments").children:
+            if (
+                node.type == "keyword_argument"
+                and self._unit.text_of(field(node, "name")) == parameter.encode()
+            ):
+                yield field(node, "name")
+
+
+def _unpacks(call: Node) -> bool:
+    """Return whether a call unpacks a mapping into keyword arguments, as in `f(**options)`."""
+    return any(node.type == "dictionary_splat" for node in field(call, "arguments").children)

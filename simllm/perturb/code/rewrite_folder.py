@@ -1,0 +1,174 @@
+"""Rewriting of the files of a folder: source files are rewritten, and all other files are copied."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from simllm.errors import InputError
+from simllm.io import atomic_write, printable_path, real_path
+from simllm.io.folder_marker import MARKER
+from simllm.perturb.code.rewrite_json_lines import vary_items
+from simllm.perturb.code.rewrite_settings import RewritePlan
+
+SUFFIXES = {".java": "java", ".py": "python"}
+RECORD = "variants.jsonl"  # the file in the output folder that records the changes to each source file
+_NOT_COPIED = (".git", MARKER)  # git's own files, and the marker of simllm
+_SHOWN = 5  # unparsed files that warnings name
+
+
+class FoundFile(NamedTuple):
+    """A file or symbolic link that an output folder gets.
+
+    Attributes:
+        name: The relative path in the output folder.
+        path: The file or link itself.
+        action: "rewrite" for a source file, "copy" for another file, and "link" for a symbolic link.
+    """
+
+    name: str
+    path: Path
+    action: str
+
+
+def vary_files(paths: Sequence[Path], plan: RewritePlan, out: Path) -> Iterator[dict[str, Any]]:
+    """Write rewritten variants of Java and Python files into a folder; copy all other files unchanged.
+
+    If `paths` is a single folder, its content goes directly into `out`. Otherwise, each file or folder in
+    `paths` keeps its own name inside `out`. The permissions of files are kept, too, so that scripts can still
+    be run. The file `variants.jsonl` in `out` gets a row (a dict that describes the variant) for each source
+    file.
+
+    A source file that cannot be parsed, or is nested too deeply, is copied unchanged, with a warning.
+
+    Args:
+        paths: Files and folders.
+        plan: The settings of the rewrites.
+        out: An existing folder.
+
+    Yields:
+        The row of each source file, as `vary_items` yields it. Its id is the file's path in `out`.
+
+    Raises:
+        InputError: A file cannot be read, no source file can be parsed, or two files would get the same path
+            in `out`.
+    """
+    plan = replace(plan, is_file=True)
+    rows = []
+    problems = []
+    links = []
+    for name, path, action in find_files(paths):
+        target = out / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if action == "link":
+            links.append((target, path))
+            continue
+        try:
+            content = path.read_bytes()
+        except OSError as error:
+            raise InputError(f"{path}: cannot be read ({error.strerror})") from None
+        if action == "rewrite":
+            text = content.decode(errors="surrogateescape")  # `rewrite` names the line that is not UTF-8
+            (row,) = vary_items([{"id": name, "language": SUFFIXES[path.suffix], "source": text}], plan)
+            if row["status"] == "unparsed":
+                line, _, reason = row["reason"].removeprefix("line ").partition(": ")
+                problems.append(f"{printable_path.printable(path)}:{line}: {reason}")
+            else:
+                content = row["text"].encode()
+            yield row
+            rows.append(row)
+        target.write_bytes(content)
+        shutil.copymode(path, target)
+    if len(problems) == len(rows):
+        raise InputError(problems[0] + ("; no other file can be parsed" if len(rows) > 1 else ""))
+    _warn_unparsed(problems)
+    atomic_write.write(out / RECORD, (json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+    _recreate_links(links, out)  # last, so that nothing is written through a link
+
+
+def _warn_unparsed(problems: Sequence[str]) -> None:
+    """Warn about source files that cannot be parsed: name the first ones, and count the others.
+
+    Args:
+        problems: The file, line and reason of each problem.
+    """
+    for problem in problems[:_SHOWN]:
+        warnings.warn(f"{problem}; copied unchanged", stacklevel=3)
+    if more := len(problems[_SHOWN:]):
+        warnings.warn(f"{more:,} more unparsed files are copied unchanged; see {RECORD}", stacklevel=3)
+
+
+def _recreate_links(links: Iterable[tuple[Path, Path]], out: Path) -> None:
+    """Recreate symbolic links in an output folder, as far as they lead to files or folders inside it.
+
+    Args:
+        links: Pairs of a path in the output folder, and the link to recreate there.
+        out: The output folder, with all its files.
+    """
+    made = []
+    for target, link in links:
+        target.symlink_to(link.readlink())
+        made.append(target)
+    while stray := [link for link in made if not (link.exists() and _is_inside(link, out))]:
+        for link in stray:  # other links may lead through this one
+            link.unlink()
+            made.remove(link)
+
+
+def _is_inside(link: Path, folder: Path) -> bool:
+    """Return whether a symbolic link leads into a folder."""
+    return real_path.real(link).is_relative_to(real_path.real(folder))
+
+
+def find_files(paths: Sequence[Path]) -> list[FoundFile]:
+    """List the files and symbolic links that an output folder gets.
+
+    Args:
+        paths: Files and folders.
+
+    Returns:
+        The files and links, sorted by their relative path in the output folder.
+
+    Raises:
+        InputError: A path does not exist, there is no Java or Python file, two files would get the same path
+            in the output folder, or a file would get the reserved path `variants.jsonl`.
+    """
+    found: dict[str, FoundFile] = {}
+    for path in paths:
+        if not path.exists():
+            raise InputError(f"{path}: no such file or folder")
+        if path.is_file():
+            own = [FoundFile(path.name, path, "rewrite" if path.suffix in SUFFIXES else "copy")]
+        else:
+            prefix = "" if len(paths) == 1 else f"{path.resolve().name}/"
+            own = [file._replace(name=prefix + file.name) for file in _files(path)]
+        for file in own:
+            if file.name in found or file.name == RECORD:
+                raise InputError(f"{file.path}: its variant would replace another file, {file.name}")
+            found[file.name] = file
+    if not any(file.action == "rewrite" for file in found.values()):
+        raise InputError(f"{paths[0]}: no file ending in {' or '.join(SUFFIXES)}")
+    return sorted(found.values())
+
+
+def _files(folder: Path) -> Iterator[FoundFile]:
+    """Yield the files and symbolic links in a folder and its subfolders.
+
+    Hidden files and the files in hidden folders are only copied, even if they hold source code.
+    """
+    for place, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if name not in _NOT_COPIED]
+        for name in (*folders, *(name for name in names if name not in _NOT_COPIED)):
+            path = Path(place, name)
+            inner = path.relative_to(folder)
+            is_source = path.suffix in SUFFIXES and not any(part.startswith(".") for part in inner.parts)
+            if path.is_symlink():
+                yield FoundFile(inner.as_posix(), path, "link")
+            elif path.is_file():
+                yield FoundFile(inner.as_posix(), path, "rewrite" if is_source else "copy")

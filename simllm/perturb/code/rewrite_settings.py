@@ -1,0 +1,61 @@
+"""The settings with which many sources are rewritten, such as the rules and the random seed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from simllm.perturb.code.default_rules import DEFAULT_RULES, check_rules
+from simllm.perturb.code.new_names import Namer, synonyms
+from simllm.perturb.code.rewriting import Rewrite, rewrite
+
+
+@dataclass(frozen=True)
+class RewritePlan:
+    """The settings with which many sources are rewritten.
+
+    Attributes:
+        rules: The names of the rules to apply, in this order.
+        namer: The function that proposes new names.
+        share: The probability, from 0 to 1, of rewriting a place that a rule can rewrite.
+        seed: The seed for choosing the places at random.
+        is_file: Whether each source is a file, even if it holds a single function.
+
+    Raises:
+        InputError: There is no rule, a rule is unknown, or the share is not between 0 and 1.
+    """
+
+    rules: Sequence[str] = DEFAULT_RULES
+    namer: Namer = synonyms
+    share: float = 1.0
+    seed: int = 0
+    is_file: bool = False
+
+    def __post_init__(self) -> None:
+        check_rules(self.rules, self.share)
+
+    def rewrite(self, source: str, language: str) -> Rewrite:
+        """Rewrite a source with the settings of this plan.
+
+        Rules that do not exist for the language are ignored. Python, for example, has no braces to add.
+
+        Args:
+            source: The code.
+            language: The language of the code: "java" or "python".
+        """
+        return rewrite(
+            source, language, self.rules, self.namer, share=self.share, seed=self.seed, is_file=self.is_file
+        )
+
+    def arms(self) -> Iterator[tuple[str | None, RewritePlan]]:
+        """Yield this plan and, for each of its rules, a plan that applies only this rule.
+
+        Each plan is one arm of an experiment: comparing the rewritten code of the plans shows the effect of
+        each rule.
+
+        Yields:
+            Pairs of a name and a plan. The first pair is (None, this plan). In the other pairs, the name is
+            the name of the rule.
+        """
+        yield None, self
+        yield from ((rule, replace(self, rules=(rule,))) for rule in self.rules)

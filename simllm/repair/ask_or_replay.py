@@ -1,0 +1,125 @@
+"""The source of a model's replies: the endpoint is asked, or the recorded replies of a run are replayed.
+
+An endpoint is the address at which a server offers a model.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from simllm.errors import InputError
+from simllm.repair.chat_reply_parsing import ChatReply, RawReply, parse_reply
+from simllm.repair.endpoint_requests_and_retries import ChatClient
+from simllm.repair.rate_and_cost_limits import RequestBudget
+from simllm.repair.reply_records import ReplyPlace, ReplyRecords
+from simllm.repair.request_parameters import make_request, request_key
+from simllm.repair.round_messages import Message
+
+
+@dataclass(frozen=True)
+class Source:
+    """The source of the model's replies, and limits for the requests.
+
+    The source is an endpoint (the server of a model), or an earlier run whose replies were recorded. In a
+    run, the model makes several attempts at each item (program to repair, or code to summarize).
+
+    Attributes:
+        base_url: The address of the endpoint; None means the value of the environment variable
+            OPENAI_BASE_URL.
+        retries: The largest number of times that a failed request is repeated.
+        parallel: The number of attempts that run at the same time.
+        rate: The largest number of requests in a minute; None for no limit.
+        most_cost: The total cost after which no more requests are sent; None for no limit.
+        replay: The folder of a run whose recorded replies are used instead of an endpoint; None for an
+            endpoint.
+    """
+
+    base_url: str | None = None
+    retries: int = 5
+    parallel: int = 1
+    rate: float | None = None
+    most_cost: float | None = None
+    replay: Path | None = None
+
+    def __post_init__(self) -> None:
+        """Check the number of attempts that run at the same time (`parallel`).
+
+        Raises:
+            InputError: `parallel` is less than 1.
+        """
+        if self.parallel < 1:
+            raise InputError(f"--parallel {self.parallel}: expected a whole number from 1")
+
+
+def make_client(source: Source) -> ChatClient:
+    """Make the client that sends requests to the endpoint of a source."""
+    return ChatClient(source.base_url, source.retries)
+
+
+class Replies:
+    """Provider of a model's replies to requests.
+
+    If the reply to a request is recorded, that reply is used. Otherwise the endpoint is asked.
+
+    Args:
+        model: The name of the model.
+        known: A dict with the recorded replies. Its keys say to which request, item, attempt and round a
+            reply belongs.
+        budget: The limits for the total cost, and for the number of requests in a minute.
+        client: The client of the endpoint; None if only recorded replies are used.
+        records: The file to which replies from the endpoint are added; None if only recorded replies are
+            used.
+
+    Attributes:
+        stopped: A threading event; after it is set, no more requests are sent.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        known: Mapping[ReplyPlace, RawReply],
+        budget: RequestBudget,
+        client: ChatClient | None = None,
+        records: ReplyRecords | None = None,
+    ) -> None:
+        self._model, self._known, self._budget = model, known, budget
+        self._client, self._records = client, records
+        self.stopped = threading.Event()
+
+    def ask(self, messages: Sequence[Message], item: str, attempt: int, round_: int) -> ChatReply:
+        """Return the model's reply to messages.
+
+        If the reply is not recorded, ask the endpoint, and record its reply on the disk.
+
+        Args:
+            messages: The conversation so far, including the messages of this round.
+            item: The id of the item.
+            attempt: The number of the attempt at the item, from 1.
+            round_: The number of the round (request) in the attempt, from 1.
+
+        Raises:
+            LostReplyError: The endpoint sent no reply; or no more requests may be sent, because the run has
+                stopped or the largest cost is reached.
+            InputError: The endpoint refuses all requests; or there is no endpoint, and no recorded reply.
+        """
+        request = make_request(self._model, messages)
+        place = ReplyPlace(request_key(request), item, attempt, round_)
+        if place in self._known:
+            return parse_reply(self._known[place])
+        if self._client is None or self._records is None:
+            raise InputError(f"the records have no reply to {place}")
+        self._budget.wait(self.stopped)
+        raw = self._client.ask(request)
+        reply = parse_reply(raw)  # before it is recorded: a reply that cannot be parsed is not recorded
+        self._records.keep(place, raw)
+        self._budget.spend(reply)
+        return reply
+
+    def stop(self) -> None:
+        """Stop sending requests, and cancel the requests that still wait for a reply."""
+        self.stopped.set()
+        if self._client is not None:
+            self._client.close()

@@ -1,0 +1,152 @@
+"""A client that sends requests to a model at an OpenAI-compatible endpoint, and repeats failed requests.
+
+An endpoint is the address at which a server offers a model.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import threading
+from concurrent.futures import CancelledError
+from typing import Any
+from urllib.parse import urlsplit
+
+from simllm.errors import InputError
+from simllm.optional_packages import missing_package
+from simllm.repair.chat_reply_parsing import LostReplyError, RawReply
+
+_KEY = "OPENAI_API_KEY"
+_URL = "OPENAI_BASE_URL"
+_LEAST_KEY = 8  # characters; a shorter key is no secret, and could be part of any text
+_TIMEOUT = 600.0  # seconds without a byte
+_LONGEST = 3600.0  # seconds for a reply with all its retries
+_SHOWN = 200  # characters of the server's message in an error
+# Words in which servers say that a conversation is longer than the model's context.
+_OVERFLOW = re.compile(
+    r"context[\s_-]*(length|size|window)|maximum context|exceed_context|(prompt|input) (is )?too long",
+    re.IGNORECASE,
+)
+
+
+class ChatClient:
+    """Client of an OpenAI-compatible endpoint. Several threads may use it at the same time.
+
+    The API key comes from the environment variable OPENAI_API_KEY. In replies and error messages, "[API key]"
+    replaces the key.
+
+    Args:
+        base_url: The address of the endpoint, such as "http://localhost:8000/v1"; None means the value of the
+            environment variable OPENAI_BASE_URL.
+        retries: The largest number of times that a failed request is repeated.
+
+    Raises:
+        InputError: There is no address, or it contains a password; the API key has forbidden characters; or
+            the library `openai` is missing.
+    """
+
+    def __init__(self, base_url: str | None, retries: int = 5) -> None:
+        url = base_url or os.environ.get(_URL, "")
+        if not url:
+            raise InputError(f"expected --base-url URL, or {_URL}: where should the requests go?")
+        try:
+            parts = urlsplit(url)
+            is_address = parts.scheme in ("http", "https") and bool(parts.hostname)
+            has_secret = bool(parts.username or parts.password or parts.query or parts.fragment)
+        except ValueError:
+            is_address, has_secret = False, False
+        if has_secret:
+            raise InputError(f"the address of the endpoint has a secret in it; the key goes into {_KEY}")
+        if not is_address:
+            raise InputError(f"{url}: expected an address such as http://localhost:8000/v1")
+        if retries < 0:
+            raise InputError(f"--retries {retries}: expected a whole number from 0")
+        self._key = os.environ.get(_KEY, "").strip()
+        if not re.fullmatch("[!-~]*", self._key):
+            raise InputError(f"{_KEY}: expected a key of ASCII letters, digits and signs, without blanks")
+        try:
+            import openai
+        except ModuleNotFoundError:
+            raise InputError(missing_package("openai", "repair")) from None
+        self._errors = openai
+        try:
+            self._client = openai.AsyncOpenAI(
+                base_url=url, api_key=self._key or "none", max_retries=retries, timeout=_TIMEOUT
+            )
+        except Exception as error:
+            raise InputError(f"{url}: {self._hidden(str(error))}") from None
+        # Requests run in a loop of their own: unlike a thread that waits, they can be ended at any time.
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._thread.start()
+        self._closing, self._closed = threading.Lock(), False
+
+    def ask(self, request: dict[str, Any]) -> RawReply:
+        """Send a request, and return the server's reply.
+
+        Raises:
+            InputError: The endpoint refuses all requests (HTTP status 401, 403 or 404).
+            LostReplyError: No reply came even after retries, or the client was closed.
+        """
+        openai = self._errors
+        try:
+            with self._closing:  # nothing is sent to a loop that ends
+                if self._closed:
+                    raise CancelledError
+                answer = asyncio.run_coroutine_threadsafe(self._send(request), self._loop)
+            body = answer.result()
+        except CancelledError:
+            raise LostReplyError("the run has stopped") from None
+        except TimeoutError:
+            raise LostReplyError(f"no whole reply came in {_LONGEST:,.0f} seconds") from None
+        except (openai.AuthenticationError, openai.PermissionDeniedError, openai.NotFoundError) as error:
+            raise InputError(f"the endpoint refuses: {self._message(error)}") from None
+        except openai.APIStatusError as error:
+            if error.status_code in (400, 413) and _OVERFLOW.search(error.response.text):
+                return RawReply(error.status_code, self._hidden(error.response.text))
+            raise LostReplyError(self._message(error)) from None
+        except (openai.OpenAIError, OSError, ValueError) as error:
+            raise LostReplyError(self._message(error)) from None
+        return RawReply(200, self._hidden(body))
+
+    def close(self) -> None:
+        """Cancel unfinished requests, and close all connections. Closing the client again has no effect."""
+        with self._closing:
+            if self._closed:
+                return
+            self._closed = True
+        asyncio.run_coroutine_threadsafe(self._end(), self._loop).result()
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    async def _send(self, request: dict[str, Any]) -> str:
+        async with asyncio.timeout(_LONGEST):
+            reply = await self._client.chat.completions.with_raw_response.create(**request)
+        return reply.text
+
+    async def _end(self) -> None:
+        requests = asyncio.all_tasks() - {asyncio.current_task()}
+        for request in requests:
+            request.cancel()
+        await asyncio.gather(*requests, return_exceptions=True)
+        await self._client.close()
+
+    def _message(self, error: Exception) -> str:
+        """Describe an error by its message and its cause, in one line of at most 200 characters.
+
+        The API key is replaced by "[API key]".
+        """
+        cause = f" ({error.__cause__})" if error.__cause__ else ""
+        return self._hidden(" ".join(f"{error}{cause}".split()))[:_SHOWN]
+
+    def _hidden(self, text: str) -> str:
+        """Replace the API key in a text by "[API key]".
+
+        A key of fewer than eight characters is not replaced: it is no secret, and could be part of any text.
+        """
+        if len(self._key) < _LEAST_KEY:
+            return text
+        return text.replace(self._key, "[API key]").replace(json.dumps(self._key)[1:-1], "[API key]")

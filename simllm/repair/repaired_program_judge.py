@@ -1,0 +1,130 @@
+"""The judge of repaired programs, which accepts a program if it passes all tests."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterable
+from typing import Any
+
+from simllm.code.code_from_reply import code_of_reply
+from simllm.execution.compilers_and_interpreters import toolchain_version
+from simllm.execution.program_verdicts import judge, verdict_key
+from simllm.execution.sandbox import Sandbox
+from simllm.repair.attempt_results import TestResult
+from simllm.repair.disk_cache import KeptValues
+from simllm.repair.repair_items import RepairItem
+from simllm.repair.reply_judge_interface import Judged
+from simllm.repair.round_messages import Feedback
+
+_MOST_OUTPUT = 2000  # characters of a program's output that are stored
+_MOST_LOG = 4000  # characters of the compiler's messages that are stored
+
+
+class ProgramJudge:
+    """Judge that accepts a model's corrected program if the program passes all tests.
+
+    Each item has an incorrect program, which the model corrects, and the tests. At most one program per
+    processor runs at the same time, because more programs would slow each other down.
+
+    Args:
+        sandbox: The sandbox in which programs are compiled and run.
+        languages: The programming languages of the programs.
+        verdicts: The cache of verdicts, so that no program is tested twice.
+        compare: The rule that compares a program's output with the expected output: "lines", "tokens",
+            "exact" or "float:1e-6" (numbers may have an error of up to 1e-6).
+        shows_output: Whether the feedback contains the actual output of failed tests.
+
+    Raises:
+        InputError: The compiler or interpreter of a language is not installed.
+    """
+
+    def __init__(
+        self,
+        sandbox: Sandbox,
+        languages: Iterable[str],
+        verdicts: KeptValues,
+        compare: str = "lines",
+        shows_output: bool = False,
+    ) -> None:
+        self.versions = {
+            language: toolchain_version(sandbox, language) for language in sorted(set(languages))
+        }
+        self._sandbox, self._verdicts = sandbox, verdicts
+        self._compare, self._shows_output = compare, shows_output
+        self._processors = threading.Semaphore(len(os.sched_getaffinity(0)))
+
+    def judge_reply(self, item: RepairItem, reply: str) -> Judged:
+        """Judge the program in a model's reply by the tests of the item.
+
+        A reply without a program is not accepted.
+
+        Raises:
+            SandboxError: The sandbox, in which programs run, failed, so there is no verdict.
+        """
+        try:
+            return self._judge(item, code_of_reply(reply, item.language or "", is_program=True))
+        except TimeoutError:  # the parser gave up
+            return self._judge(item, None)
+
+    def judge_code(self, item: RepairItem) -> Judged:
+        """Judge the original incorrect program of an item by the tests of the item.
+
+        Raises:
+            SandboxError: The sandbox failed, so there is no verdict.
+        """
+        return self._judge(item, item.code)
+
+    def feedback(self, item: RepairItem, judged: Judged) -> Feedback:
+        """Return feedback on a judged program for the model.
+
+        If the program does not compile, the feedback has the messages of the compiler. Otherwise it has the
+        failed tests. If the model's reply has no program, all tests count as failed.
+        """
+        failed = [
+            {
+                "number": number,
+                "input": test.input,
+                "output": test.output,
+                "actual": result.output if result and self._shows_output else None,
+            }
+            for number, (test, result) in enumerate(
+                zip(item.tests, judged.tests or [None] * len(item.tests), strict=True), 1
+            )
+            if result is None or result.verdict != "AC"
+        ]
+        if judged.verdict == "CE":
+            return Feedback(judged.verdict, compile_log=judged.compile_log or "(no message)")
+        return Feedback(judged.verdict, failed)
+
+    def _judge(self, item: RepairItem, code: str | None) -> Judged:
+        if code is None:
+            return Judged(None, False, "NC")
+        language = item.language or ""
+        version = self.versions[language]
+        key = verdict_key(language, code, item.tests, item.limits, version, item.files, self._compare)
+        value = self._verdicts.get(key, lambda: self._run(item, code))
+        tests = tuple(TestResult(*test) for test in value["tests"])
+        return Judged(code, value["verdict"] == "AC", value["verdict"], tests, value["compile_log"])
+
+    def _run(self, item: RepairItem, code: str) -> dict[str, Any]:
+        """Run a program on all tests of an item.
+
+        Returns:
+            A JSON object with these keys:
+
+            - "verdict": The verdict on the program, such as "AC" (accepted).
+            - "tests": For each test, a pair: its verdict, and the beginning of the program's output.
+            - "compile_log": The messages of the compiler if the program does not compile; otherwise "".
+        """
+        language, limits = item.language or "", item.limits
+        with self._processors:
+            found = judge(self._sandbox, language, code, item.tests, limits, item.files, self._compare)
+        return {
+            "verdict": found.verdict,
+            "tests": [
+                (one.verdict, one.output[: 4 * _MOST_OUTPUT].decode(errors="replace")[:_MOST_OUTPUT])
+                for one in found.tests
+            ],
+            "compile_log": found.compile_log[:_MOST_LOG] if found.verdict == "CE" else "",
+        }

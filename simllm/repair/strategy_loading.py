@@ -1,0 +1,127 @@
+"""Loading of the strategies in `strategies.json`, by which a model repairs a program or summarizes code.
+
+A strategy is a list of rounds. A round is one request to the model.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from simllm.errors import InputError
+from simllm.repair.prompt_templates import Prompts
+
+PARTS = ("guidance", "solution", "tests")  # what `--with` can add to a single request
+SCORE = "score"
+_FILE = "strategies.json"
+_ALL_PARTS = "single with guidance, solution and tests"
+
+
+@dataclass(frozen=True)
+class Round:
+    """A round: one request to a model that repairs a program or summarizes code.
+
+    The request has one or more messages. A list of rounds is called a strategy.
+
+    Attributes:
+        messages: The names of the templates from which the messages are made.
+        adds: The help that the round gives the model: any of "guidance" (a tutor's hint), "solution" (a
+            description of a solution), "tests" (the failed tests of the program) and "score" (the score of
+            the model's last summary of the code). A round after the first round is skipped if none of its
+            help is available.
+        keeps_history: Whether the messages continue the conversation of earlier rounds. Otherwise, they begin
+            a new conversation.
+        repeats: Whether this round may be repeated. Only the last round of a strategy is ever repeated,
+            namely if the user asks for more rounds than the strategy has.
+    """
+
+    messages: tuple[str, ...]
+    adds: tuple[str, ...] = ()
+    keeps_history: bool = False
+    repeats: bool = False
+
+
+def load_strategy(
+    prompts: Prompts,
+    name: str,
+    parts: Sequence[str] = (),
+    rounds: int | None = None,
+    is_summary: bool = False,
+) -> list[Round]:
+    """Load a strategy: a list of rounds (requests) that ask a model to repair a program or to summarize code.
+
+    Args:
+        prompts: The templates of the prompts, and the file `strategies.json`, which lists all strategies.
+        name: The name of the strategy, such as "cref".
+        parts: The kinds of help that the model gets: any of "guidance" (a tutor's hint), "solution" (a
+            description of a solution) and "tests" (the failed tests). Only the strategy "single" takes
+            this argument.
+        rounds: The number of rounds; None for as many as `strategies.json` lists for the strategy.
+        is_summary: Whether the model summarizes code. Otherwise, it repairs programs.
+
+    Returns:
+        The rounds, in order.
+
+    Raises:
+        InputError: The file `strategies.json`, or an argument, is wrong.
+    """
+    if unknown := [part for part in parts if part not in PARTS]:
+        raise InputError(f"--with {unknown[0]}: expected any of {', '.join(PARTS)}")
+    if is_summary and set(parts) - {"guidance"}:
+        raise InputError("--with: a summary has only guidance to add")
+    known = _read(prompts)["summaries" if is_summary else "programs"]
+    if name not in known:
+        names = [known_name for known_name in known if known_name != _ALL_PARTS]
+        raise InputError(f"strategy {name!r}: expected one of {', '.join(names)}")
+    found = known[name]
+    if parts:
+        if name != "single":
+            raise InputError(f"--with goes with the strategy single; {name} has its own parts")
+        whole = set(parts) == set(PARTS)
+        found = known.get(_ALL_PARTS, found) if whole else [replace(found[0], adds=tuple(parts))]
+    return _repeated(found, name, len(found) if rounds is None else rounds)
+
+
+def _repeated(found: list[Round], name: str, rounds: int) -> list[Round]:
+    """Change the number of rounds of a strategy: leave out the last rounds, or repeat the last round.
+
+    Args:
+        found: The rounds of the strategy.
+        name: The name of the strategy, for error messages.
+        rounds: The number of rounds to return.
+
+    Raises:
+        InputError: `rounds` is less than 1; or the strategy has fewer rounds, and its last round must not be
+            repeated (its attribute `repeats` is false).
+    """
+    if rounds < 1:
+        raise InputError(f"--rounds {rounds}: expected a whole number from 1")
+    if rounds > len(found) and not found[-1].repeats:
+        raise InputError(f"--rounds {rounds}: the strategy {name} has {len(found)}")
+    return found[:rounds] + [found[-1]] * (rounds - len(found))
+
+
+def _read(prompts: Prompts) -> dict[str, dict[str, list[Round]]]:
+    """Read all strategies from the file `strategies.json`, which is part of the prompts.
+
+    Returns:
+        A dict with the keys "programs" (strategies for repairing programs) and "summaries" (strategies for
+        summarizing code). Each value is a dict from the name of a strategy to its list of rounds.
+    """
+    try:
+        return {
+            kind: {name: [_round(row, prompts) for row in rounds] for name, rounds in strategies.items()}
+            for kind, strategies in json.loads(prompts.texts[_FILE]).items()
+        }
+    except (ValueError, TypeError, AttributeError, KeyError) as error:
+        raise InputError(f"{_FILE}: {error}") from None
+
+
+def _round(row: dict[str, object], prompts: Prompts) -> Round:
+    found = Round(**{name: tuple(v) if isinstance(v, list) else v for name, v in row.items()})  # type: ignore[arg-type]
+    if missing := [name for name in found.messages if name not in prompts.texts]:
+        raise ValueError(f"there is no template {missing[0]}")
+    if unknown := [part for part in found.adds if part not in (*PARTS, SCORE)]:
+        raise ValueError(f"unknown part {unknown[0]}")
+    return found

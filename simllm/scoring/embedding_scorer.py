@@ -1,0 +1,44 @@
+"""Scorer that compares the embeddings of two texts: one vector for each text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from simllm.model.exact_and_fast_mode import Engine
+from simllm.scoring.embed_texts import embed
+from simllm.scoring.pair_scorer_interface import PairValues, Values
+from simllm.scoring.token_windows import Tokenized
+
+
+@dataclass(frozen=True)
+class EmbeddingScorer:
+    """Scorer that compares the embeddings of the two texts in each pair.
+
+    Attributes:
+        engine: The encoder.
+        pool: The pooling function. It takes (B, L, D) hidden states and a (B, L) mask, and returns (B, D)
+            embeddings: B texts of L tokens, hidden size D.
+        similarity: A function that compares two (n, D) arrays of embeddings, and returns (n,) similarities.
+    """
+
+    engine: Engine
+    pool: Callable[[Tensor, Tensor], Tensor]
+    similarity: Callable[[NDArray[np.floating], NDArray[np.floating]], Values]
+
+    def __call__(self, texts: Tokenized) -> PairValues:
+        """Score n pairs of texts.
+
+        Args:
+            texts: 2n tokenized texts: first the n candidates, then their n references.
+
+        Returns:
+            (n,) scores. The result has no probabilities of the same meaning (`same` is None).
+        """
+        embeddings = embed(self.engine, texts, self.pool)
+        n = len(embeddings) // 2
+        return PairValues(self.similarity(embeddings[:n], embeddings[n:]))

@@ -1,0 +1,36 @@
+"""Groups of text pairs with a limited number of tokens, whose hidden states fit into memory together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from simllm.scoring.token_windows import Windows
+
+_TOKENS = 16_384  # tokens whose states are in memory at once: 16 MB with 256 dimensions
+
+
+def split_pairs(candidates: list[Windows], references: list[Windows]) -> Iterator[list[int]]:
+    """Split n text pairs into groups of at most 16,384 tokens, to limit the memory for hidden states.
+
+    Pairs are first sorted by the length of their references, and pairs with the same length by the tokens of
+    the reference. Pairs with equal references are then neighbours, and usually in the same group. Within a
+    group, a repeated reference is encoded only once.
+
+    Args:
+        candidates: For each candidate, its windows: the token ids of consecutive pieces of the text.
+        references: For each reference, its windows.
+
+    Yields:
+        For each group, the indices of its pairs. A pair with more than 16,384 tokens is a group of its own.
+    """
+    sizes = [sum(map(len, (*a, *b))) for a, b in zip(candidates, references, strict=True)]
+    part: list[int] = []
+    space = _TOKENS
+    for i in sorted(range(len(sizes)), key=lambda i: (sum(map(len, references[i])), references[i])):
+        if part and sizes[i] > space:
+            yield part
+            part, space = [], _TOKENS
+        part.append(i)
+        space -= sizes[i]
+    if part:
+        yield part

@@ -1,0 +1,101 @@
+"""Weights of tokens by inverse document frequency (idf): a token that few texts contain has more weight.
+
+The document frequency of a token is the number of texts that contain the token. The similarities that match
+tokens (`precision`, `recall` and `f1`) use the weights.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simllm.errors import InputError
+from simllm.io import atomic_write
+from simllm.io.read_json_object import read_json
+from simllm.io.strict_dataclass_loading import build
+from simllm.model.tokenizer import Tokenizer
+from simllm.scoring.token_windows import Tokenized
+
+
+@dataclass(frozen=True)
+class Frequencies:
+    """Document frequencies: for each token, the number of texts that contain it.
+
+    The similarities `precision`, `recall` and `f1` use the frequencies to give rare tokens more weight.
+
+    Attributes:
+        documents: Number of texts in which tokens were counted.
+        of: A dict from each token to the number of texts that contain it; tokens in no text are left out.
+    """
+
+    documents: int
+    of: dict[str, int]
+
+    def __post_init__(self) -> None:
+        if not all(type(count) is int and 0 < count <= self.documents for count in self.of.values()):
+            raise InputError(f"frequencies must be whole numbers from 1 to {self.documents}, the documents")
+
+    @classmethod
+    def count(cls, texts: Iterable[Tokenized], tokenizer: Tokenizer) -> Frequencies:
+        """Count, for each token, the texts that contain it; <s> and </s> are not counted.
+
+        Args:
+            texts: Chunks of tokenized texts. Each chunk has several texts.
+            tokenizer: The tokenizer that made the token ids.
+
+        Returns:
+            The document frequencies (numbers of texts) over all chunks together.
+        """
+        counts: Counter[int] = Counter()
+        documents = 0
+        for chunk in texts:
+            documents += len(chunk.inputs)
+            for windows in chunk.inputs:
+                counts.update({token for ids in windows for token in ids[1:-1]})
+        return cls(documents, {tokenizer.id_to_token(token): counts[token] for token in sorted(counts)})
+
+    @classmethod
+    def load(cls, file: str | os.PathLike[str]) -> Frequencies:
+        """Load document frequencies from a JSON file that `save` wrote; raise InputError for another file."""
+        return build(cls, read_json(Path(file)), str(file))
+
+    def save(self, file: str | os.PathLike[str]) -> None:
+        """Save the document frequencies as JSON; raise InputError if the file cannot be written."""
+        atomic_write.write(Path(file), json.dumps(asdict(self), ensure_ascii=False) + "\n")
+
+    @property
+    def hash(self) -> str:
+        """First 12 hex digits of the SHA-256 of the document frequencies; they identify the frequencies."""
+        return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()[:12]
+
+    def weights(self, tokenizer: Tokenizer) -> NDArray[np.float64]:
+        """Compute the inverse document frequency of each token: ln((N + 1) / (df + 1)) + 1.
+
+        N is the number of all texts; df is the number of texts that contain the token. As in scikit-learn, 1
+        is added in three places. In the fraction, this keeps the weight finite if df is 0. After the
+        logarithm, it keeps the weight positive if df is N.
+
+        Args:
+            tokenizer: A tokenizer with V tokens.
+
+        Returns:
+            (V,) weights, in the order of the token ids.
+
+        Raises:
+            InputError: A counted token is not in the tokenizer's vocabulary.
+        """
+        counts = np.zeros(tokenizer.vocab_size)
+        for token, count in self.of.items():
+            number = tokenizer.backend.token_to_id(token)
+            if number is None:
+                raise InputError(f"frequencies: token {token!r} is not in the model's vocabulary")
+            counts[number] = count
+        return np.log((self.documents + 1) / (counts + 1)) + 1

@@ -1,0 +1,64 @@
+"""Intervals (95%) of a proportion, and of the difference of two proportions.
+
+The methods are those of Wilson (one proportion), of Agresti and Min (paired proportions), and of Newcombe
+(proportions of independent groups).
+"""
+
+from __future__ import annotations
+
+import math
+
+from simllm.stats.confusion_matrix_metrics import Counts
+
+Z = 1.959963984540054  # half the width of a 95% interval, as a multiple of the standard error
+
+
+def wilson(successes: float, n: float) -> tuple[float, float]:
+    """Return Wilson's 95% interval of the proportion `successes` / `n`: its two ends, both NaN if n is 0."""
+    from statsmodels.stats.proportion import proportion_confint
+
+    if not n:
+        return math.nan, math.nan
+    low, high = proportion_confint(successes, n, method="wilson")
+    return float(low), float(high)
+
+
+def paired_difference(only_a: int, only_b: int, n: int) -> tuple[float, tuple[float, float]]:
+    """Compute the difference of two paired proportions, with its 95% interval (Agresti and Min, 2005).
+
+    One proportion is the share of n items that have a property A. The other is the share of the same items
+    that have a property B. For example, A is "the first classifier is right", and B is "the second classifier
+    is right".
+
+    Args:
+        only_a: The number of items that have A but not B.
+        only_b: The number of items that have B but not A.
+        n: The number of all items.
+
+    Returns:
+        The share of items with A minus the share with B; and the lower and upper end of its interval.
+    """
+    if not n:
+        return 0.0, (math.nan, math.nan)
+    a, b, total = only_a + 0.5, only_b + 0.5, n + 2
+    center, around = (a - b) / total, Z * math.sqrt(a + b - (a - b) ** 2 / total) / total
+    return (only_a - only_b) / n, (max(-1.0, center - around), min(1.0, center + around))
+
+
+def independent_interval(first: Counts, second: Counts) -> tuple[float, float]:
+    """Compute the 95% interval of the difference between the shares of right answers in two groups.
+
+    The difference is the first share minus the second. The method is that of Newcombe (1998) for independent
+    groups.
+
+    Args:
+        first: The number of right and the number of wrong answers in the first group.
+        second: The number of right and the number of wrong answers in the second group.
+
+    Returns:
+        The lower and upper end of the interval.
+    """
+    from statsmodels.stats.proportion import confint_proportions_2indep
+
+    low, high = confint_proportions_2indep(first[0], first.sum(), second[0], second.sum(), method="newcomb")
+    return float(low), float(high)

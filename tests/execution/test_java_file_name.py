@@ -1,0 +1,40 @@
+"""The required file name of a Java source text."""
+
+import pytest
+
+from simllm.execution.java_file_name import file_name
+
+
+@pytest.mark.parametrize(
+    ("source", "name"),
+    [
+        ("public class Solution { }", "Solution.java"),
+        ("class A { }\npublic final class B { public class C { } }", "B.java"),
+        ("class A { public static class B { } }", "Main.java"),
+        ("// public class A\n/* public class B */ public abstract class C { }", "C.java"),
+        ('@X("public class A {") public strictfp class B { }', "B.java"),
+        ("class A { char c = '\"'; char b = '{'; String s = \"}\\\"{\"; }\npublic class D { }", "D.java"),
+        ('class A { String s = """\n } public class B {\n"""; }\npublic class D { }', "D.java"),
+        ("public record Pair(int a) { }", "Pair.java"),
+        ("public enum Color { RED }", "Color.java"),
+        ("public @interface Mark { }", "Mark.java"),
+        ("public sealed interface Shape permits A { }", "Shape.java"),
+        ("public @Deprecated class Q { }", "Q.java"),
+        ("public @X.Y({1, 2}) final @ Z(@W(v = (3))) class Q { }", "Q.java"),
+        ('public @X ("a)") @interface Mark { }', "Mark.java"),
+        ("public @Finalclass record Pair(int a) { }", "Pair.java"),
+        ("public class Gr\u00f6\u00dfe$1 { }", "Gr\u00f6\u00dfe$1.java"),
+        ("}}} public class A {", "Main.java"),
+        ("", "Main.java"),
+    ],
+)
+def test_file_name(source, name):
+    assert file_name(source) == name
+
+
+@pytest.mark.parametrize(
+    "source", ['public class A { String s = """\n' + 5000 * "line\\n", "public " + 5000 * "@X  " + "int"]
+)
+def test_broken_code_takes_no_time(source):
+    """A regular expression that backtracks would take practically forever on such code."""
+    assert file_name(source) in ("A.java", "Main.java")

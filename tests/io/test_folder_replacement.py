@@ -1,0 +1,273 @@
+"""Safe replacement of folders: files of the user survive failures and kills."""
+
+import contextlib
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from simllm.errors import InputError
+from simllm.io import folder_replacement, write_into_folder
+
+
+def contents(folder):
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+def write(folder, **texts):
+    """Write a folder of text files, in the way in which commands replace their output folders."""
+    with folder_replacement.replacing(folder, "results") as partial:
+        for name, text in texts.items():
+            (partial / name).parent.mkdir(exist_ok=True)
+            (partial / name).write_text(text)
+
+
+def test_writes_a_new_folder_without_leftovers(tmp_path):
+    write(tmp_path / "deep" / "out", result="1")
+    assert contents(tmp_path / "deep" / "out").keys() == {"result", ".simllm"}
+    assert [path.name for path in (tmp_path / "deep").iterdir()] == ["out"]
+
+
+def test_fills_an_empty_folder(tmp_path):
+    (tmp_path / "out").mkdir()
+    write(tmp_path / "out", result="1")
+    assert (tmp_path / "out" / "result").read_text() == "1"
+
+
+def test_refuses_a_folder_of_the_user(tmp_path):
+    out = tmp_path / "out"
+    (out / "inner").mkdir(parents=True)
+    (out / "inner" / "thesis.txt").write_text("years of work")
+    before = contents(tmp_path)
+    with pytest.raises(InputError, match=r"out: holds files that simllm did not write \(no \.simllm there\)"):
+        write(out, result="1")
+    assert contents(tmp_path) == before
+
+
+def test_replaces_its_own_files_and_keeps_those_of_the_user(tmp_path):
+    out = tmp_path / "out"
+    write(out, result="1", stale="old")
+    (out / "notes").mkdir()
+    (out / "notes" / "mine.txt").write_text("keep me")
+    (out / "link").symlink_to("/etc")
+    write(out, result="2")
+    assert contents(out).keys() == {"result", ".simllm", "notes/mine.txt"}
+    assert (out / "result").read_text() == "2"
+    assert (out / "link").is_symlink()
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_refuses_to_replace_a_file_that_the_user_added(tmp_path):
+    out = tmp_path / "out"
+    write(out, result="1")
+    (out / "table").write_text("mine")
+    before = contents(tmp_path)
+    with pytest.raises(InputError, match="table: was not written by simllm; move it away"):
+        write(out, result="2", table="theirs")
+    assert contents(tmp_path) == before
+
+
+@pytest.mark.parametrize("keep", ["table/keep.txt", "inner"], ids=["a folder", "a file"])
+def test_refuses_to_replace_a_folder_or_file_of_the_user_by_the_other(tmp_path, keep):
+    """The user's folder has the name of a new file, or the user's file has the name of a new folder."""
+    out = tmp_path / "out"
+    write(out, result="1")
+    (out / keep).parent.mkdir(exist_ok=True)
+    (out / keep).write_text("mine")
+    before = contents(tmp_path)
+    with pytest.raises(InputError, match=f"{keep}: was not written by simllm; move it away"):
+        write(out, **{"table": "theirs", "inner/result": "theirs"})
+    assert contents(tmp_path) == before
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_refuses_to_replace_a_file_that_the_user_changed(tmp_path):
+    out = tmp_path / "out"
+    write(out, result="1", table="a")
+    (out / "table").write_text("edited")
+    before = contents(tmp_path)
+    with pytest.raises(InputError, match="table: was changed after simllm wrote it; move it away"):
+        write(out, result="2", table="b")
+    assert contents(tmp_path) == before
+    (out / "table").unlink()
+    write(out, result="2", table="b")
+    write_into_folder.add(out, "table", "written later by simllm")
+    write(out, result="3", table="c")
+    assert (out / "table").read_text() == "c"
+
+
+def test_damaged_files_are_replaced_where_users_do_not_edit(tmp_path):
+    for text in ("1", "2"):
+        with folder_replacement.replacing(tmp_path / "state", "a state", keep_edits=False) as partial:
+            (partial / "weights").write_text(text)
+        (tmp_path / "state" / "weights").write_text("damaged")
+
+
+def test_refuses_to_replace_other_content(tmp_path):
+    """A command does not delete what another command wrote, such as the recorded answers of a study."""
+    write_into_folder.own(tmp_path / "run", "a repair run")
+    write_into_folder.add(tmp_path / "run", "replies.jsonl", "paid for")
+    before = contents(tmp_path)
+    with pytest.raises(InputError, match="run: holds a repair run; name another folder for results"):
+        write(tmp_path / "run", result="1")
+    with pytest.raises(InputError, match="run: holds a repair run; name another folder for score tables"):
+        write_into_folder.own(tmp_path / "run", "score tables")
+    assert contents(tmp_path) == before
+
+
+def test_replaces_a_folder_whose_marker_does_not_say_what_it_holds(tmp_path):
+    write(tmp_path / "out", result="1")
+    (tmp_path / "out" / ".simllm").write_text('{"written_by": "simllm", "files": ["result"]}')
+    write(tmp_path / "out", result="2")
+    assert (tmp_path / "out" / "result").read_text() == "2"
+
+
+@pytest.mark.parametrize(
+    "name", ["out.old", "out.partial", "out.parts", ".out.x.partial", ".out.x.old", ".out.lock"]
+)
+def test_keeps_siblings_that_look_like_its_own(tmp_path, name):
+    (tmp_path / name).mkdir() if "lock" not in name else (tmp_path / name).write_text("mine")
+    if "lock" not in name:
+        (tmp_path / name / "mine").write_text("mine")
+    before = contents(tmp_path)
+    write(tmp_path / "out", result="1")
+    write(tmp_path / "out", result="2")
+    assert contents(tmp_path).items() >= before.items()
+
+
+def test_failure_leaves_the_folder_unchanged(tmp_path):
+    write(tmp_path / "out", result="1")
+    before = contents(tmp_path)
+    with pytest.raises(TypeError, match="data must be str"):
+        write(tmp_path / "out", result="2", other=None)
+    assert contents(tmp_path) == before
+
+
+def test_link_to_a_folder_is_kept(tmp_path):
+    write(tmp_path / "real", result="1")
+    (tmp_path / "link").symlink_to("real")
+    write(tmp_path / "link", result="2")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "real" / "result").read_text() == "2"
+
+
+def test_refuses_a_mount_point(tmp_path, monkeypatch):
+    monkeypatch.setattr(os.path, "ismount", lambda path: path == tmp_path / "volume")
+    with (
+        pytest.raises(InputError, match="volume: is a mount point"),
+        folder_replacement.replacing(tmp_path / "volume", "results"),
+    ):
+        pass
+
+
+def test_refuses_a_loop_of_links_a_file_and_the_current_folder(tmp_path, monkeypatch):
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "file").write_text("mine")
+    for name in ("loop", "loop/inner", "file", "file/inner"):
+        with pytest.raises(InputError):
+            write(tmp_path / name, result="1")
+    assert (tmp_path / "file").read_text() == "mine"
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    with pytest.raises(InputError, match="is the current folder"):
+        write(Path(), result="1")
+
+
+@pytest.mark.parametrize(
+    "marker", ["", "{", "[]", '{"files": ["../thesis.txt"]}', '{"files": ["/etc/passwd"]}']
+)
+def test_invalid_marker_is_ignored(tmp_path, marker):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / ".simllm").write_text(marker)
+    (tmp_path / "thesis.txt").write_text("years of work")
+    with pytest.raises(InputError, match="did not write"):
+        write(tmp_path / "out", result="1")
+    folder_replacement.remove(tmp_path / "out")
+    assert (tmp_path / "thesis.txt").exists()
+
+
+WRITER = """
+import sys
+from pathlib import Path
+from simllm.io import folder_replacement
+with folder_replacement.replacing(Path(sys.argv[1]), "results") as partial:
+    (partial / "result").write_text(sys.argv[2])
+    if len(sys.argv) > 3:
+        Path(sys.argv[3]).touch()
+        input()
+"""
+
+
+def start(*arguments):
+    return subprocess.Popen(
+        [sys.executable, "-c", WRITER, *map(str, arguments)],
+        stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+
+
+def wait_for(file):
+    deadline = time.monotonic() + 30
+    while not file.exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_second_writer_is_refused_and_killed_writer_is_cleaned_up(tmp_path):
+    out = tmp_path / "out"
+    write(out, result="1")
+    first = start(out, "2", tmp_path / "ready")
+    wait_for(tmp_path / "ready")
+    with pytest.raises(InputError, match="out: another process is writing there"):
+        write(out, result="3")
+    first.kill()
+    first.communicate()
+    assert (out / "result").read_text() == "1"
+    write(out, result="3")
+    (tmp_path / "ready").unlink()
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+    assert (out / "result").read_text() == "3"
+
+
+@pytest.mark.parametrize("call", range(4))
+def test_kill_during_a_replacement_loses_nothing(tmp_path, monkeypatch, call):
+    out = tmp_path / "out"
+    write(out, result="1", stale="old")
+    (out / "mine").write_text("keep me")
+    calls = 0
+
+    def killed(*arguments):
+        nonlocal calls
+        calls += 1
+        if calls > call:
+            raise KeyboardInterrupt
+        return rename(*arguments)
+
+    rename = type(out).rename
+    monkeypatch.setattr(type(out), "rename", killed)
+    # The killed process does not clean up either.
+    monkeypatch.setattr(folder_replacement.shutil, "rmtree", lambda *_, **__: None)
+    with contextlib.suppress(KeyboardInterrupt):
+        write(out, result="2")
+    monkeypatch.undo()
+    write(out, result="3")
+    assert contents(out).keys() == {"result", "mine", ".simllm"}
+    assert (out / "mine").read_text() == "keep me"
+    assert (out / "result").read_text() == "3"
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_remove_deletes_only_files_that_simllm_wrote(tmp_path):
+    write(tmp_path / "out", result="1")
+    (tmp_path / "out" / "mine").write_text("keep me")
+    folder_replacement.remove(tmp_path / "out")
+    assert contents(tmp_path / "out").keys() == {"mine", ".simllm"}
+    (tmp_path / "out" / "mine").unlink()
+    folder_replacement.remove(tmp_path / "out")
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,44 @@
+"""Strict loading of dataclasses: all problems are reported together."""
+
+from dataclasses import dataclass
+
+import pytest
+
+from simllm.errors import InputError
+from simllm.io.strict_dataclass_loading import build
+from train.pretrain.config import PretrainConfig
+
+
+def test_all_config_problems_are_reported_together():
+    with pytest.raises(InputError) as error:
+        build(
+            PretrainConfig, {"out": "x", "sede": 1, "corpus": {"sources": "a"}, "updates": "many"}, "c.yaml"
+        )
+    message = str(error.value)
+    for part in (
+        "c.yaml: ",
+        "unknown key sede",
+        "missing key seed",
+        "corpus.sources must be a list, not 'a'",
+        "updates must be of type int, not 'many'",
+        "missing key model",
+    ):
+        assert part in message
+    assert "\n" not in message
+
+
+@dataclass(frozen=True)
+class Inner:
+    size: int
+
+
+@dataclass(frozen=True)
+class Outer:
+    inner: Inner | None = None
+
+
+def test_an_optional_part():
+    assert build(Outer, {}, "c") == build(Outer, {"inner": None}, "c") == Outer()
+    assert build(Outer, {"inner": {"size": 3}}, "c") == Outer(Inner(3))
+    with pytest.raises(InputError, match=r"unknown key inner\.sise; missing key inner\.size"):
+        build(Outer, {"inner": {"sise": 3}}, "c")

@@ -1,0 +1,12 @@
+"""The 95% intervals of the figures of a run."""
+
+from simllm.repair.run_summary import compute_statistics
+from tests.repair.made_attempts import attempt
+
+
+def test_intervals_hold_the_figure():
+    made = [attempt(f"{i}", n, (i + n) % 3 == 0, patch=i, fix=2) for i in range(30) for n in (1, 2)]
+    found = compute_statistics(made, 2, 1, None)
+    for name, value in {"AVG": found["AVG"], "TOP-2": found["TOP"]["2"], "RPSR": found["RPSR"]}.items():
+        low, high = found["95% intervals"][name]
+        assert low < value < high

@@ -1,0 +1,26 @@
+"""Strategies that cannot be loaded."""
+
+import re
+
+import pytest
+
+from simllm.errors import InputError
+from simllm.repair.prompt_templates import load_prompts
+from simllm.repair.strategy_loading import load_strategy
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("other",), "strategy 'other': expected one of single, multi-regenerate, cref"),
+        (("cref", ["tests"]), "--with goes with the strategy single; cref has its own parts"),
+        (("single", ["hints"]), "--with hints: expected any of guidance, solution, tests"),
+        (("single", [], 2), "--rounds 2: the strategy single has 1"),
+        (("cref", [], 0), "--rounds 0: expected a whole number from 1"),
+        (("single", ["tests"], None, True), "--with: a summary has only guidance to add"),
+        (("multi-regenerate", [], None, True), "strategy 'multi-regenerate': expected one of single, cref"),
+    ],
+)
+def test_wrong_strategies(arguments, message):
+    with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
+        load_strategy(load_prompts(), *arguments)

@@ -1,0 +1,84 @@
+"""Significance tests, and the choice between them, equal reference results."""
+
+import json
+
+import numpy as np
+import pytest
+
+from simllm.stats.binomial_test import compare_with_chance
+from simllm.stats.choice_of_classifier_test import choose_for_classifiers
+from simllm.stats.delong_auc import auc_with_covariance, compare_aucs
+from simllm.stats.fisher_and_chi_squared import choose_for_groups, compare_groups
+from simllm.stats.mcnemar_and_cochran_q import cochran_q, mcnemar
+from simllm.stats.multiple_testing import holm
+from simllm.stats.welch_or_mann_whitney import choose_for_degradation, compare_samples
+from simllm.stats.wilcoxon_friedman_and_kruskal import friedman_nemenyi, wilcoxon
+
+
+@pytest.fixture(scope="module")
+def cases(shared):
+    return json.loads((shared / "reference" / "protocol.json").read_text())["cases"]
+
+
+def close(found, expected, tolerance=1e-9):
+    assert found == pytest.approx(expected, abs=tolerance)
+
+
+def check_test(case):
+    given, expected = case["input"], case["expected"]
+    match case["test"]:
+        case "mcnemar":
+            found = mcnemar(given["only_a_right"], given["only_b_right"])
+        case "cochran-q":
+            found = cochran_q(np.array(given["right"]))
+        case "wilcoxon":
+            found = wilcoxon(np.array(given["a"]), np.array(given["b"]))
+        case "groups":
+            found = compare_groups(given["right_wrong"])
+        case "chance":
+            found = compare_with_chance(given["right"], given["n"], given["chance"])
+        case "independent-samples":
+            found, shapiro = compare_samples(np.array(given["a"]), np.array(given["b"]))
+            close(shapiro, expected["shapiro_p"])
+        case "friedman-nemenyi":
+            ranks = friedman_nemenyi(np.array(given["values"]))
+            found = ranks.outcome
+            close(ranks.mean_ranks.tolist(), expected["mean_ranks"])
+            close(ranks.critical_difference, expected["critical_difference"], 1e-3)
+            close(ranks.p, np.array(expected["nemenyi_p"]), 1e-3)
+        case "holm":
+            close(holm(given["p"]), expected["p_holm"])
+            return
+        case "delong":
+            gold, scores = np.array(given["gold"]) == 1, np.array([given["a"], given["b"]])
+            close(auc_with_covariance(gold, scores)[0].tolist(), expected["auc"])
+            difference, _, z, p = compare_aucs(gold, scores)
+            close((difference, z, p), (expected["difference"], expected["z"], expected["p"]))
+            return
+    assert found.test == expected.get("test", found.test)
+    close(found.p, expected["p"], expected.get("tolerance_of_p", 1e-9))
+    if "statistic" in expected:
+        close(found.statistic, expected["statistic"])
+    if "df" in expected:
+        assert found.df == expected["df"]
+
+
+def test_tests_agree_with_the_reference_vectors(cases):
+    rows = [case for case in cases if case["kind"] == "test"]
+    assert len(rows) == 29
+    for case in rows:
+        check_test(case)
+
+
+def test_choices_agree_with_the_reference_vectors(cases):
+    rows = [case for case in cases if case["kind"] == "choice"]
+    assert len(rows) == 14
+    choose = {
+        "classifiers": choose_for_classifiers,
+        "groups": choose_for_groups,
+        "degradation": choose_for_degradation,
+        "chance": lambda **_: compare_with_chance(1, 2, 0.5).test,
+    }
+    for case in rows:
+        design = dict(case["design"])
+        assert choose[design.pop("question")](**design) == case["expected"], case

@@ -1,0 +1,30 @@
+import json
+import shutil
+
+import yaml
+
+from simllm import SimLLM
+from train.contrastive.meaning_head_pairs import SAME
+from train.release import calibrate
+from train.release.meaning_head_calibration import meaning_test_pairs
+
+
+def test_the_head_is_calibrated_on_labelled_pairs_and_items(call, head_folder, sets, items, tmp_path):
+    model = shutil.copytree(head_folder, tmp_path / "model")
+    comments, labelled = tmp_path / "comments.txt", tmp_path / "labelled.jsonl"
+    comments.write_text("".join(f"opens the first file of {i} users\n" for i in range(60)))
+    rows = [
+        {"a": f"opens {i}", "b": f"{verb} {i}", "label": label, "set": "mine"}
+        for i in range(40)
+        for verb, label in (("open", "same"), ("closes", "different"))
+    ]
+    labelled.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    rated = yaml.safe_load(sets.read_text())["rated"][0]
+    files = ("--comments", comments, "--ratings", rated, "--labelled", labelled, "--items", items)
+    done = call(calibrate, model, *files)
+    assert done.returncode == 0, done.stderr
+    before, after = (SimLLM(folder).model.info.meaning for folder in (head_folder, model))
+    assert (after.slope, after.intercept) != (before.slope, before.intercept)
+    pairs = meaning_test_pairs(comments, labelled, items)
+    assert after.fitted_on == f"{len(pairs[::2])} pairs, among them those of labelled.jsonl"
+    assert sum(pair.label == SAME for pair in pairs) == len(pairs) / 2

@@ -1,0 +1,65 @@
+"""The measurement of a model for its card."""
+
+import json
+from pathlib import Path
+from unittest import mock
+
+import yaml
+
+from simllm import SimLLM
+from simllm.io.read_json_lines import objects
+from simllm.model import ppmi_vectors, saved_model
+from train.release import measure as measure_
+from train.release.measure import measure
+from train.release.measurement_config import MeasureConfig
+
+
+def test_measures_a_model(call, model_folder, sets):
+    done = call(measure_, model_folder, "--config", sets)
+    assert done.returncode == 0, done.stderr
+    figures = json.loads(done.stdout)
+    assert figures["signature"] == SimLLM(model_folder).signature
+    agreement = figures["spearman"]["set/rated"]
+    assert agreement["pairs"] == 60
+    assert all(
+        agreement[name]["low"] <= agreement[name]["rho"] <= agreement[name]["high"]
+        for name in ("simllm", "jaccard")
+    )
+    assert (
+        figures["contrast"]["jaccard"]["adversarial"]["all"]
+        < 0.05
+        < figures["contrast"]["simllm"]["balanced"]["all"]
+    )
+    assert set(figures["languages"]) == {"python", "go"}
+    for found in figures["languages"].values():
+        assert found["pairs"] == 20
+        assert found["first"] <= found["mrr"] <= 1
+    unrelated = figures["random_pairs"]
+    assert -1 <= unrelated["p5"] <= unrelated["median"] <= unrelated["p95"] <= 1
+
+
+def test_the_model_is_loaded_and_the_word_vectors_are_built_once(model_folder, sets, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    config = yaml.safe_load(sets.read_text())
+    corpus = tmp_path / "corpus.txt"
+    corpus.write_text("".join(f"{row['reference']}\n" for _, row in objects(Path(config["rated"][0]))))
+    (second := tmp_path / "second" / "rated.jsonl").parent.mkdir()
+    lines = Path(config["rated"][0]).read_text().splitlines(keepends=True)
+    second.write_text("".join(lines[:30]))
+    rated = [*config["rated"], str(second)]
+    measured = MeasureConfig(**config | {"rated": rated, "baselines": [f"word-vectors={corpus}"]})
+    with (
+        mock.patch.object(saved_model, "load", wraps=saved_model.load) as load_,
+        mock.patch.object(ppmi_vectors, "ppmi_vectors", wraps=ppmi_vectors.ppmi_vectors) as vectors,
+    ):
+        figures = measure(model_folder, measured)
+    assert figures["spearman"]["second/rated"].keys() == {"pairs", "simllm", "word-vectors"}
+    assert (load_.call_count, vectors.call_count) == (1, 1)
+
+
+def test_missing_set_is_an_error(call, model_folder, sets, tmp_path):
+    config = yaml.safe_load(sets.read_text()) | {"rated": [str(tmp_path / "none.jsonl")]}
+    sets.write_text(yaml.safe_dump(config))
+    done = call(measure_, model_folder, "--config", sets)
+    assert done.returncode == 2
+    assert "none.jsonl: cannot be read" in done.stderr.splitlines()[-1]

@@ -1,0 +1,45 @@
+"""False negatives of contrastive training: texts of other pairs that have the same meaning after all.
+
+A negative is a text from which the text of a pair should be distinguished. A false negative must not serve as
+a negative.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from train.contrastive.positive_pairs import PositivePair
+
+
+def mark_same_meaning(pairs: Sequence[PositivePair]) -> tuple[np.ndarray, np.ndarray]:
+    """Find out which texts of different positive pairs are known to have the same meaning.
+
+    Texts with the same meaning must not serve as negatives for each other. If two pairs have the same `group`
+    or a text in common, their four texts have the same meaning. If a hard negative equals a text of a pair,
+    it has the same meaning as both texts of that pair.
+
+    Args:
+        pairs: B positive pairs, with H hard negatives in total.
+
+    Returns:
+        Two bool arrays, true where the row's text and the column's text have the same meaning. The first
+        array is (B, B): first texts (rows) against second texts (columns). The second array is (B, H):
+        first texts (rows) against hard negatives (columns).
+    """
+    numbers: dict[bytes | str, int] = {}
+
+    def to_numbers(keys: Sequence[bytes | str]) -> np.ndarray:
+        return np.array([numbers.setdefault(key, len(numbers)) for key in keys], int)
+
+    group, first, second = (
+        to_numbers(keys)
+        for keys in ([p.group for p in pairs], [p.first for p in pairs], [p.second for p in pairs])
+    )
+    negatives = to_numbers([negative for pair in pairs for negative in pair.negatives])
+    crossed = first[:, None] == second
+    same = (group[:, None] == group) | (first[:, None] == first) | (second[:, None] == second)
+    same |= crossed | crossed.T
+    own_negatives = (first[:, None] == negatives) | (second[:, None] == negatives)
+    return same, (same.astype(np.float32) @ own_negatives) > 0

@@ -1,0 +1,49 @@
+"""Readers of word lists: abbreviations, synonyms (equal meanings) and antonyms (opposite meanings).
+
+A reader is a function that converts fetched files into rows (JSON objects).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from train.data.fetched_file import Row, SourceFile
+
+
+def antonyms(files: Iterable[SourceFile]) -> Iterator[Row]:
+    """Yield pairs of words with opposite meanings, as rows with `a`, `b` and the label "opposite".
+
+    A line with two words is a pair; other lines are skipped.
+    """
+    return _word_pairs(files, "opposite")
+
+
+def synonyms(files: Iterable[SourceFile]) -> Iterator[Row]:
+    """Yield pairs of words with the same meaning, as rows with `a`, `b` and the label "same".
+
+    A line with two words is a pair; other lines are skipped.
+    """
+    return _word_pairs(files, "same")
+
+
+def _word_pairs(files: Iterable[SourceFile], label: str) -> Iterator[Row]:
+    """Yield pairs of words, as rows with the words `a` and `b`, and the same `label` for all pairs.
+
+    A line with two words is a pair; other lines are skipped.
+    """
+    for file in files:
+        for line in file.lines():
+            words = line.split()
+            if len(words) == 2:
+                yield {"a": words[0], "b": words[1], "label": label}
+
+
+def abbreviations(files: Iterable[SourceFile]) -> Iterator[Row]:
+    """Yield abbreviations of words, as rows such as `{"word": "message", "abbr": "msg", "degree": ...}`.
+
+    The data set's value of `degree` says how much the abbreviation is recommended.
+    """
+    for file in files:
+        for item in file.json():
+            for short in item["abbrs"]:
+                yield {"word": item["word"], "abbr": short["abbr"], "degree": short["degree"]}

@@ -1,0 +1,234 @@
+"""The texts of a distillation, from which a student learns its teachers' embeddings, in groups.
+
+A group is a text, a pair of texts, or a text with variants that rules make from it. The variants are a
+rewording with the same meaning, and a text with a changed meaning. All texts in a group are used in the same
+optimizer step, so that the student learns to compare them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+
+from simllm.errors import InputError
+from simllm.evaluation.contrast_word_pairs import deciding_word_pairs
+from simllm.io import atomic_write, folder_replacement
+from simllm.io.read_json_lines import text_under
+from simllm.io.read_lines import lines
+from simllm.perturb.summaries import lexicon
+from simllm.perturb.summaries.meaning_changing_edits import change
+from simllm.perturb.summaries.random_rewording import reword
+from simllm.text_cleaning import clean
+from train.corpus import decontaminate
+from train.corpus.sources import match_files
+from train.corpus.text_hash import identity
+from train.distill.config import ImitationConfig, TextsConfig
+from train.runtime.distributed import World
+from train.runtime.run_folder import short_hash
+from train.runtime.select_rows import select_rows
+from train.runtime.training_log_and_tensorboard import print_progress
+
+Group = tuple[str, ...]
+GROUPS, LINES = "groups.jsonl", "texts.txt"
+
+
+@dataclass(frozen=True)
+class StoredTexts:
+    """The texts whose embeddings an encoder learns from its teachers, and the folder that stores the texts.
+
+    Attributes:
+        groups: The texts in groups. Texts in one group, such as a text and its rewording, are used in the
+            same update (optimizer step).
+        folder: The folder that stores the texts. It may have more texts than `groups`, because the setting
+            `max_texts` limits `groups`.
+        sha256: A SHA-256 of all texts in the folder.
+    """
+
+    groups: list[Group]
+    folder: Path
+    sha256: str
+
+    @property
+    def flat(self) -> list[str]:
+        """All texts of all groups, in order."""
+        return [text for group in self.groups for text in group]
+
+
+def collect_texts(
+    config: ImitationConfig,
+    out: Path,
+    world: World,
+    *,
+    exclude: Sequence[str],
+    hold_out_contrast: bool,
+    seed: int,
+) -> StoredTexts:
+    """Collect the texts whose embeddings are learned, or load them if this run has collected them before.
+
+    Args:
+        config: The settings of the imitation.
+        out: The folder of the run.
+        world: The processes of the run.
+        exclude: Files with text pairs that people have rated. Their texts are left out.
+        hold_out_contrast: Whether rules that make variants of texts must not exchange words that the contrast
+            set (a test set) asks to distinguish, such as "open" and "close".
+        seed: Seed for choosing texts and making variants.
+
+    Raises:
+        InputError: A file of texts cannot be read, or no text is left.
+    """
+    held_out = frozenset(deciding_word_pairs() if hold_out_contrast else ())
+    choice = short_hash([asdict(source) for source in config.texts], list(exclude), sorted(held_out), seed)
+    folder = out / "texts" / choice
+    groups, flat = world.first_then_others(
+        lambda: flatten(gather(config.texts, exclude, held_out, seed, folder), config.max_texts)
+    )
+    if world.is_first:
+        print_progress(f"  {len(groups):,} groups, {len(flat):,} texts")
+    return StoredTexts(groups, folder, digest(folder))
+
+
+def gather(
+    sources: Sequence[TextsConfig], exclude: Sequence[str], held_out: frozenset[tuple[str, str]], seed: int,
+    folder: Path,
+) -> list[Group]:  # fmt: skip
+    """Read, clean and shuffle the groups of texts from all sources, or load the stored result.
+
+    A group is a text, a pair of texts, or a text with variants that rules make from it. The variants are a
+    rewording with the same meaning, and a text with a changed meaning.
+
+    Args:
+        sources: Settings for each source. A group is left out if all its texts occurred in earlier groups.
+        exclude: Files or glob patterns of evaluation data (rated text pairs). A group is left out if one of
+            its texts is in these files.
+        held_out: Pairs of words that are kept for evaluation. The rules must not make a variant by replacing
+            one word of a pair by the other.
+        seed: Seed for the order of the groups, for choosing groups if a source has a limit, and for the
+            variants.
+        folder: The folder of the result. It has two files: `groups.jsonl` with a group on each line, as a
+            JSON list, and `texts.txt` with one text on each line. If `groups.jsonl` exists, it is loaded, and
+            must be from the same arguments.
+
+    Returns:
+        The groups, in random order.
+
+    Raises:
+        InputError: A source is missing, has no texts, or has only excluded texts.
+    """
+    file = folder / GROUPS
+    if not file.is_file():
+        random = np.random.default_rng(seed)
+        excluded, words = decontaminate.read_excluded(exclude), lexicon.load(held_out)
+        seen: set[bytes] = set()
+        groups: list[Group] = []
+        for source in sources:
+            new_groups = [group for group in _read(source) if not _all_seen(group, seen)]
+            if not new_groups:
+                raise InputError(f"texts {source.source!r}: no text is left")
+            order = random.permutation(len(new_groups))
+            kept = 0
+            for number in order:
+                if kept == source.limit:
+                    break
+                group = new_groups[number]
+                if any(text in excluded for text in group):
+                    continue
+                if random.random() < source.variants:
+                    variants = _with_variants(group, words, random)
+                    group = tuple(text for text in variants if text not in excluded)
+                groups.append(group)
+                kept += 1
+            if not kept:
+                raise InputError(f"texts {source.source!r}: all texts are excluded")
+        mixed = [groups[number] for number in random.permutation(len(groups))]
+        with folder_replacement.replacing(folder, "training texts", keep_edits=False) as partial:
+            atomic_write.write(partial / LINES, "".join(f"{text}\n" for group in mixed for text in group))
+            atomic_write.write(partial / GROUPS, "".join(json.dumps(group) + "\n" for group in mixed))
+    return [tuple(json.loads(line)) for _, line in lines(file)]
+
+
+def _read(source: TextsConfig) -> Iterator[Group]:
+    """Yield the cleaned groups of texts from one source.
+
+    A group with an empty text, or with a text of more than `source.max_words` words, is left out.
+    """
+    if source.fields:
+        groups = (
+            tuple(clean(text_under(row, name, where)) for name in source.fields)
+            for where, row in select_rows(source.source, source.only, source.leave_out)
+        )
+    else:
+        groups = ((clean(text),) for file in match_files(source.source) for _, text in lines(file))
+    for group in groups:
+        if all(text and text.count(" ") < source.max_words for text in group):
+            yield group
+
+
+def _all_seen(group: Group, seen: set[bytes]) -> bool:
+    """Return whether all texts of a group occurred in earlier groups, and remember the texts of this group.
+
+    Args:
+        group: The texts of the group.
+        seen: The hashes of the texts in earlier groups. The hashes of this group's texts are added.
+    """
+    keys = {identity(text) for text in group}
+    seen_before = keys <= seen
+    seen |= keys
+    return seen_before
+
+
+def _with_variants(group: Group, words: lexicon.Lexicon, random: np.random.Generator) -> Group:
+    """Add two variants of a group's first text: a rewording, and a text with a changed meaning.
+
+    Rules make the variants. A variant that the rules cannot make is left out.
+
+    Args:
+        group: The texts of the group.
+        words: The word lists for the rules.
+        random: The random generator.
+
+    Returns:
+        The texts of the group, followed by the variants.
+    """
+    text = group[0]
+    changed = change(text, words, random)
+    variants = (reword(text, words, random), *([changed[1]] if changed else []))
+    return tuple(dict.fromkeys((*group, *variants)))
+
+
+def flatten(groups: Sequence[Group], limit: int | None) -> tuple[list[Group], list[str]]:
+    """Take whole groups from the start of the list, up to `limit` texts in total, and list their texts.
+
+    The first group that would exceed the limit is left out, and so are all groups after it.
+
+    Args:
+        groups: Groups of texts.
+        limit: The largest number of texts; None: all groups are taken.
+
+    Returns:
+        The taken groups, and all texts of these groups in the same order.
+
+    Raises:
+        InputError: The first group alone has more than `limit` texts.
+    """
+    kept: list[Group] = []
+    flat: list[str] = []
+    for group in groups:
+        if limit is not None and len(flat) + len(group) > limit:
+            break
+        kept.append(group)
+        flat += group
+    if not kept:
+        raise InputError(f"max_texts {limit}: the first group has {len(groups[0])} texts")
+    return kept, flat
+
+
+def digest(folder: Path) -> str:
+    """Compute a SHA-256 of the groups of texts that `gather` stored in a folder."""
+    with (folder / GROUPS).open("rb") as data:
+        return hashlib.file_digest(data, "sha256").hexdigest()

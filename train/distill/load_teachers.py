@@ -1,0 +1,112 @@
+"""Loading of a teacher, a larger sentence encoder, as a function that embeds texts.
+
+The module also loads the teacher's tokenizer, and finds out how the teacher pools the states of its tokens.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+from tokenizers import Tokenizer as Backend
+
+from simllm.errors import InputError
+from simllm.io.read_json_object import read_json
+from simllm.model import pooling
+from simllm.model.exact_and_fast_mode import make_engine
+from simllm.scoring.embed_texts import embed
+from simllm.scoring.token_windows import Tokenized
+from train.distill.bert_weights import KINDS, load_encoder
+
+_LONGEST = 128  # tokens of a text that a teacher reads
+
+Embed = Callable[[Sequence[str]], np.ndarray]  # n texts -> (n, D) float32 of length 1
+
+
+def load(folder: Path, device: torch.device) -> Embed:
+    """Load a teacher model as a function that embeds texts.
+
+    BERT and MPNet models with mean pooling run on simllm's encoder, which is several times faster on a
+    CPU. The library sentence-transformers runs all other models.
+
+    Args:
+        folder: A model folder in the format of sentence-transformers or transformers.
+        device: The GPU or CPU that runs the teacher.
+
+    Returns:
+        A function that computes (n, D) float32 embeddings, with length 1, from n texts.
+
+    Raises:
+        InputError: The folder has no loadable model.
+    """
+    if _has_mean_pooling(folder) and read_json(folder / "config.json").get("model_type") in KINDS:
+        encoder, tokenizer = load_encoder(folder), load_tokenizer(folder)
+        engine = make_engine(encoder.eval().to(device), "fast")
+        tokenizer.enable_truncation(min(_LONGEST, encoder.config.max_length))
+
+        def embed_fast(texts: Sequence[str]) -> np.ndarray:
+            ids = [[tuple(encoding.ids)] for encoding in tokenizer.encode_batch(list(texts))]
+            return _scale_to_unit_length(embed(engine, Tokenized(ids), pooling.mean))
+
+        return embed_fast
+
+    try:
+        from sentence_transformers import SentenceTransformer
+
+        model = SentenceTransformer(str(folder), device=str(device), local_files_only=True)
+    except Exception as error:  # the library raises errors of many kinds
+        reason = " ".join(str(error).split())
+        raise InputError(f"{folder}: cannot be loaded as a teacher ({reason})") from None
+
+    def embed_any(texts: Sequence[str]) -> np.ndarray:
+        return _scale_to_unit_length(
+            np.asarray(model.encode(list(texts), show_progress_bar=False), np.float32)
+        )
+
+    return embed_any
+
+
+def _scale_to_unit_length(embeddings: np.ndarray) -> np.ndarray:
+    """Scale each of n embeddings to length 1; `embeddings` is (n, D)."""
+    return embeddings / np.linalg.norm(embeddings, axis=1, keepdims=True).clip(min=1e-12)
+
+
+def _has_mean_pooling(folder: Path) -> bool:
+    """Return whether a teacher's embedding of a text is the mean of the last hidden states of all tokens.
+
+    The result is False if the teacher has further layers after the pooling, such as a dense layer. If the
+    folder does not say how the teacher pools, the result is True.
+
+    Args:
+        folder: The model folder, in the format of sentence-transformers or transformers.
+    """
+    modules, file = folder / "modules.json", folder / "1_Pooling" / "config.json"
+    try:
+        parts = json.loads(modules.read_bytes()) if modules.is_file() else []
+        kinds = [str(part["type"]).rpartition(".")[2] for part in parts]
+    except (ValueError, TypeError, KeyError):
+        raise InputError(f"{modules}: expected a list of modules with their types") from None
+    if not set(kinds) <= {"Transformer", "Pooling", "Normalize"}:
+        return False
+    if not file.is_file():
+        return True
+    facts = read_json(file)
+    flags = {name for name, value in facts.items() if name.startswith("pooling_mode_") and value}
+    return facts.get("pooling_mode") == "mean" or flags == {"pooling_mode_mean_tokens"}
+
+
+def load_tokenizer(folder: Path) -> Backend:
+    """Load the tokenizer from a teacher's folder, and turn its padding and truncation off."""
+    file = folder / "tokenizer.json"
+    try:
+        tokenizer = Backend.from_buffer(file.read_bytes())
+    except OSError as error:
+        raise InputError(f"{file}: cannot be read ({error.strerror})") from None
+    except Exception as error:  # the backend raises bare Exceptions
+        raise InputError(f"{file}: not a tokenizer ({error})") from None
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+    return tokenizer

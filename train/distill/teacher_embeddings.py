@@ -1,0 +1,124 @@
+"""Computation and storage of the teachers' embeddings of all texts.
+
+A teacher is a larger sentence encoder. The embeddings are computed once and stored in shards (files with the
+embeddings of 8192 texts each), with checksums. A resumed run computes only the missing shards.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from simllm.errors import InputError
+from simllm.io import atomic_write, folder_replacement
+from simllm.model.read_weights import weight_files
+from train.distill.load_teachers import load
+from train.runtime.distributed import World
+from train.runtime.training_log_and_tensorboard import print_progress
+from train.tokens.shards import digest
+
+SHARD = 8192  # texts in a shard
+_FILE, _CHECKSUM = "embeddings.npy", "sha256"  # in the folder of a shard
+
+
+def embed_all(teacher: Path, texts: Sequence[str], folder: Path, world: World) -> list[np.ndarray]:
+    """Return a teacher's embeddings of all texts, in shards of `SHARD` (8192) texts each.
+
+    Missing shards are computed and stored. Each process computes some of the missing shards.
+
+    Args:
+        teacher: The teacher's folder.
+        texts: The texts.
+        folder: The folder of the stored shards. Existing shards must be from these texts and this teacher.
+        world: The processes of the run.
+
+    Returns:
+        For each shard, a memory-mapped float16 array. Each row is the embedding of one text, of width D.
+
+    Raises:
+        InputError: The teacher cannot be loaded, or a shard cannot be read or written.
+    """
+    starts = range(0, len(texts), SHARD)
+    missing = [start for start in starts if not _is_whole(_shard_folder(folder, start), world.is_first)]
+    if missing:
+        # No process writes a shard before all processes know which shards are missing.
+        embed_texts = world.first_then_others(lambda: load(teacher, world.device))
+        mine = missing[world.rank :: world.size]
+        for number, start in enumerate(mine, 1):
+            print_progress(f"  {teacher.name}: shard {number} of {len(mine)}")
+            _write(_shard_folder(folder, start), embed_texts(texts[start : start + SHARD]))
+        world.sum_values(0.0)  # wait for the others
+    return [np.load(_shard_folder(folder, start) / _FILE, mmap_mode="r") for start in starts]
+
+
+def _shard_folder(folder: Path, start: int) -> Path:
+    """Return the folder of one shard (a file with the embeddings of `SHARD` texts).
+
+    Args:
+        folder: The folder of all shards, which contains the returned folder.
+        start: Index of the shard's first text, a multiple of `SHARD`.
+    """
+    return folder / f"{start // SHARD:05}"
+
+
+def _write(shard: Path, embeddings: np.ndarray) -> None:
+    """Write the embeddings of one shard as float16, with their checksum, into the folder `shard`."""
+    with folder_replacement.replacing(shard, "embeddings", keep_edits=False) as partial:
+        np.save(partial / _FILE, embeddings.astype(np.float16))
+        atomic_write.write(partial / _CHECKSUM, digest(partial / _FILE))
+
+
+def _is_whole(shard: Path, warn: bool) -> bool:
+    """Return whether a shard of embeddings exists and matches its checksum.
+
+    Args:
+        shard: The folder of the shard.
+        warn: Whether to print a warning if the shard is damaged.
+
+    Raises:
+        InputError: A file cannot be read.
+    """
+    if not shard.is_dir():
+        return False
+    try:
+        whole = digest(shard / _FILE).encode() == (shard / _CHECKSUM).read_bytes()
+    except FileNotFoundError:
+        whole = False
+    except OSError as error:
+        raise InputError(f"{shard}: cannot be read ({error.strerror})") from None
+    if warn and not whole:
+        print_progress(f"warning: {shard}: damaged; its embeddings are computed again")
+    return whole
+
+
+def identity(folder: Path) -> str:
+    """Return a name that identifies a teacher: its folder name and the start of a SHA-256 over its files."""
+    hashed = hashlib.sha256()
+    for file in [*weight_files(folder), folder / "tokenizer.json", folder / "config.json"]:
+        try:
+            with file.open("rb") as data:
+                hashed.update(hashlib.file_digest(data, "sha256").digest())
+        except OSError as error:
+            raise InputError(f"{file}: cannot be read ({error.strerror})") from None
+    return f"{re.sub('[^A-Za-z0-9._-]', '-', folder.name)}-{hashed.hexdigest()[:12]}"
+
+
+def gather_embeddings(shards: Sequence[np.ndarray], numbers: np.ndarray) -> Tensor:
+    """Collect a teacher's embeddings of some texts.
+
+    Args:
+        shards: The arrays from `embed_all`, which have the teacher's embeddings of all texts.
+        numbers: (n,) indices of the wanted texts, among all texts.
+
+    Returns:
+        (n, D) float32 embeddings.
+    """
+    return torch.from_numpy(
+        np.stack([shards[number // SHARD][number % SHARD] for number in numbers]).astype(np.float32)
+    )

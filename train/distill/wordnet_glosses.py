@@ -1,0 +1,77 @@
+"""Write the definitions and examples of WordNet as plain lines, to use as texts for distillation.
+
+python -m train.distill.wordnet_glosses /usr/share/wordnet runs/glosses.txt
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from simllm.errors import InputError
+from simllm.io import atomic_write, read_lines
+from train.runtime.overwrite_option import add_overwrite_option, check_output
+from train.runtime.tool_exit_status import run_tool
+
+_PARTS = ("noun", "verb", "adj", "adv")
+_EXAMPLE = re.compile(r'"([^"]+)"')
+
+
+def read_glosses(wordnet: Path) -> Iterator[str]:
+    """Read the definitions and example sentences of WordNet's synsets (sets of synonyms).
+
+    Args:
+        wordnet: The folder of WordNet's database files (see wndb(5WN)).
+
+    Yields:
+        For each synset, several texts: the definition, the text "WORD : DEFINITION" with the first synonym as
+        WORD, and each example.
+
+    Raises:
+        InputError: A database file is missing, or one of its lines is not a synset.
+    """
+    for part in _PARTS:
+        file = wordnet / f"data.{part}"
+        for number, line in read_lines.lines(file):
+            if line.startswith("  "):  # the licence
+                continue
+            synset, _, gloss = line.partition(" | ")
+            fields = synset.split(" ")
+            if len(fields) < 5:
+                raise InputError(f"{file}, line {number}: expected a synset of WordNet")
+            word = re.sub(r"\(\w+\)$", "", fields[4]).replace("_", " ")
+            parts = (part.strip() for part in _EXAMPLE.sub("", gloss).split(";"))
+            definition = "; ".join(part for part in parts if part)
+            if definition:
+                yield definition
+                yield f"{word} : {definition}"
+            yield from _EXAMPLE.findall(gloss)
+
+
+def main() -> int:
+    """Parse the command line, write WordNet's definitions and examples, and return the exit status."""
+    parser = argparse.ArgumentParser(
+        prog="python -m train.distill.wordnet_glosses",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("wordnet", type=Path, help="folder with data.noun and the others")
+    parser.add_argument("output", type=Path, help="file to write, one text per line")
+    add_overwrite_option(parser)
+    options = parser.parse_args()
+
+    def run() -> None:
+        if not options.wordnet.is_dir():
+            raise InputError(f"{options.wordnet}: no such folder")
+        check_output(options.output, options.overwrite, (options.wordnet / f"data.{part}" for part in _PARTS))
+        atomic_write.write(
+            options.output, "".join(f"{text}\n" for text in dict.fromkeys(read_glosses(options.wordnet)))
+        )
+
+    return run_tool(run)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,109 @@
+"""Draw the perplexity over the updates (optimizer steps) of pretraining runs, from the logs of the runs.
+
+    python -m train.pretrain.perplexity_plot runs/mini/log.jsonl -o perplexity.svg
+    python -m train.pretrain.perplexity_plot runs/*/log.jsonl -o perplexity.png
+
+The figure is like Fig. 4 of the SimLLM paper (Jin et al., 2024).
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import math
+import sys
+from pathlib import Path
+from typing import Any
+
+from simllm.errors import InputError
+from simllm.io import atomic_write, read_json_lines
+from simllm.optional_packages import missing_package
+from train.pretrain.held_out_perplexity import compute_perplexity
+from train.runtime.overwrite_option import add_overwrite_option, check_output
+from train.runtime.path_encoding import decode_paths
+from train.runtime.tool_exit_status import run_tool
+
+
+def main() -> int:
+    """Parse the command line, draw the figure, and return the exit status."""
+    parser = argparse.ArgumentParser(
+        prog="python -m train.pretrain.perplexity_plot",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("logs", nargs="+", type=Path, help="log.jsonl of a pretraining run")
+    parser.add_argument("-o", "--output", type=Path, required=True, help="by its suffix: svg, png, pdf")
+    add_overwrite_option(parser)
+    options = parser.parse_args()
+    return run_tool(lambda: _draw(**vars(options)))
+
+
+def _draw(logs: list[Path], output: Path, overwrite: bool) -> None:
+    check_output(output, overwrite, logs)
+    draw(logs, output)
+
+
+def draw(logs: list[Path], output: Path) -> None:
+    """Draw the training and test perplexity over the updates (optimizer steps) of one or several runs.
+
+    Args:
+        logs: The `log.jsonl` of each run.
+        output: The image file; its suffix chooses the format.
+
+    Raises:
+        InputError: A log is not from a pretraining run, or the image cannot be drawn or written.
+    """
+    try:
+        from matplotlib.figure import Figure
+        from matplotlib.ticker import LogLocator, ScalarFormatter
+    except ImportError:
+        raise InputError(missing_package("matplotlib", "train")) from None
+    figure = Figure(figsize=(6.4, 4), layout="constrained")
+    axes = figure.subplots()
+    for number, log in enumerate(logs):
+        updates, trained, tested = _read(log)
+        name, color = decode_paths(log.parent.name or log.stem), f"C{number}"
+        axes.plot(updates, tested, color=color, label=f"{name}, test")
+        axes.plot(updates, trained, color=color, linewidth=0.8, alpha=0.5, label=f"{name}, training")
+        best = min(range(len(updates)), key=lambda i: math.inf if math.isnan(tested[i]) else tested[i])
+        axes.plot(updates[best], tested[best], "o", color=color, markersize=4)
+        axes.text(updates[best], tested[best] * 1.01, f"{tested[best]:.1f} ", ha="right", fontsize=8)
+    axes.set(xlabel="updates", ylabel="perplexity", yscale="log", xlim=(0, None))
+    axes.yaxis.set_major_locator(LogLocator(10, (1, 2, 5)))
+    axes.yaxis.set_major_formatter(ScalarFormatter())
+    axes.yaxis.set_minor_locator(LogLocator(10, ()))
+    axes.grid(alpha=0.3)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False)
+    drawn = io.BytesIO()
+    try:
+        figure.savefig(drawn, dpi=160, format=output.suffix[1:])
+    except ValueError as error:  # an unknown suffix
+        raise InputError(f"{output}: cannot be drawn ({error})") from None
+    atomic_write.write(output, drawn.getvalue())
+
+
+def _read(log: Path) -> tuple[list[float], list[float], list[float]]:
+    """Read the log of a pretraining run.
+
+    Returns:
+        Three lists, with one entry for each line of the log: the number of updates (optimizer steps) done,
+        the training perplexity and the test perplexity. NaN stands for a missing value.
+    """
+    rows: list[dict[str, Any]] = [row for _, row in read_json_lines.objects(log)]
+    if not rows or any(not {"update", "train_loss", "test_perplexity"} <= row.keys() for row in rows):
+        raise InputError(
+            f"{log}: not the log of a pretraining run; expected update, train_loss, test_perplexity"
+        )
+    try:
+        updates, losses, tested = (
+            [math.nan if row[key] is None else float(row[key]) for row in rows]
+            for key in ("update", "train_loss", "test_perplexity")
+        )
+    except (TypeError, ValueError):
+        raise InputError(f"{log}: expected numbers under update, train_loss, test_perplexity") from None
+    return updates, [compute_perplexity(loss) for loss in losses], tested
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,37 @@
+"""Centring of a model's embeddings: a shift, after which the mean embedding of some texts is 0."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from simllm.model import pooling
+from simllm.model.encoder import of_last_layer
+from simllm.model.exact_and_fast_mode import Engine
+from simllm.model.saved_model import SavedModel
+from simllm.scoring import embed_texts, token_windows
+
+SAMPLE_STEP = 20  # only every 20th comment is embedded, which is enough for the mean embedding
+
+
+def centre_embeddings(model: SavedModel, texts: Sequence[str]) -> None:
+    """Shift the embeddings of a model, in place, so that the mean embedding of some texts is 0.
+
+    Unrelated texts then score about 0. Because mean pooling is linear, it is enough to change the bias
+    of the last layer norm. The bias of the meaning head is changed, too, so that the results of the head stay
+    the same.
+
+    Args:
+        model: The model.
+        texts: The texts over which the mean is taken.
+    """
+    tokenized = token_windows.tokenize(model.tokenizer, texts, model.encoder.config.max_length, "truncate")
+    embeddings = embed_texts.embed(Engine(model.encoder), tokenized, pooling.mean)
+    last: Any = model.encoder.layers[-1]
+    shift = torch.from_numpy(embeddings.mean(axis=0))
+    last.norm.bias.data -= shift
+    if model.head:
+        weight = of_last_layer(model.head.project.weight.data, len(shift))
+        model.head.project.bias.data += weight @ shift

@@ -1,0 +1,28 @@
+"""The folder of the data sets, and its placeholder `${data}` in configurations."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from train.runtime.map_nested_texts import map_texts
+
+
+def data_root() -> str:
+    """Return the folder of the data sets: the value of the environment variable `SIMLLM_DATA`, or "data"."""
+    return os.environ.get("SIMLLM_DATA") or "data"
+
+
+def hide_data_root(values: Any) -> Any:
+    """Replace the data folder at the start of paths by the placeholder `${data}`.
+
+    Args:
+        values: Nested dictionaries, lists and tuples of configuration values.
+
+    Returns:
+        A copy. If a string starts with `data_root()` and a slash, `${data}` takes the place of `data_root()`.
+    """
+    root = f"{data_root()}/"
+    return map_texts(
+        values, lambda text: "${data}/" + text.removeprefix(root) if text.startswith(root) else text
+    )

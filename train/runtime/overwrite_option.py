@@ -1,0 +1,36 @@
+"""The option `--overwrite` of command-line tools, and the check of the output file."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable
+from pathlib import Path
+
+from simllm.errors import InputError
+from simllm.io import output_file_check, output_folder_check
+
+
+def add_overwrite_option(parser: argparse.ArgumentParser) -> None:
+    """Add the flag `--overwrite` to a parser: whether an existing output file may be replaced.
+
+    The flag's value is for the argument `overwrite` of `check_output`.
+    """
+    parser.add_argument("--overwrite", action="store_true", help="replace the output if it exists")
+
+
+def check_output(file: Path, overwrite: bool, inputs: Iterable[Path]) -> None:
+    """Check that a tool can write its output file.
+
+    Args:
+        file: The output file.
+        overwrite: Whether an existing file may be replaced.
+        inputs: The tool's input files, which must not be replaced.
+
+    Raises:
+        InputError: `file` is one of `inputs`, `file` exists although `overwrite` is false, or the folder of
+            `file` does not exist.
+    """
+    output_file_check.check_output(file, inputs, overwrite)
+    output_folder_check.check_place(file.parent)
+    if not file.parent.is_dir():
+        raise InputError(f"{file.parent}: no such folder")

@@ -1,0 +1,28 @@
+"""The command that prints the run folder of a configuration, for the job scripts."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from simllm.errors import InputError
+from train.runtime.yaml_and_overrides import read_values
+
+
+def _main() -> int:
+    """Print the run folder (the value of the key `out`) of a configuration file; the job scripts call this.
+
+    The command line is `CONFIG [key=value …]`. The exit status is 0, or 2 for bad input.
+    """
+    file, *overrides = sys.argv[1:]
+    try:
+        sys.stdout.buffer.write(os.fsencode(read_values(Path(file), overrides)["out"]))
+    except (InputError, KeyError, TypeError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(_main())

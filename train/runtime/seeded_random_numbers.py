@@ -1,0 +1,34 @@
+"""Random numbers that depend only on seeds and keys, so that a resumed training run repeats them."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def combined_seed(*numbers: int) -> int:
+    """Combine numbers, such as a run's seed and the number of an update, into one 63-bit seed.
+
+    In practice, two different lists of numbers give different seeds if the lists have the same length.
+    """
+    return int(np.random.SeedSequence(numbers).generate_state(1, np.uint64)[0] >> 1)
+
+
+def keyed_uniform(seed: int, keys: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Compute a random number from [0, 1) for each key.
+
+    The same key and seed always give the same number. Therefore, the random numbers of a text can be computed
+    without those of earlier texts. The generator is SplitMix64 (Steele, Lea and Flood, 2014).
+
+    Args:
+        seed: The seed.
+        keys: (N,) whole numbers, such as the number of each token in the training data.
+
+    Returns:
+        (N,) random numbers.
+    """
+    with np.errstate(over="ignore"):
+        x = keys.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(seed)
+        x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return ((x ^ (x >> np.uint64(31))) >> np.uint64(11)).astype(np.float64) / 2.0**53
