@@ -61,10 +61,10 @@ class SimLLM:
         Args:
             model: The path of the model folder; by default the model that comes with the package.
             pooling: The function that turns the hidden states of a text's tokens into one embedding: `mean`,
-                `cls` or `max`; by default the pooling that the model folder names.
+                `cls` or `max`; by default the pooling that is stored in the model folder.
             similarity: The similarity of two texts. `cosine` and `inverse-euclidean` compare the embeddings
                 of the texts. `precision`, `recall` and `f1` match each token with the most similar token of
-                the other text. By default the similarity that the model folder names.
+                the other text. By default the similarity that is stored in the model folder.
             mode: `exact` scores with a float32 copy of the encoder, and `fast` with a bfloat16 copy. `plain`
                 scores with the encoder itself; the scores change if its weights change in training.
             on_long: The treatment of a text that is longer than the model's longest input: `truncate` cuts
@@ -121,8 +121,8 @@ class SimLLM:
         """Score each candidate against the reference at the same index.
 
         The score of a pair does not depend on the other pairs. It stays the same if the candidate and the
-        reference are swapped. Rounding errors can change it by up to 1e-5 (in fast mode, 0.01). Some values
-        of the metric's option `similarity` are exceptions:
+        reference are swapped. Rounding errors can change it by up to 1e-5 (in fast mode, 0.01). There are two
+        exceptions, which depend on the argument `similarity` of `SimLLM`:
 
         - `precision` and `recall`: swapping candidate and reference turns the precision of a pair into its
           recall, and the recall into the precision.
@@ -318,10 +318,11 @@ class SimLLM:
 
     @property
     def no_scores(self) -> Scores:
-        """A `Scores` object for zero pairs, with this metric's signature and calibration.
+        """A `Scores` object for zero pairs: without scores, but with this metric's signature and calibration.
 
-        Code that computes or joins the scores of chunks copies the signature and the calibration from this
-        object. The calibration is the map from scores to percentiles and human ratings.
+        It is the template for the `Scores` of real pairs, which get their signature and calibration from it.
+        The signature is a text that names everything that can change a score. The calibration maps scores to
+        percentiles and human ratings.
         """
         same = np.empty(0) if self.head else None
         return Scores(np.empty(0), 0, 0, 0, 0, self.signature, self.calibration, same)

@@ -1,9 +1,9 @@
 """Cleaning of code summaries, for training and scoring (SIMLLM paper, section 5.1).
 
-The rules are a normalizer from the package `tokenizers`. It is stored in `tokenizer.json`, so that every
-library that loads the model cleans texts in the same way. Every `str` can be cleaned, even if it is not
-valid Unicode. If a text has at most `LONGEST` (10,000) characters, cleaning it twice gives the same result as
-cleaning it once.
+The cleaning rules are stored in the model's `tokenizer.json`, as a normalizer of the package `tokenizers`.
+Therefore, every library that loads the model cleans texts in the same way. Every `str` can be cleaned, even
+if it is not valid Unicode. If a text has at most `LONGEST` (10,000) characters, cleaning it twice gives the
+same result as cleaning it once.
 """
 
 from __future__ import annotations

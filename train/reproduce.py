@@ -100,10 +100,10 @@ class Recipe:
         wordnet: Folder of WordNet's database files.
         data: Folder of the data sets; None: the data sets are fetched.
         host: The URL before "/owner/name" of all repositories, or a local folder of repositories.
-        seeds: Number of runs in each round of the stage of triplets, each with another random seed. Their
-            encoders are averaged.
-        rounds: Number of rounds of the stage of triplets. Each round starts from the average of the round
-            before.
+        seeds: Number of runs in each round of the training on triplets (a text, a rewording, and a text with
+            another meaning). The runs of a round differ in the random seed. Their encoders are averaged.
+        rounds: Number of rounds of the training on triplets. Each round after the first starts from the
+            averaged encoder of the round before.
     """
 
     trees: Path
@@ -182,17 +182,20 @@ def is_up_to_date(output: Path, source: Path) -> bool:
 
 
 def _round_name(stage: str, number: int) -> str:
-    """Return the folder name of a stage in one round. Rounds count from 1; the first adds nothing."""
+    """Return the folder name of a stage in a round, such as "triplets" (round 1) or "triplets-round2"."""
     return stage if number == 1 else f"{stage}-round{number}"
 
 
 def _triplet_runs(number: int, seeds: int, suffix: str = "") -> list[str]:
-    """Return the names of the run folders in one round of the stage of triplets.
+    """Return the names of the run folders in one round of the training on triplets.
+
+    A triplet is a text, a rewording, and a text with another meaning. The runs of a round differ in the
+    random seed. For example, the two runs of round 2 are "triplets-round2" and "triplets-round2-seed2".
 
     Args:
         number: The number of the round, from 1.
-        seeds: The number of runs in the round. The first has no seed in its name.
-        suffix: The suffix of the names: "", or "-control" for the control model.
+        seeds: The number of runs in the round.
+        suffix: A text to add after the round: "", or "-control" for the control model.
     """
     stage = _round_name(_TRIPLETS, number) + suffix
     return [stage, *(f"{stage}-seed{seed}" for seed in range(2, seeds + 1))]
@@ -262,11 +265,12 @@ def _contrastive_stages(
     """Return the commands of all stages after distillation.
 
     1. The encoder is trained together with the meaning head (a network that predicts whether two texts have
-       the same meaning). The weights are then mixed with those before this stage.
-    2. The same with meaning items, which are texts with rewordings and with texts of another meaning.
+       the same meaning). The encoder's weights are then mixed with its weights before this stage.
+    2. Training and mixing are repeated, with other data. These include meaning items, which are texts with
+       rewordings and with texts of another meaning.
     3. The encoder is trained on triplets (a text, a rewording, a text with another meaning), and to imitate
-       the embeddings of a larger encoder. The weights of `seeds` runs are averaged. This is repeated
-       `rounds` times; each round starts from the average of the round before.
+       the embeddings of a larger encoder. A round has `seeds` runs, whose weights are averaged. There are
+       `rounds` rounds; each round after the first starts from the average of the round before.
     4. The meaning head alone is trained, from the weights of the head of the second stage.
 
     Args:

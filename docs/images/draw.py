@@ -34,6 +34,7 @@ PACKAGES = [
     ("model", "encoder, tokenizer, pooling, the model folder"),
     ("io", "files, folders, strict JSON and YAML, tables"),
     ("text_cleaning.py", "the cleaning of summaries"),
+    ("optional_packages.py", "advice to install an extra"),
     ("errors.py", "InputError"),
 ]
 TRAINING = [

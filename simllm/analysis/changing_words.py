@@ -21,8 +21,9 @@ def find_changing_words(same: float, candidate: Sequence[Word], reference: Seque
 
     Args:
         same: The probability that the whole texts have the same meaning.
-        candidate: The words of the candidate, with their attribute `same_without`.
-        reference: The words of the reference, with their attribute `same_without`.
+        candidate: The words of the candidate. Each word's attribute `same_without` is the probability that
+            both texts have the same meaning if the word is left out.
+        reference: The words of the reference, with the same attribute.
 
     Returns:
         Up to two words of the candidate and up to two words of the reference; empty if no word is found.
@@ -41,19 +42,19 @@ def find_changing_words(same: float, candidate: Sequence[Word], reference: Seque
 
 
 def pairs_without_words(candidate: Sequence[Word], reference: Sequence[Word]) -> list[tuple[str, str]]:
-    """Make variants of the two explained texts in which each word is left out in turn.
+    """Make variants of a candidate and its reference in which each word is left out in turn.
 
-    The variants are scored to measure how much each word matters. Each word gives two pairs of texts. In the
-    first pair, only the word is left out. In the second pair, the word's match (the most similar word of the
-    other text) is left out, too.
+    The variants are scored later, to measure how much each word matters. For each word, there are two pairs
+    of texts. In the first pair, only the word is left out. In the second pair, the word's match (the most
+    similar word of the other text) is left out, too.
 
     Args:
         candidate: The words of the candidate.
         reference: The words of the reference.
 
     Returns:
-        The pairs for the words of the candidate, then those for the words of the reference. In each pair, the
-        text that had the word comes first, and the other text second.
+        First the pairs for the words of the candidate, then the pairs for the words of the reference. In each
+        pair, the text to which the word belonged comes first.
     """
     sides = [candidate, reference]
     texts = [[word.text for word in side] for side in sides]

@@ -1,4 +1,7 @@
-"""A word of two texts whose score is explained: its contribution to the score, and its match."""
+"""A word in the explanation of a score: its contribution to the score, and its match.
+
+The score compares two texts. The match is the most similar word of the other text.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +10,15 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Word:
-    """A word of one of two texts (candidate and reference) whose score is explained.
+    """A word of a candidate or a reference, in the explanation of the score of these two texts.
 
     Attributes:
         text: The word as it stands in the cleaned text.
         contribution: What the word adds to the score of the two texts.
         match: The most similar word of the other text.
         similarity: Cosine between the word and its match, from -1 to 1.
-        same_without: Probability that the two texts have the same meaning without this word. It is computed
-            twice: with only the word left out, and with the word's match left out, too. The larger
+        same_without: Probability that the two texts have the same meaning if this word is left out. It is
+            computed twice: with only the word left out, and with its match left out, too. The larger
             probability is stored. None if the model cannot estimate probabilities.
     """
 

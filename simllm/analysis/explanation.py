@@ -79,7 +79,7 @@ def explain(metric: SimLLM, candidate: str, reference: str) -> Explanation:
         The score, and the contribution of each word of the two texts.
 
     Raises:
-        InputError: The metric has another pooling or similarity, a text is empty after cleaning, or the
+        InputError: The metric does not use mean pooling and cosine, a text is empty after cleaning, or the
             metric splits a text into several windows because the text is long.
     """
     return explain_pairs(metric, [(candidate, reference)])[0]
@@ -98,7 +98,7 @@ def explain_pairs(metric: SimLLM, pairs: Sequence[tuple[str, str]]) -> list[Expl
         The explanation of each pair.
 
     Raises:
-        InputError: The metric has another pooling or similarity, a text is empty after cleaning, or the
+        InputError: The metric does not use mean pooling and cosine, a text is empty after cleaning, or the
             metric splits a text into several windows because the text is long.
     """
     if (metric.pooling, metric.similarity) != ("mean", "cosine"):

@@ -34,7 +34,7 @@ def write_playground(metric: SimLLM, folder: Path, int8: bool = False) -> None:
             rounded to 8 bits are stored as int8, and the others as float16.
 
     Raises:
-        InputError: The metric has another pooling or similarity, a package that the export needs is not
+        InputError: The metric does not use mean pooling and cosine, a package that the export needs is not
             installed, or the folder cannot be written.
     """
     with folder_replacement.replacing(folder, CONTENT) as partial:
@@ -54,7 +54,7 @@ def write_model(metric: SimLLM, folder: Path, int8: bool = False) -> None:
             rounded to 8 bits are stored as int8, and the others as float16.
 
     Raises:
-        InputError: The metric has another pooling or similarity, a package that the export needs is not
+        InputError: The metric does not use mean pooling and cosine, a package that the export needs is not
             installed, or a file cannot be written.
     """
     if (metric.pooling, metric.similarity) != ("mean", "cosine"):
@@ -95,9 +95,9 @@ def page_folder() -> Path:
 def _unicode_classes() -> dict[str, str]:
     """List the characters that the package `tokenizers` decomposes, and the accents that it removes.
 
-    The playground's web page uses these lists to clean texts exactly like `tokenizers`. The browser may know
-    a newer version of Unicode, and would then change characters that are not in these lists. The page treats
-    such characters as unknown.
+    The playground (a web page that scores texts in the browser) needs the lists to clean texts exactly like
+    `tokenizers`. A browser with a newer version of Unicode would also decompose other characters. The page
+    replaces those characters by U+FFFD, which stands for an unknown character.
 
     Returns:
         A dict with two keys: "decomposed" for the characters that NFKD (a Unicode normalization) changes, and

@@ -83,7 +83,7 @@ class ShardScorer:
 
     Raises:
         InputError: A setting is wrong; or the similarity compares tokens ("precision", "recall" or "f1"),
-            but the settings name no file with document frequencies.
+            but the settings name no file with document frequencies (the number of texts with each token).
     """
 
     def __init__(self, settings: ShardSettings) -> None:
@@ -241,7 +241,8 @@ def _done(folder: Path, settings: ShardSettings) -> dict[str, Any]:
     """Read the summaries of the tables that an earlier run completed.
 
     Returns:
-        A dict from the name of each table to its summary; empty if there was no earlier run.
+        A dict from the name of each table to its summary (mean score and so on); empty if there was no
+        earlier run.
 
     Raises:
         InputError: The earlier run had other settings, or its `summary.json` is damaged.
@@ -263,7 +264,7 @@ def _done(folder: Path, settings: ShardSettings) -> dict[str, Any]:
 
 
 def _check_sources(shards: Sequence[Shard], done: dict[str, Any], folder: Path) -> None:
-    """Check that the tables of an earlier run were made from the same input files.
+    """Check that the tables of an earlier run were made from input files with the same paths.
 
     Args:
         shards: The input files, and the paths of their tables.
@@ -271,7 +272,7 @@ def _check_sources(shards: Sequence[Shard], done: dict[str, Any], folder: Path) 
         folder: The output folder, for the error message.
 
     Raises:
-        InputError: A table was made from another input file.
+        InputError: A table was made from an input file with another path.
     """
     for shard in shards:
         row = done.get(shard.table.name)
@@ -280,13 +281,13 @@ def _check_sources(shards: Sequence[Shard], done: dict[str, Any], folder: Path) 
 
 
 def _drop_outdated(shards: Sequence[Shard], done: dict[str, Any]) -> None:
-    """Remove tables from the dict `done` if their input files have changed since.
+    """Remove the entries of outdated tables, whose input files have changed since the earlier run.
 
-    These files are then scored again. Until that is done, the old tables stay in the folder.
+    The caller then scores these input files again. The old tables stay in the folder until then.
 
     Args:
         shards: The input files, and the paths of their tables.
-        done: A dict from the name of each complete table of the earlier run to its summary. The summaries of
+        done: A dict from the name of each complete table of the earlier run to its summary. The entries of
             outdated tables are removed, and a warning names their input files.
 
     Raises:

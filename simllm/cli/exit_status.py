@@ -1,4 +1,4 @@
-"""The run of the command `simllm`: its exit status, and the text of its errors and warnings."""
+"""Main function of the command `simllm`, which prints errors and warnings and returns the exit status."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The line on standard error with the mean score and the signature, which a TSV table cannot hold."""
+"""Printing of the mean score and the signature on standard error, because a TSV table cannot hold them.
+
+The signature is a text that names everything that can change a score.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +14,9 @@ from simllm.io.number_format import format_count
 def print_mean(
     options: argparse.Namespace, format_: str, pairs: int, mean: tuple[str, float], signature: str
 ) -> None:
-    """Print the mean score and the signature to standard error, if a table is TSV.
+    """Print the mean score and the signature to standard error if the output table is TSV.
 
-    Nothing is printed with `--quiet`, or for other formats, because their tables have this information.
+    Tables in other formats hold this information, so nothing is printed for them, nor with `--quiet`.
 
     Args:
         options: The parsed options; `quiet` is read.

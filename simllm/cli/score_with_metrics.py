@@ -170,8 +170,8 @@ def _read(options: argparse.Namespace, source: PairSource, chosen: Sequence[str]
         chosen: The names of the metrics.
 
     Raises:
-        InputError: A metric for code is chosen without `--jsonl`, or an option of such metrics is given
-            without such a metric. Or a field is missing in the input.
+        InputError: A metric for code is chosen without `--jsonl`. Or no metric for code is chosen, but an
+            option for such metrics is given. Or a field is missing in the input.
     """
     from simllm.metrics import registry
     from simllm.metrics.metric_interface import Example

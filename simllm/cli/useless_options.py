@@ -18,7 +18,7 @@ def refuse(options: argparse.Namespace, defaults: Mapping[str, Any], reason: str
         reason: The end of the error message, such as "goes with --jsonl FILE".
 
     Raises:
-        InputError: An option has another value.
+        InputError: An option has a value that is not its default.
     """
     for name, default in defaults.items():
         if getattr(options, name) != default:

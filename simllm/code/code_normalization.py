@@ -1,10 +1,10 @@
 """Code normalization, which leaves out comments, docstrings and imports, and makes the layout uniform.
 
-The result is the normal form of the code. Two texts that differ only in these respects have equal normal
-forms. Valid Python is printed by Python's module `ast`. All other code is split into tokens: the leaves of
-its tree-sitter tree, and whole literals such as strings. The tokens of a line are joined by single spaces. A
-line end inside a token, such as a long string, becomes the character `␊`. If several Python texts are
-compared and one of them is not valid, all of them are split into tokens.
+The result is the normal form of the code. It serves to compare code: texts that differ only in comments,
+docstrings, imports and layout have equal normal forms. Valid Python is printed by Python's module `ast`. All
+other code is split into tokens: the leaves of its tree-sitter tree, and whole literals such as strings. The
+tokens of a line are joined by single spaces. A line end inside a token, such as a long string, becomes the
+character `␊`. If several Python texts are compared and one of them is not valid, all are split into tokens.
 """
 
 from __future__ import annotations

@@ -193,14 +193,15 @@ class Repository:
         }
 
     def _headers(self, git: subprocess.Popen[bytes], objects: Iterable[str]) -> Iterator[list[bytes]]:
-        """Request objects from a running `git cat-file`, and yield the words of the header of each answer.
+        """Request objects from a running `git cat-file`, and yield each answer's header, split into words.
 
         Args:
             git: The running process.
             objects: The hashes of the objects.
 
         Yields:
-            For each object, its hash, type and size. For a missing object, its hash and the word `missing`.
+            For each object, a list of its hash, type and size. For a missing object, a list of its hash and
+            the word `missing`.
         """
         assert git.stdin
         assert git.stdout

@@ -2,11 +2,11 @@
 
 An edit inserts, deletes or relabels a node. The algorithm of Zhang and Shasha (1989) computes the distance
 between each subtree of the first tree and each subtree of the second tree. The distance of two subtrees is
-computed from distances between *forests*. A subtree has a forest for each number k: the first k nodes of the
-subtree in postorder, and the edges between these nodes. A *keyroot* is the root of a tree, or a node with a
-sibling to its left. For each pair of keyroots, one from each tree, the algorithm fills a table. The rows
-stand for the forests of the first keyroot's subtree, the columns for those of the second, and the entries are
-distances. Small subtrees come first, because the tables of larger subtrees need their distances.
+computed from distances between *forests*. For any k, the first k nodes of a subtree in postorder, with the
+edges between them, are a forest. A *keyroot* is the root of a tree, or a node with a sibling to its left. For
+each pair of keyroots, one from each tree, the algorithm fills a table of distances between forests. A row
+stands for a forest of the subtree whose root is the first keyroot, and a column for a forest of the subtree
+whose root is the second keyroot. Small subtrees come first, because larger subtrees need their distances.
 
 This implementation first removes equal parts of the two trees. Then it handles one keyroot of the first tree
 together with many keyroots of the second tree. The tables of these pairs stand side by side, so that numpy
@@ -151,17 +151,17 @@ class _Columns:
 
     Attributes:
         nodes: The node of each column; 0 for the first column of a segment.
-        before: For each column, the index of an earlier column. The earlier column's forest is this column's
-            forest without the subtree of this column's node. The first column of a segment has its own index.
+        before: For each column, the index of the column whose forest remains if the subtree of this column's
+            node is removed from this column's forest. The first column of a segment has its own index.
         is_first: Whether each column is the first of its segment.
         on_path: Whether each column's node has the same leftmost leaf as the keyroot. If so, the forest of
             the column is a single tree.
         insertions: The number of nodes in each column's forest.
-        offset: A number for each column, which `running_minimum` adds to the distances. It makes one running
-            minimum over all segments possible: no segment may take a value from an earlier segment. For this,
-            all columns of a segment have the same number, and each later segment has a much lower number.
-        levels: Slices of columns; each slice has whole segments. The slices must be computed in this order,
-            because a segment may need the results of earlier slices.
+        offset: A number for each column: the same for all columns of a segment, and much lower for each later
+            segment. `running_minimum` adds it to the distances before it computes one running minimum over
+            all columns. Thus no segment takes the minimum of an earlier segment.
+        levels: Slices of columns, in the order in which they must be computed, because later slices may need
+            the results of earlier ones. Each slice consists of whole segments.
     """
 
     nodes: Ints
@@ -192,7 +192,7 @@ class _Columns:
 
 
 def _columns(tree: OrderedTree, widest: int, largest: int) -> Iterator[_Columns]:
-    """Make the columns of several tables of distances; each table handles some keyroots of the second tree.
+    """Divide the keyroots of the second tree among tables of limited width, and make the tables' columns.
 
     A keyroot is the root of the tree, or a node with a sibling to its left. All columns of a keyroot are in
     the same table: a column for the empty forest, and a column for each node of the keyroot's subtree.

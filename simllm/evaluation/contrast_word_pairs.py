@@ -1,6 +1,7 @@
-"""Word pairs that decide the contrast set: words by which its texts differ from their references.
+"""Word pairs of the contrast set: the words by which a text differs from its reference.
 
-A model that is trained without these pairs can be tested on words that it has not seen.
+The contrast set tests whether metrics notice a changed meaning, as from "minimum" to "maximum". A model that
+is trained without these pairs can be tested on words that it has not seen.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ def deciding_word_pairs(file: Path = CONTRAST_SET) -> set[tuple[str, str]]:
         file: A JSON-lines file with triples (see `load`).
 
     Returns:
-        Pairs of a word of the reference and the word at the same position in the other text. The first word
-        does not occur in the other text, and the second does not occur in the reference.
+        Pairs of a word of the reference and the word at the same position in the change or rewording. The
+        first word does not occur in the change or rewording, and the second not in the reference.
     """
     triples = load(file)
     pairs = set()

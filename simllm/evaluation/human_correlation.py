@@ -116,11 +116,11 @@ def correlate_all(rated: Ratings, metrics: Sequence[Metric]) -> Correlations:
 
     Args:
         rated: The pairs of texts with human ratings.
-        metrics: The metrics, ready for use.
+        metrics: The metrics, already loaded.
 
     Returns:
-        The correlation of each metric. A metric that cannot score these pairs has no correlation; its
-        name and the reason are in `Correlations.missing`.
+        The correlations. If a metric cannot score these pairs, its name and the reason are in
+        `Correlations.missing`.
     """
     rows: list[MetricCorrelation] = []
     missing: dict[str, str] = {}
@@ -202,7 +202,7 @@ def score_by_all(
     The scores of metrics for which lower is better are negated.
 
     Args:
-        rated: The n rated pairs, with their texts not cleaned yet.
+        rated: The n rated pairs, with their original texts; metrics for texts get cleaned copies.
         metrics: The metrics.
         missing: A dict to which this function adds each metric that cannot score the pairs: its name and the
             reason.

@@ -34,7 +34,7 @@ from simllm.scoring.token_windows import Tokenized
 
 @dataclass(frozen=True)
 class TrainedModel:
-    """A learned metric, with the length of its model's training.
+    """A learned metric, and the number of updates for which its model was trained.
 
     Attributes:
         metric: The metric; its model may be a checkpoint from the middle of a training run.
@@ -52,10 +52,11 @@ class TrainedModel:
 
 
 def load_variants(model: str | os.PathLike[str] | None) -> list[Metric]:
-    """Load a model as several metrics: one for each combination of pooling and similarity of embeddings.
+    """Load a model as several metrics, which turn the encoder's output into scores in different ways.
 
-    Further metrics compare tokens instead of pooled embeddings, as in Table 1 of the SIMLLM paper. The model
-    is loaded once. For each set of pairs, the encoder runs once, and all metrics use its output.
+    Each combination of a pooling and a similarity of embeddings is a metric. Further metrics compare tokens
+    instead of pooled embeddings, as in Table 1 of the SIMLLM paper. All metrics share one model. To save
+    time, the encoder runs only once for each set of pairs.
 
     Args:
         model: The model folder; None means the included model.

@@ -7,7 +7,7 @@ reference, candidate   the two texts
 candidate_clean        if given, it replaces `candidate`; for example, without placeholders such as <UNK>
 ratings                numbers, higher is more similar: a list with one per rater, or {"rater": number, …}
 raters                 names of the raters, if `ratings` is a list (default: their positions)
-rating                 a rating, or the mean of `ratings` if both are given (may be rounded to one decimal)
+rating                 a number; if `ratings` is given, too, it is their mean (may be rounded to one decimal)
 passed                 in place of a rating, if the candidate is code: true or 1 if it passed its tests
 source                 the code before it was edited, for metrics of code edits
 language, system       the language of the code, and the system that wrote the candidate
@@ -85,9 +85,9 @@ def load(file: Path, fields: Sequence[str] = ()) -> Ratings:
 
     Args:
         file: JSON lines, one for each pair; or the CSV table of Haque et al.
-        fields: The keys of the reference, the candidate and the rating in a JSON line. The default keys are
-            `reference`, `candidate` (or `candidate_clean`) and `rating` (or `ratings` or `passed`). If a line
-            has `a` instead of `reference`, the default keys are `a`, `b` and `score`.
+        fields: Three keys of a JSON line: those of the reference, the candidate and the rating. By default,
+            they are `reference`, `candidate` (or `candidate_clean`) and `rating` (or `ratings` or `passed`).
+            For a line that has `a` instead of `reference`, they are `a`, `b` and `score`.
 
     Raises:
         InputError: The file cannot be read, a line is wrong, there are fewer than 3 pairs, or all ratings are
@@ -162,7 +162,8 @@ def _mean(row: dict[str, Any], where: str) -> float:
     """Return the mean of the ratings in a JSON row.
 
     Args:
-        row: The JSON object; it has the key `ratings`.
+        row: The JSON object. Its key `ratings` has a list of numbers, or an object from names to numbers. For
+            a list, the key `raters` may have the names; otherwise, the raters are numbered from 1.
         where: The place of the row for error messages, such as "FILE, line 3".
     """
     return float(mean_ratings(np.array([list(_ratings_of(row, where).values())]))[0])
@@ -184,7 +185,8 @@ def _ratings_of(row: dict[str, Any], where: str) -> dict[str, float]:
     """Read the ratings in a JSON row as a dict from the rater's name to the rating.
 
     Args:
-        row: The JSON object; it has the key `ratings`.
+        row: The JSON object. Its key `ratings` has a list of numbers, or an object from names to numbers. For
+            a list, the key `raters` may have the names; otherwise, the raters are numbered from 1.
         where: The place of the row for error messages, such as "FILE, line 3".
 
     Raises:
@@ -229,6 +231,8 @@ def _matrix(ratings: list[dict[str, float]]) -> Floats:
 
 def _common(rows: Sequence[tuple[str, dict[str, Any]]], names: Sequence[str]) -> list[str]:
     """Select the keys under which every row has a string or an integer.
+
+    The rows can be grouped by these keys.
 
     Args:
         rows: For each row, its place for error messages ("FILE, line 3") and its JSON object.

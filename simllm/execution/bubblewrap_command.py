@@ -1,4 +1,4 @@
-"""The search for bubblewrap (bwrap), a tool that runs a program in isolation, and its command line."""
+"""Functions that find bubblewrap (bwrap), a tool that isolates a program, and build its command line."""
 
 from __future__ import annotations
 

@@ -32,8 +32,8 @@ class Toolchain:
             for the Java class that has the method `main`.
         version: The command that prints the version of the compiler or interpreter.
         packages: A dict from the name of each needed program to the Debian package that contains it.
-        refused: A regular expression for messages on standard error. It matches the message of a program that
-            failed because it could not allocate memory, such as "MemoryError" in Python.
+        refused: A regular expression. It matches the messages that a program writes to standard error if it
+            cannot allocate memory, such as "MemoryError" in Python.
     """
 
     source: str

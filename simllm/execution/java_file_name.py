@@ -27,11 +27,10 @@ def file_name(source: str) -> str:
 
 
 def _outermost(code: str) -> str:
-    """Replace each outermost pair of braces or parentheses, with everything inside, by a single `{`.
+    """Remove the text inside braces and parentheses, so that no class inside another class is found.
 
-    The declarations of the outermost classes remain, without their bodies.
-
-    For example, `@X(1) class A { int x; } class B {}` becomes `@X{ class A { class B {`.
+    A single `{` replaces each outermost pair with its content. For example,
+    `@X(1) class A { int x; } class B {}` becomes `@X{ class A { class B {`.
     """
     parts, depth = [], 0
     for part in re.split(r"([{}()])", code):

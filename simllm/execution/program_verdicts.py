@@ -151,7 +151,8 @@ def _judge_test(
         test: The test.
         limits: The limits of the run.
         files: The files that the program reads and writes; None for standard input and output.
-        compared: The function that compares expected and actual output, from `comparison`.
+        compared: The function that compares the expected with the actual output, and returns a verdict such
+            as "AC" (accepted) or "WA" (wrong answer).
     """
     given, expected = (text.encode("utf-8", "surrogatepass") for text in (test.input, test.output))
     command = program.command(limits)

@@ -61,8 +61,8 @@ def prlimit_options(limits: Limits, count_processes: bool) -> list[str]:
 
     Args:
         limits: The limits of the run.
-        count_processes: Whether to limit the number of all processes together, too. Outside of a sandbox,
-            this limit would count all processes of the user.
+        count_processes: Whether to limit the number of processes, too. Outside of a sandbox, it must be
+            False, because the kernel would count all processes of the user, not only those of the run.
     """
     wanted = {
         "as": (limits.memory + _ADDRESS_SPACE) * _MIB,

@@ -37,15 +37,16 @@ class UsageMeter:
         self._last_memory, self._inherited_peak = 0, 0
 
     def ignore_inherited_peak(self) -> None:
-        """Ignore the peak memory that the processes of the run inherit from this process.
+        """Prepare to ignore the peak memory that a command inherits from this process.
 
-        The peak of a process that is started here includes the peak of this process. The method must be
-        called before the start. In a sandbox, the call is not needed: bubblewrap starts the processes.
+        If this process starts a command directly, the kernel's peak for the command includes the peak of
+        this process. Call this method before such a start. The call is not needed if bubblewrap starts the
+        command in a sandbox.
         """
         self._inherited_peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
 
     def begin(self, proc: int, pids: Sequence[str]) -> None:
-        """Begin to measure: the processor time that was used before does not count.
+        """Begin the measurement; processor time that was used before this call does not count.
 
         Args:
             proc: The file descriptor of a /proc folder that lists the processes.
@@ -69,7 +70,8 @@ class UsageMeter:
             proc: The file descriptor of a /proc folder that lists the processes.
             pids: The ids of the processes to measure.
             folders: File descriptors of the sandbox's folders that are kept in memory.
-            begun: The time at which the search for the processes began, on the clock of `time.monotonic`.
+            begun: The time before the search for the process ids, on the clock of `time.monotonic`. The
+                longer the search and the measurement take, the later the next measurement is due.
         """
         usage = _measure(proc, pids, folders, self._limits.memory * _MIB)
         self.cpu_seconds = max(self.cpu_seconds, usage.cpu_seconds - self._start_seconds)
@@ -143,10 +145,10 @@ def _measure(proc: int, pids: Sequence[str], folders: Sequence[int], enough: int
 
 
 def _exact_cpu_seconds(proc: int, pids: Sequence[str]) -> float:
-    """Add up the processor time that the first thread of each given process has used, in seconds.
+    """Add up the processor time of the first thread of each process, in seconds, exact to nanoseconds.
 
-    The time is exact to nanoseconds. The function `_measure` is less exact: it counts clock ticks (often 10
-    ms). But only `_measure` includes the time of further threads and of ended child processes.
+    The time of further threads and of ended child processes is left out. The function `_measure` includes it,
+    but its result is less exact: it counts clock ticks of often 10 ms.
 
     Args:
         proc: The file descriptor of a /proc folder that lists the processes.

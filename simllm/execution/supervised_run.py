@@ -151,11 +151,10 @@ class SupervisedRun:
         gate.send(b"\n")
 
     def _spawn(self, descriptors: Sequence[int]) -> int:
-        """Start the shell that later becomes the command: in a new sandbox, or without a sandbox.
+        """Start a shell, which waits for a line from the supervisor and then becomes the command.
 
-        If the settings have the path of bubblewrap, bubblewrap makes a sandbox; otherwise there is none. The
-        shell waits for a line from the supervisor. It then replaces its own process by the command (with
-        `exec`).
+        The shell replaces its own process by the command (with `exec`). If the settings have the path of
+        bubblewrap, the shell runs in a new sandbox; otherwise it runs without a sandbox.
 
         Args:
             descriptors: File descriptors that the new process inherits, such as the pipe for standard output.

@@ -18,13 +18,13 @@ MARKER = ".simllm"
 
 @dataclass(frozen=True)
 class Marker:
-    """The content of a marker.
+    """The content of a marker, the file `.simllm` that says what simllm wrote into a folder.
 
     Attributes:
         content: What the folder holds, such as "a model"; empty if the marker does not say it.
         files: The relative paths of the files that simllm wrote.
-        sha256: The SHA-256 of these files, in hex digits, as far as it is known: a dict by path. A file whose
-            SHA-256 is another one was changed by the user.
+        sha256: A dict from the path of a file to its SHA-256 in hex digits, as simllm wrote the file. If the
+            SHA-256 differs now, the user changed the file. Files that are not checked are left out.
     """
 
     content: str
@@ -33,13 +33,16 @@ class Marker:
 
 
 def write_marker(folder: Path, marker: Marker) -> None:
-    """Write the marker `.simllm` of a folder."""
+    """Write a folder's marker: the file `.simllm`, which lists the files that simllm wrote into it."""
     row = {"written_by": "simllm", **asdict(marker), "files": sorted(marker.files)}
     atomic_write.write(folder / MARKER, json.dumps(row, indent=1) + "\n")
 
 
 def read_marker(folder: Path) -> Marker | None:
-    """Read the marker `.simllm` of a folder; without a valid marker, return None.
+    """Read a folder's marker: the file `.simllm`, which lists the files that simllm wrote into the folder.
+
+    Returns:
+        The content of the marker; None if the folder has no valid marker.
 
     Raises:
         InputError: The file cannot be read.
@@ -58,13 +61,18 @@ def read_marker(folder: Path) -> Marker | None:
 
 
 def written_files(folder: Path) -> Sequence[str]:
-    """Return the relative paths of the files that simllm wrote into a folder; none without a valid marker."""
+    """Return the relative paths of the files that simllm wrote into a folder.
+
+    The paths are listed in the folder's marker, a file `.simllm`. Without a valid marker, there are none.
+    """
     marker = read_marker(folder)
     return marker.files if marker else ()
 
 
 def changed_file(folder: Path) -> str | None:
-    """Find a file that was changed after simllm wrote it.
+    """Find a file in a folder that was changed after simllm wrote it.
+
+    The SHA-256 of a file is compared with that in the folder's marker, the file `.simllm`.
 
     Returns:
         The relative path of one such file; None if there is none.
@@ -83,7 +91,7 @@ def sha256_of(file: Path) -> str:
 
 
 def _is_inside(name: object) -> bool:
-    """Return whether `name`, an entry of a marker file, is a relative path that stays inside its folder."""
+    """Return whether `name` is a relative path without "..", which cannot lead out of its folder."""
     return isinstance(name, str) and not Path(name).is_absolute() and ".." not in Path(name).parts
 
 

@@ -1,4 +1,4 @@
-"""Checks of a command's files before long work: may the output be written, and is no input named twice?"""
+"""Checks, before long work, that a command may write its output, and that no input is named twice."""
 
 from __future__ import annotations
 

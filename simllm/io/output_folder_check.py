@@ -3,8 +3,8 @@
 simllm writes only into folders that are empty or that it wrote itself. simllm puts a file `.simllm`, the
 marker, into each folder that it writes. The marker says what the folder holds, and lists the files that
 simllm wrote. If the folder is replaced, only these files are replaced; all others are kept. simllm refuses to
-write into a folder that has files but no marker, or whose marker names another kind of content, such as score
-tables where a report is to be written.
+write into a folder that has files but no marker. It also refuses if the marker names another kind of content:
+for example, a report cannot replace a model.
 """
 
 from __future__ import annotations

@@ -121,7 +121,7 @@ def _depth(value: Any) -> int:
 
 
 def shown_id(row: PairWithId, format_: str | None) -> list[Any]:
-    """Return the cells that show the id of a pair at the beginning of a table row: one cell, or none.
+    """Return the first cells of a pair's table row: one cell with the pair's id, or no cell.
 
     Args:
         row: The pair.

@@ -102,7 +102,13 @@ def check_addition(folder: Path, name: str) -> list[str]:
 
 
 def _check_additions(folder: Path, names: Iterable[str]) -> Marker:
-    """Check that simllm may write files into a folder, and return the folder's marker."""
+    """Check that simllm may write files into a folder, and return the folder's marker.
+
+    The marker is a file `.simllm`, which lists the files that simllm wrote. Other files are not overwritten.
+
+    Raises:
+        InputError: The folder has no marker, or has one of the files, but simllm did not write it.
+    """
     marker = read_marker(folder)
     if marker is None:
         raise InputError(f"{folder}: was not written by simllm (no {MARKER} there)")

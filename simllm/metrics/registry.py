@@ -100,7 +100,10 @@ def lower_is_better(name: str) -> bool:
 
 
 def uses_model(name: str) -> bool:
-    """Return whether `load` needs its argument `model` for a metric, given as `name` or `name=argument`."""
+    """Return whether a metric, given as `name` or `name=argument`, uses the argument `model` of `load`.
+
+    This is so for `simllm` and `simllm-same`, but not for `simllm=FOLDER`, which uses the model in FOLDER.
+    """
     kind, _, argument = name.partition("=")
     return kind in _LEARNED and not argument
 
@@ -177,11 +180,11 @@ def load_all(
 
 
 def model_metric(name: str, learned: Metric) -> Metric:
-    """Make a metric from a loaded one, with another name and with a cache of its scores on disk.
+    """Return a loaded metric under a new name, and with a cache on disk for its scores.
 
     Args:
         name: The new name.
-        learned: A loaded metric, usually a `SimLLM`.
+        learned: The loaded metric, usually a `SimLLM`.
     """
     return CachedMetric(FunctionMetric(name, learned.signature, partial(pair_scores, learned)))
 
@@ -243,7 +246,8 @@ def _code_metric(name: str) -> Metric:
 def _entry_points() -> dict[str, EntryPoint]:
     """Return the entry points by which installed packages add metrics, keyed by the name of the metric.
 
-    Entry points with the name of a metric of simllm are left out, so that they cannot replace this metric.
+    An entry point with the name of one of simllm's own metrics is left out, so that no package can replace
+    such a metric.
     """
     return {point.name: point for point in entry_points(group=GROUP) if point.name not in (*BUILT_IN, *CODE)}
 

@@ -51,9 +51,9 @@ class TokenStates(nn.Module):
             input_ids: (B, L) int64 token ids, without padding.
 
         Returns:
-            A tuple with the (B, L, D) hidden states of the last layer; D is the hidden size. If the model has
-            a meaning head, the second item is the (B, L, W) output of its layer `project`; W is the width of
-            the head.
+            A tuple with the (B, L, D) hidden states of the encoder's last layer; D is the hidden size. If the
+            model has a meaning head, the tuple also has the (B, L, W) output of the head's first layer; W is
+            the width of the head.
         """
         layers = self.head.config.encoder_layers if self.head else 1
         states = self.encoder(input_ids, None, matmul_attention, layers)
@@ -64,9 +64,9 @@ class TokenStates(nn.Module):
 class PairLogits(nn.Module):
     """Network that predicts, for each text pair, whether both texts have the same meaning.
 
-    This network is the meaning head without its first layer, `project`. The network `TokenStates` applies
-    that layer once for each text. The inputs here are the results of that layer for both texts. The output is
-    the logit of the probability that both texts have the same meaning.
+    This network is the meaning head without its first layer, `project`. Its inputs are the outputs of
+    `project` for both texts, which the network `TokenStates` computes once for each text. Its output is the
+    logit of the probability that both texts have the same meaning.
     """
 
     def __init__(self, head: nn.Module) -> None:
@@ -76,11 +76,12 @@ class PairLogits(nn.Module):
     def forward(self, first: Tensor, second: Tensor) -> Tensor:
         """Predict for each of P text pairs whether the two texts have the same meaning.
 
-        The texts have no padding. W is the width of the meaning head.
+        W is the width of the meaning head, which makes this prediction. The head's first layer was already
+        applied to both texts. The texts have no padding.
 
         Args:
-            first: (P, L, W) output of the layer `project` for the first text of each pair, with L tokens.
-            second: (P, M, W) output of the layer `project` for the second text of each pair, with M tokens.
+            first: (P, L, W) output of the first layer for the first text of each pair, with L tokens.
+            second: (P, M, W) output of the first layer for the second text of each pair, with M tokens.
 
         Returns:
             (P,) logits of the probability that the two texts have the same meaning.
@@ -188,8 +189,8 @@ def _as_int8(name: str, values: Floats, columns: int) -> tuple[dict[str, Stored]
     Args:
         name: The name of the matrix.
         values: The matrix, in float32.
-        columns: How far apart neighbouring weights of a block are in the flat array (row by row): 1 if each
-            block lies in one row of the matrix, the matrix's number of columns if it lies in one column.
+        columns: The shape of a block. 1: a block is 32 consecutive numbers in a row of the matrix. The
+            matrix's number of columns: a block is 32 consecutive numbers in a column.
 
     Returns:
         A dict from names to the three arrays that store the matrix (int8 numbers, scales and shape); and the

@@ -194,13 +194,12 @@ def of_last_layer(states: Tensor, hidden_size: int) -> Tensor:
     """Select the hidden states of the last layer from hidden states of several layers.
 
     Args:
-        states: (…, N D) hidden states of N layers side by side, as `Encoder.forward` returns them. The last
-            D columns belong to the last layer. The weights of a linear layer that reads such states have the
-            same columns, and are also accepted.
+        states: (…, N D) hidden states of N layers side by side, those of the last layer last. This may also
+            be the (outputs, N D) weight of a linear layer whose inputs are such hidden states.
         hidden_size: The hidden size D.
 
     Returns:
-        (…, D) columns of the last layer.
+        (…, D) hidden states of the last layer: the last D columns of `states`.
     """
     return states[..., -hidden_size:]
 
@@ -273,7 +272,7 @@ class Encoder(nn.Module):
     def encode_rows(
         self, tokens: Tensor, positions: Tensor, columns: int, attend: AttentionFunction, last_layers: int = 1
     ) -> Tensor:
-        """Encode B inputs of R tokens, with the caller's token positions and attention function.
+        """Encode B inputs of R tokens, with given token positions and a given attention function.
 
         The R tokens are the rows of the attention matrix. Pretraining calls this method, because its input
         has two streams: the content stream (the text) and the query stream (which predicts tokens). For plain

@@ -1,6 +1,7 @@
-"""The modes of scoring: `exact` (float32), `fast` (bfloat16) and `plain` (the encoder itself).
+"""The modes of scoring: `exact` (float32), `fast` (bfloat16) and `plain` (the encoder without changes).
 
-In the modes `exact` and `fast`, a copy of the encoder is prepared for fast scoring on its device.
+In the modes `exact` and `fast`, scores are computed by a copy of the encoder, which is prepared for fast
+inference. The mode `plain` makes no copy, so that scores during training use the current weights.
 """
 
 from __future__ import annotations

@@ -27,9 +27,9 @@ def packed_layers(module: nn.Module, dtype: torch.dtype) -> dict[int, nn.Module]
         dtype: The number type of the replacements: float32 or bfloat16.
 
     Returns:
-        A dict from the id of each replaced layer to its replacement; `copy.deepcopy` accepts the dict as its
-        argument `memo`. The dict is empty if the network is not on a CPU, or if oneDNN does not work on this
-        machine.
+        A dict from the `id` of each replaced layer to its replacement. With this dict as its argument `memo`,
+        `copy.deepcopy` makes a copy of the network with the replacements. The dict is empty if the network is
+        not on a CPU, or if the library oneDNN, which the replacements use, does not work on this machine.
     """
     if next(module.parameters()).device.type != "cpu" or not can_pack(dtype):
         return {}

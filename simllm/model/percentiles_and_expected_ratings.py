@@ -1,7 +1,8 @@
-"""Percentiles and expected human ratings, computed from the similarity scores of text pairs.
+"""Calibration of the model: maps from the score of a text pair to a percentile and an expected rating.
 
-A percentile is the percentage of random text pairs that score lower. An expected rating is the one that human
-raters are expected to give to the two texts. `simllm.json` stores both maps as the calibration of the model.
+The score is the similarity of the two texts. The percentile is the percentage of random text pairs that score
+lower. The expected rating estimates how human raters would rate the text pair. Both maps are stored in the
+file `simllm.json` of the model folder.
 """
 
 from __future__ import annotations

@@ -199,12 +199,12 @@ def save(
         dtype: The number type of the stored weights.
         head: The network that predicts whether two texts have the same meaning. `info.meaning` must describe
             this network. None if the model has no such network; then `info.meaning` is not saved.
-        keep_edits: Whether to refuse if the user changed a file of the existing folder. False for the model
-            of a training run, which is replaced again and again.
+        keep_edits: True: if the user changes a file in the folder, a later save raises an error. False: a
+            later save overwrites such changes. A training run, which saves its model repeatedly, uses False.
 
     Raises:
-        InputError: The folder cannot be written, or may not be replaced: simllm did not write it, or the user
-            changed a file.
+        InputError: The folder cannot be written, or may not be replaced: simllm did not write it, or it was
+            saved with `keep_edits` and the user then changed a file in it.
     """
     if head is None:
         info = replace(info, meaning=None)

@@ -21,14 +21,13 @@ Floats = NDArray[np.float32]
 def to_blocks(values: Floats, columns: int) -> tuple[NDArray[np.int8], NDArray[np.float16]]:
     """Round weights to 8 bits: store each block of 32 weights as 32 integers and one common scale.
 
-    A rounded weight is its integer times the scale of its block. A block is 32 consecutive weights in a row
-    of a matrix, or 32 consecutive weights in a column.
+    A rounded weight is its integer times the scale of its block.
 
     Args:
         values: The weights, of any shape. They are read as a flat array, row by row. Their number must be a
             multiple of 32 * `columns`.
-        columns: How far apart neighbouring weights of a block are in the flat array: 1 if each block lies in
-            one row of a matrix, the matrix's number of columns if it lies in one column.
+        columns: The shape of a block. 1: a block is 32 consecutive weights in a row of a matrix. The matrix's
+            number of columns: a block is 32 consecutive weights in a column.
 
     Returns:
         (n, 32, columns) integers from -127 to 127, and (n, 1, columns) scales. n is the number of weights
@@ -49,8 +48,8 @@ def are_blocks(values: Floats, columns: int) -> bool:
 
     Args:
         values: The weights, of any shape.
-        columns: How far apart neighbouring weights of a block are in the flat array (row by row): 1 if each
-            block lies in one row of a matrix, the matrix's number of columns if it lies in one column.
+        columns: The shape of a block, which is 32 weights with a common scale. 1: the weights are consecutive
+            in a row of a matrix. The matrix's number of columns: they are consecutive in a column.
     """
     if values.size % (BLOCK * columns):
         return False

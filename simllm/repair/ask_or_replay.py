@@ -1,4 +1,4 @@
-"""The source of a model's replies: the endpoint is asked, or the recorded replies of a run are replayed.
+"""The source of a model's replies: an endpoint, or the recorded replies of an earlier run.
 
 An endpoint is the address at which a server offers a model.
 """
@@ -55,7 +55,7 @@ class Source:
 
 
 def make_client(source: Source) -> ChatClient:
-    """Make the client that sends requests to the endpoint of a source."""
+    """Make the client that sends requests to a model's endpoint (the address of its server)."""
     return ChatClient(source.base_url, source.retries)
 
 
@@ -66,8 +66,7 @@ class Replies:
 
     Args:
         model: The name of the model.
-        known: A dict with the recorded replies. Its keys say to which request, item, attempt and round a
-            reply belongs.
+        known: A dict with the recorded replies. A key tells which request, in which attempt, was answered.
         budget: The limits for the total cost, and for the number of requests in a minute.
         client: The client of the endpoint; None if only recorded replies are used.
         records: The file to which replies from the endpoint are added; None if only recorded replies are
@@ -90,13 +89,13 @@ class Replies:
         self.stopped = threading.Event()
 
     def ask(self, messages: Sequence[Message], item: str, attempt: int, round_: int) -> ChatReply:
-        """Return the model's reply to messages.
+        """Return the model's reply to the messages of a conversation.
 
-        If the reply is not recorded, ask the endpoint, and record its reply on the disk.
+        A recorded reply is reused. If there is none, the endpoint is asked, and its reply is recorded.
 
         Args:
             messages: The conversation so far, including the messages of this round.
-            item: The id of the item.
+            item: The id of the item: the program to repair, or the code to summarize.
             attempt: The number of the attempt at the item, from 1.
             round_: The number of the round (request) in the attempt, from 1.
 

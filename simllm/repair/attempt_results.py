@@ -34,10 +34,13 @@ class TestResult:
 
 @dataclass(frozen=True)
 class RoundResult:
-    """The result of one round of an attempt: the messages to the model, its reply, and the judgement.
+    """The result of one round: the messages to the model, the model's reply, and the judgement of the reply.
+
+    A round is one request in a model's attempt to repair a program or to summarize code.
 
     Attributes:
-        round: The number of the round, from 1. Skipped rounds are counted, too.
+        round: The number of the round in the attempt, from 1. Skipped rounds have numbers, too: if round 2 is
+            skipped, the numbers are 1, 3, and so on.
         messages: The messages that were sent in this round, each with the keys "role" and "content". Messages
             of earlier rounds are not repeated.
         reply: The text of the reply; None if the conversation was too long for the model.
@@ -122,7 +125,7 @@ def to_json_lines(attempts: Iterable[AttemptResult]) -> str:
 
 
 def read_results(run: Path) -> list[AttemptResult]:
-    """Read the results of all attempts of a run from its folder.
+    """Read the results of a model's attempts from the file `results.jsonl` in the folder of a run.
 
     Raises:
         InputError: The folder has no file `results.jsonl`, or a line of the file is wrong.

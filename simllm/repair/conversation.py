@@ -20,10 +20,10 @@ Ask = Callable[[Sequence[Message], str, int, int], ChatReply]
 
 @dataclass(frozen=True)
 class Conversation:
-    """The procedure by which a model makes attempts at items: its rounds, prompts, model and judge.
+    """Runner of conversations in which a model tries to repair a program or to summarize code.
 
-    An item is an incorrect program with tests, or code. The model repairs the program, or summarizes the
-    code. Each call of `hold` lets the model make one attempt at one item.
+    Such a program, or such code, is called an item. Each call of `hold` lets the model make one attempt at
+    one item.
 
     Attributes:
         rounds: The rounds of an attempt. In each round, the model gets messages and sends one reply. The

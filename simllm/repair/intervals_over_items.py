@@ -1,4 +1,4 @@
-"""The 95% bootstrap intervals of a run's pass rates and patch sizes, by resampling of the items.
+"""The 95% bootstrap intervals of a model's pass rates and patch sizes, from resamples of the items.
 
 An item is a program that a model repairs, or code that a model summarizes.
 """

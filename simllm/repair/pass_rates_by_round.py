@@ -1,4 +1,4 @@
-"""The pass rate of each round: how many attempts reached the round, and how many were accepted in it."""
+"""Pass rates by round (request): how many of a model's attempts reach a round, and how many succeed in it."""
 
 from __future__ import annotations
 

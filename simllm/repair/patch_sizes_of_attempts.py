@@ -74,7 +74,7 @@ def patch_statistics(items: AttemptsByItem) -> dict[str, Any]:
     """Compute how large a model's patches are, relative to the programs and to the known fixes.
 
     A patch turns an incorrect program into the model's final program. A fix turns the incorrect program into
-    a known correct program. The edits of a patch or a fix are the nodes of the syntax tree that it changes.
+    a known correct program. "Edits" is the number of syntax-tree nodes that a patch or a fix changes.
 
     All values except "RPSR published" use only the attempts whose final program passes all tests.
 
@@ -92,10 +92,10 @@ def patch_statistics(items: AttemptsByItem) -> dict[str, Any]:
           because the fix has 0 edits (its tree equals the tree of the incorrect program).
         - "RPSR, left out, no fix": The number of attempts that are left out because no fix is known, or
           because a program is too large to be measured.
-        - "RPSR published": RPSR as in the code of the repair method CREF. The relative size of a patch or a
-          fix is (edits) / (nodes of the larger of the two trees). For each item, the relative sizes of the
-          patches of all finished attempts are averaged. The sum of these means over the items is divided by
-          the sum of the relative sizes of the fixes. Items with an unknown size are left out.
+        - "RPSR published": RPSR as in the code of the repair method CREF. It is (sum over items of the mean
+          relative size of the item's patches) / (sum over items of the relative size of the item's fix). A
+          relative size is edits / (nodes of the larger tree, before or after the change). The patches of all
+          finished attempts count. Items with an unknown size are left out.
     """
     accepted = [attempt for each in items.values() for attempt in each if attempt.accepted]
     sizes = [attempt.patch.edits / attempt.patch.nodes for attempt in accepted if attempt.patch]
@@ -118,8 +118,8 @@ def patch_ratio(attempt: AttemptResult) -> float | None:
     """Return the RPSR (relative patch size ratio) of an attempt to repair a program.
 
     RPSR is (edits of the model's patch) / (edits of the fix). The patch turns the incorrect program into the
-    model's program. The fix turns the incorrect program into the known correct program. The edits are the
-    edited nodes of the syntax tree.
+    model's program. The fix turns the incorrect program into the known correct program. "Edits" is the number
+    of syntax-tree nodes that are changed.
 
     Returns:
         The ratio; None if no fix is known, if the fix has no edits, or if a program is too large to be

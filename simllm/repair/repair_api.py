@@ -66,7 +66,8 @@ def run(
         parts: The help that the strategy "single" gives the model: any of "guidance" (a tutor's hint),
             "solution" (a description of a solution) and "tests" (the failed tests).
         attempts: The number of attempts at each item; default: 5.
-        rounds: The largest number of rounds in an attempt; by default, as many as the strategy has.
+        rounds: The largest number of rounds in an attempt; by default, the number of rounds that the
+            strategy defines.
         prompts: A folder with templates that replace the included ones.
         shows_output: Whether the model is shown the actual output of failed tests.
         compare: The rule that compares a program's output with the expected output: "lines" (the default),

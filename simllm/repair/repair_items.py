@@ -23,8 +23,8 @@ class RepairItem:
         language: The programming language of the code; for programs, one of cpp, python and java.
         description: The task that the program should solve.
         tests: The tests of the program; empty for code to summarize.
-        fix: A known correct program; None if there is none. Reports divide the size of the model's change to
-            `code` by the size of the change from `code` to `fix`.
+        fix: A known correct program; None if there is none. Reports compare the size of the model's change
+            to `code` with the size of the change that turns `code` into `fix`.
         guidance: A hint from a tutor; None if there is none.
         solution: A description of a correct solution; None if there is none.
         time: The time limit of a test in seconds; None for the default limit.
@@ -58,7 +58,7 @@ class RepairItem:
 
     @property
     def limits(self) -> Limits:
-        """The limits for each test: those in `time` and `memory`, and defaults for all other limits."""
+        """The limits for each test: the item's own time and memory limits if given, otherwise defaults."""
         given = {"time": self.time, "memory": self.memory}
         return Limits(**{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]
 

@@ -13,12 +13,10 @@ from simllm.execution.program_verdicts import judge, verdict_key
 from simllm.execution.sandbox import Sandbox
 from simllm.repair.attempt_results import TestResult
 from simllm.repair.disk_cache import KeptValues
+from simllm.repair.program_failure_feedback import MOST_LOG, MOST_OUTPUT, describe_failure
 from simllm.repair.repair_items import RepairItem
 from simllm.repair.reply_judge_interface import Judged
 from simllm.repair.round_messages import Feedback
-
-_MOST_OUTPUT = 2000  # characters of a program's output that are stored
-_MOST_LOG = 4000  # characters of the compiler's messages that are stored
 
 
 class ProgramJudge:
@@ -55,7 +53,7 @@ class ProgramJudge:
         self._processors = threading.Semaphore(len(os.sched_getaffinity(0)))
 
     def judge_reply(self, item: RepairItem, reply: str) -> Judged:
-        """Judge the program in a model's reply by the tests of the item.
+        """Run the tests on the corrected program in a model's reply, and accept it if all pass.
 
         A reply without a program is not accepted.
 
@@ -68,10 +66,10 @@ class ProgramJudge:
             return self._judge(item, None)
 
     def judge_code(self, item: RepairItem) -> Judged:
-        """Judge the original incorrect program of an item by the tests of the item.
+        """Run the tests on the original incorrect program, to find the tests that it fails.
 
         Raises:
-            SandboxError: The sandbox failed, so there is no verdict.
+            SandboxError: The sandbox, in which programs run, failed, so there is no verdict.
         """
         return self._judge(item, item.code)
 
@@ -81,21 +79,7 @@ class ProgramJudge:
         If the program does not compile, the feedback has the messages of the compiler. Otherwise it has the
         failed tests. If the model's reply has no program, all tests count as failed.
         """
-        failed = [
-            {
-                "number": number,
-                "input": test.input,
-                "output": test.output,
-                "actual": result.output if result and self._shows_output else None,
-            }
-            for number, (test, result) in enumerate(
-                zip(item.tests, judged.tests or [None] * len(item.tests), strict=True), 1
-            )
-            if result is None or result.verdict != "AC"
-        ]
-        if judged.verdict == "CE":
-            return Feedback(judged.verdict, compile_log=judged.compile_log or "(no message)")
-        return Feedback(judged.verdict, failed)
+        return describe_failure(item, judged, self._shows_output)
 
     def _judge(self, item: RepairItem, code: str | None) -> Judged:
         if code is None:
@@ -123,8 +107,8 @@ class ProgramJudge:
         return {
             "verdict": found.verdict,
             "tests": [
-                (one.verdict, one.output[: 4 * _MOST_OUTPUT].decode(errors="replace")[:_MOST_OUTPUT])
+                (one.verdict, one.output[: 4 * MOST_OUTPUT].decode(errors="replace")[:MOST_OUTPUT])
                 for one in found.tests
             ],
-            "compile_log": found.compile_log[:_MOST_LOG] if found.verdict == "CE" else "",
+            "compile_log": found.compile_log[:MOST_LOG] if found.verdict == "CE" else "",
         }

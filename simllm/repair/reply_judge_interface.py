@@ -35,13 +35,14 @@ class Judged:
 
 
 class ReplyJudge(Protocol):
-    """Interface of a judge, which decides whether a model's reply to an item is accepted.
+    """Interface of a judge, which decides whether a model's reply is accepted.
 
-    An item is an incorrect program with tests, or code to summarize.
+    The model gets an item, and replies with a corrected program or a summary. An item is an incorrect program
+    with tests, or code to summarize.
     """
 
     def judge_reply(self, item: RepairItem, reply: str) -> Judged:
-        """Decide whether the program or summary in a model's reply to an item is accepted.
+        """Decide whether the corrected program, or the summary of code, in a model's reply is accepted.
 
         Args:
             item: The incorrect program that the model repairs, or the code that it summarizes.
@@ -49,7 +50,7 @@ class ReplyJudge(Protocol):
         """
 
     def judge_code(self, item: RepairItem) -> Judged:
-        """Judge the original code of an item, so that a prompt can show the tests that the code fails."""
+        """Judge the incorrect program before its repair, so that a prompt can show which tests it fails."""
 
     def feedback(self, item: RepairItem, judged: Judged) -> Feedback:
         """Return feedback for the model: what is wrong with its program or summary.

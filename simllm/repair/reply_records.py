@@ -42,8 +42,7 @@ class ReplyRecords:
         folder: The folder of the run.
 
     Attributes:
-        known: A dict with all recorded replies. Its keys say to which request, item, attempt and round a
-            reply belongs.
+        known: A dict with all recorded replies. A key tells which request, in which attempt, was answered.
 
     Raises:
         InputError: The records are damaged, or cannot be written.
@@ -57,7 +56,7 @@ class ReplyRecords:
         """Add a reply to the record, and wait until it is on the disk.
 
         Args:
-            place: The request, the item, the attempt and the round to which the reply belongs.
+            place: The key of the reply: which request, in which attempt, was answered.
             raw: The server's reply, before it is parsed.
         """
         self._log.append({**vars(place), **vars(raw)})
@@ -72,7 +71,7 @@ def read_records(run: Path) -> Mapping[ReplyPlace, RawReply]:
     """Read the recorded replies of an earlier run from its folder.
 
     Returns:
-        A dict with the replies. Its keys say to which request, item, attempt and round a reply belongs.
+        A dict with the replies. A key tells which request, in which attempt, was answered.
 
     Raises:
         InputError: The folder has no record of replies, or the record is damaged.

@@ -19,7 +19,8 @@ _SHOWN = ("description", "language", "code", "files", "time", "memory")
 class Feedback:
     """Feedback for a model on its program or its summary of code.
 
-    An attribute that does not apply is None, except that `failed` is empty.
+    Attributes that do not apply are None, or empty for `failed`. For example, feedback on a summary has only
+    `score` and `bar`.
 
     Attributes:
         verdict: The verdict on a program, such as "WA" (wrong answer).

@@ -126,7 +126,7 @@ def own_folder(folder: Path, settings: RunSettings, items: list[RepairItem]) -> 
 
 
 def _given(values: dict[str, object]) -> dict[str, object]:
-    """Return the attributes of an item that have a value: all except None and ().
+    """Return the attributes of an item (a program to repair, or code to summarize) that are not None or ().
 
     Args:
         values: All attributes of the item, by name.

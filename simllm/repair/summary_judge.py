@@ -35,7 +35,7 @@ class SummaryJudge:
         return self._judge(item, reply.strip())
 
     def judge_code(self, item: RepairItem) -> Judged:
-        """Return a rejection without a score: the original code of an item is not a summary."""
+        """Return a rejection without a score: code is not a summary, so the metric cannot score it."""
         return Judged(None, False)
 
     def feedback(self, item: RepairItem, judged: Judged) -> Feedback:

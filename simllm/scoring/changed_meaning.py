@@ -1,4 +1,4 @@
-"""The rule for the note "meaning may have changed": the texts are similar but probably differ in meaning."""
+"""The rule that marks two similar texts as "meaning may have changed", if they probably differ in meaning."""
 
 from __future__ import annotations
 

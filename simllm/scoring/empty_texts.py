@@ -20,7 +20,7 @@ def score_empty_texts(
     """Score the pairs that have a text that is empty after cleaning.
 
     Such a pair scores 1 if its two texts, before cleaning, are equal up to white space. Otherwise, it scores
-    0. The probability of the same meaning has the same value.
+    0. The probability of the same meaning is set to the same number, 1 or 0.
 
     Args:
         pairs: n tuples that begin with a candidate and its reference, before cleaning.

@@ -12,9 +12,9 @@ _TOKENS = 16_384  # tokens whose states are in memory at once: 16 MB with 256 di
 def split_pairs(candidates: list[Windows], references: list[Windows]) -> Iterator[list[int]]:
     """Split n text pairs into groups of at most 16,384 tokens, to limit the memory for hidden states.
 
-    Pairs are first sorted by the length of their references, and pairs with the same length by the tokens of
-    the reference. Pairs with equal references are then neighbours, and usually in the same group. Within a
-    group, a repeated reference is encoded only once.
+    The pairs are first sorted by their references: by length, then by token ids. So pairs with equal
+    references are neighbours, and usually in the same group. Within a group, a repeated reference is encoded
+    only once.
 
     Args:
         candidates: For each candidate, its windows: the token ids of consecutive pieces of the text.

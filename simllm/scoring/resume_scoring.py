@@ -34,9 +34,9 @@ def stream(
     appended to this file. The scores are bit-identical to those of a run without an interruption.
 
     Args:
-        score: A function that yields chunks of pairs with their scores, as `SimLLM.stream` does. It takes two
-            arguments: the pairs that are not yet scored, and the position of the first one in the input
-            (from 1).
+        score: A function that scores the remaining pairs, and yields chunks of pairs with their scores. Its
+            arguments are the remaining pairs, and the position of the first remaining pair in the input,
+            from 1.
         pairs: All pairs of the input, including those that are already scored. A pair is a tuple of JSON
             values: candidate, reference, and optionally more.
         partial: The file that stores finished chunks between runs.

@@ -18,17 +18,19 @@ def score_signature(
     with_head: bool,
     frequencies: Frequencies | None,
 ) -> str:
-    """Build the signature: `key:value` pairs, joined by `|`, for everything that can change a score.
+    """Build the signature of scores, a text that names everything that can change a score.
+
+    The text consists of `key:value` pairs, joined by `|`, such as "similarity:cosine|dtype:float32".
 
     Args:
         model: The model.
         pooling: The name of the pooling, such as "mean"; a similarity that matches tokens does not use it.
         similarity: The name of the similarity, such as "cosine".
-        mode: The mode of the metric: "exact", "fast" or "plain".
+        mode: The mode of the metric: "exact" or "plain" (both float32), or "fast" (bfloat16).
         on_long: The treatment of long texts: "truncate", "window" or "error".
         with_head: Whether the metric uses the meaning head, the network that predicts whether two texts have
             the same meaning. A similarity that matches tokens does not use it.
-        frequencies: Document frequencies of tokens; None if the metric counts them in the references.
+        frequencies: For each token, how many texts contain it; None if this is counted in the references.
     """
     by_token = similarity in TOKEN_SIMILARITIES
     parts = {

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 class ScoreTable:
     """The table that `simllm score` writes: its columns, its rows (one for each text pair) and its summary.
 
-    If the metric can estimate the probability that two texts have the same meaning, the table shows this
-    probability in an extra column, "same". With the scale "same", there is no extra column, because the
-    scores are this probability. In the format "text", a table with this column also has a column "note": the
-    note "meaning may have changed" marks similar texts that probably differ in meaning.
+    If the metric can estimate the probability that two texts have the same meaning, this probability is in a
+    column "same". (The scale "same" needs no such column, because its scores are this probability.) In the
+    format "text", the column "same" comes with a column "note": "meaning may have changed" marks similar
+    texts that probably differ in meaning.
 
     Args:
         scale: The scale on which scores are shown: "raw" (the scores themselves), "percentile" (the

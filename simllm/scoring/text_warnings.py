@@ -8,16 +8,16 @@ from simllm.text_cleaning import LONGEST
 
 
 def issue_warnings(texts: int, truncated: int, unreadable: int, max_length: int, on_long: str) -> None:
-    """Warn about truncated texts and about unreadable texts, if there are any.
+    """Warn about texts that are too long for the model, and about texts that cleaning left empty, if any.
 
-    The warning points to the caller of a method of `SimLLM` that calls `SimLLM.warn_about_texts`.
+    The warning shows the line of the user's code that called a method such as `SimLLM.score`.
 
     Args:
         texts: Number of all texts.
         truncated: Number of texts that are longer than the model's longest input.
         unreadable: Number of texts that are empty after cleaning, but were not before.
         max_length: Largest number of tokens in one input of the model.
-        on_long: The treatment of the truncated texts, as in the argument `on_long` of `SimLLM`.
+        on_long: "window" if texts that are too long are read in pieces; otherwise, they are cut off.
     """
     if truncated:
         windows = f"read in windows of {max_length} tokens, up to {LONGEST:,} characters"

@@ -79,9 +79,9 @@ class Frequencies:
     def weights(self, tokenizer: Tokenizer) -> NDArray[np.float64]:
         """Compute the inverse document frequency of each token: ln((N + 1) / (df + 1)) + 1.
 
-        N is the number of all texts; df is the number of texts that contain the token. As in scikit-learn, 1
-        is added in three places. In the fraction, this keeps the weight finite if df is 0. After the
-        logarithm, it keeps the weight positive if df is N.
+        N is the number of all texts; df is the number of texts that contain the token. As in scikit-learn,
+        the weight is finite even if no text contains the token (df = 0), because of the 1 in `df + 1`. It is
+        positive even if all texts contain the token (df = N), because of the last 1.
 
         Args:
             tokenizer: A tokenizer with V tokens.

@@ -62,8 +62,8 @@ def binary_ratios(counts: Counts) -> Ratios:
             The first two columns are the predicted classes. The last column counts unparsed outputs.
 
     Returns:
-        A dict from the name of each metric to two arrays (...): the numerators and the denominators, one of
-        each for every matrix.
+        A dict from the name of each metric to two arrays of shape (...): the numerator and the denominator
+        for each matrix.
     """
     rows, columns = counts.sum(-1), counts.sum(-2)
     right = np.diagonal(counts, axis1=-2, axis2=-1)

@@ -1,4 +1,4 @@
-"""Significance tests that compare the correlations of two metrics with ratings of the same items."""
+"""Significance tests of whether two metrics correlate equally well with ratings of the same items."""
 
 from __future__ import annotations
 

@@ -117,9 +117,9 @@ def compare_aucs(
         scores: (2, n) scores, a row for each function; higher for items that should be positive.
         folds: (n,) the fold of each item. If there are several folds, each function gets one AUC per fold,
             and the mean AUCs are compared. By default, all items are in one fold.
-        repeats: How often an item occurs in the arrays, on average; above 1 if items occur in several folds.
-            The variance of the difference is multiplied by this number, because the scores of one item are
-            not independent.
+        repeats: How often the same item occurs in the arrays, on average; above 1 if items are in several
+            folds. Scores of the same item are not independent. Therefore, the variance of the difference of
+            the AUCs is multiplied by this number.
 
     Returns:
         The first AUC minus the second, the standard error of this difference, the test statistic z, and the

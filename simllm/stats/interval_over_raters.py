@@ -1,4 +1,4 @@
-"""Interval of Spearman's correlation that covers new items and new raters."""
+"""Confidence interval of Spearman's correlation that allows for the choice of both items and raters."""
 
 from __future__ import annotations
 

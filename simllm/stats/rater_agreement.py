@@ -170,14 +170,14 @@ def mean_ratings(raters: Floats, weights: Floats | None = None) -> Floats:
 
 
 def round_means(means: Floats, values: Floats) -> Floats:
-    """Round means, so that floating-point errors do not make means differ that should be equal.
+    """Round means, so that equal means do not differ by floating-point errors.
 
-    All means are rounded to the same number of decimals. This number keeps about twelve significant
-    digits of the largest averaged value.
+    All means are rounded to the same number of decimals. It is chosen so that the largest of `values` would
+    keep about twelve significant digits.
 
     Args:
         means: The means.
-        values: The averaged values, in any shape; NaN where a value is missing.
+        values: The values from which the means were computed, in any shape; NaN where a value is missing.
     """
     largest = np.max(np.abs(values), where=~np.isnan(values), initial=0)
     decimals = _DIGITS - math.ceil(math.log10(largest)) if largest else 0

@@ -40,7 +40,8 @@ def spearman(scores: Floats, ratings: Floats) -> Correlation:
     """Compute Spearman's rank correlation with a p-value and a 95% interval.
 
     The p-value comes from a permutation test. The interval comes from 2,000 bootstrap resamples. Both bounds
-    are NaN if the resamples show no spread. All results are NaN if the scores or the ratings are constant.
+    are NaN if all resamples have the same correlation. All results are NaN if the scores or the ratings are
+    constant.
 
     Args:
         scores: (n,) scores of n items.
@@ -128,5 +129,5 @@ def _p_value(scores: Floats, ratings: Floats) -> float:
 
 
 def _centred_ranks(values: Floats) -> Floats:
-    """Replace (n,) values by their ranks minus the mean of all ranks; equal values get the same mean rank."""
+    """Replace (n,) values by their ranks, shifted to mean 0; equal values get the mean of their ranks."""
     return np.asarray(stats.rankdata(values) - (len(values) + 1) / 2, float)

@@ -45,9 +45,9 @@ def describe_objective(config: ContrastiveConfig) -> str:
 
 
 def load_or_compute_targets(config: ContrastiveConfig, world: World) -> Targets:
-    """Embed texts with larger encoders, or load these embeddings from the run folder.
+    """Return the embeddings of texts by larger encoders, which the model learns to imitate.
 
-    The model learns to imitate the embeddings.
+    Embeddings that are in the run folder are loaded. Missing embeddings are computed, and stored there.
 
     Args:
         config: The configuration of the run, which has settings for the imitation of larger encoders.
@@ -71,7 +71,7 @@ def load_or_compute_targets(config: ContrastiveConfig, world: World) -> Targets:
 
 
 def train(config: ContrastiveConfig, world: World, stop: StopRequest) -> Path:
-    """Train a model contrastively, or resume a stopped run in the same folder.
+    """Train a model contrastively; if the run folder has a stopped run, resume it.
 
     Args:
         config: The configuration of the run.

@@ -39,7 +39,7 @@ class Anchor:
         self.pool, self.precision, self.device = pool, precision, device
 
     def embed(self, tokens: Tensor, mask: Tensor) -> Tensor:
-        """Embed a batch of tokenized texts with the anchor, without gradients.
+        """Embed a batch of tokenized texts with the frozen initial encoder, without gradients.
 
         Args:
             tokens: (B, L) token ids.
@@ -53,12 +53,16 @@ class Anchor:
 
 
 def anchor_loss(embeddings: Tensor, anchored: Tensor, temperature: float) -> Tensor:
-    """Compute how much the similarities among N texts differ between the encoder in training and the anchor.
+    """Compute how much the encoder in training has changed the similarities of N texts to each other.
+
+    The encoder is compared with the anchor, a frozen copy of the initial encoder. For each text, a softmax
+    over its cosines with the other texts gives a distribution. The loss is the mean of the KL divergences
+    KL(anchor || encoder) of these distributions.
 
     Args:
         embeddings: (N, D) embeddings from the encoder in training.
         anchored: (N, D) embeddings from the anchor. No gradient flows into them.
-        temperature: The temperature of the softmax over cosines; see `neighbour_distillation_loss`.
+        temperature: The temperature of the softmax.
 
     Returns:
         The loss, a scalar.

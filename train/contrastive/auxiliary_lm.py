@@ -84,7 +84,7 @@ class AuxiliaryLanguageModel:
         self._prefetcher = Prefetcher(self._make_batch)
 
     def losses(self, update: int) -> Sequence[LossPart]:
-        """Return a function that computes the loss of one update (optimizer step) on this process's texts.
+        """Return the loss of one update (optimizer step) on this process's texts, as a list of functions.
 
         The loss of an update is the mean cross entropy of the predicted tokens, in nats, times the weight of
         this loss in the configuration. Each process predicts some of the tokens. The results of all processes
@@ -95,7 +95,7 @@ class AuxiliaryLanguageModel:
 
         Returns:
             A list with one function, or an empty list if this process has no texts. The function takes no
-            arguments. It returns the loss on this process's texts (a scalar), and the number of their tokens.
+            arguments. It returns the loss on these texts (a scalar), and their number of tokens.
         """
         batch, predicted = self._prefetcher[update]
         return [partial(self._loss, update, batch, predicted)] if batch else []

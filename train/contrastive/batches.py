@@ -141,7 +141,7 @@ def _list_texts(pairs: list[PositivePair]) -> list[str]:
 
 
 def hash_inputs(config: ContrastiveConfig) -> str:
-    """Compute one SHA-256 over the content of all data files that a training run reads.
+    """Compute one SHA-256 over all data files of a training run; a run with another hash is not resumed.
 
     The files are the training texts, the evaluation texts to leave out of the training, the dev data, the
     word lists for editing texts by rule, and the contrast set. The contrast set has triples for tests: a

@@ -102,13 +102,14 @@ def _names(files: Sequence[str]) -> list[str]:
 
 
 def _score_by(metric: SimLLM, measure: str) -> Callable[[Sequence[str], Sequence[str]], NDArray[np.float64]]:
-    """Return a function that scores n candidate texts against n references; the result is (n,) scores.
+    """Return a function that scores n pairs of texts by their similarity or by another measure.
+
+    The function takes n candidates and n references, and returns (n,) scores.
 
     Args:
         metric: The metric that computes the scores.
-        measure: The kind of score. "": the similarity of candidate and reference. "same_": the probability
-            that both have the same meaning, which the metric's meaning head predicts. A metric without a
-            meaning head gives the similarity for both kinds.
+        measure: "" for the similarity of candidate and reference. "same_" for the probability that both have
+            the same meaning, or for the similarity if the metric has no meaning head to predict it.
     """
 
     def score(candidates: Sequence[str], references: Sequence[str]) -> NDArray[np.float64]:
@@ -119,9 +120,9 @@ def _score_by(metric: SimLLM, measure: str) -> Callable[[Sequence[str], Sequence
 
 
 def make_edited_triples(comments: Path, seed: int, count: int = 500) -> contrast_triples.Triples:
-    """Make triples from comments: a comment, a rewording, and a variant with another meaning.
+    """Make evaluation triples from comments: a comment, a rewording, and a variant with another meaning.
 
-    The rewording and the variant are made by rules.
+    Rules edit the comment to make the rewording and the variant.
 
     Args:
         comments: A file of cleaned comments, one per line.
@@ -129,8 +130,8 @@ def make_edited_triples(comments: Path, seed: int, count: int = 500) -> contrast
         count: The largest number of triples.
 
     Returns:
-        The triples, with the comments as references. Their attribute `forms`, which tells how each triple was
-        made, is "edited" for all triples.
+        The triples, with the comments as references. Their attribute `forms` (how each triple was made) is
+        "edited" for all triples.
 
     Raises:
         InputError: There is no comment that the rules can both reword and change in meaning.

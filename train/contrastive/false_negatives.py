@@ -1,7 +1,7 @@
-"""False negatives of contrastive training: texts of other pairs that have the same meaning after all.
+"""Detection of false negatives for contrastive training.
 
-A negative is a text from which the text of a pair should be distinguished. A false negative must not serve as
-a negative.
+A negative is a text of another pair, which the model learns to tell apart from a given text. A false negative
+has the same meaning as the given text after all. It must not be used as a negative.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from train.contrastive.positive_pairs import PositivePair
 def mark_same_meaning(pairs: Sequence[PositivePair]) -> tuple[np.ndarray, np.ndarray]:
     """Find out which texts of different positive pairs are known to have the same meaning.
 
-    Texts with the same meaning must not serve as negatives for each other. If two pairs have the same `group`
-    or a text in common, their four texts have the same meaning. If a hard negative equals a text of a pair,
-    it has the same meaning as both texts of that pair.
+    Such texts must not serve as negatives for each other. A positive pair is two texts with the same meaning.
+    If two pairs have the same `group` or a text in common, all four texts have the same meaning. If a hard
+    negative equals a text of a pair, it has the same meaning as both texts of that pair.
 
     Args:
         pairs: B positive pairs, with H hard negatives in total.

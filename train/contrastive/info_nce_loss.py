@@ -1,4 +1,4 @@
-"""The InfoNCE loss, for positive pairs: two texts with the same meaning, compared with all other texts.
+"""The InfoNCE loss: texts with the same meaning should be closer to each other than to other texts.
 
 InfoNCE is also known as multiple negatives ranking loss.
 """

@@ -56,10 +56,11 @@ def open_source(config: MeaningSourceConfig, excluded: ExcludedTexts, lexicon: L
     """Open a source of labelled text pairs for training the meaning head.
 
     The meaning head is the part of a model that predicts whether two texts have the same meaning. Some word
-    pairs, such as `open` and `close`, are held out for tests, and must not be trained on:
+    pairs are held out: reserved for tests, and not trained on. For example, if `open` and `close` are held
+    out:
 
-    - Two texts are not used as a pair if one has `open` where the other has `close`.
-    - A source of labelled word pairs, such as synonyms, loses the pairs that contain `open` or `close`.
+    - Two texts are left out if one has `open` and the other has `close` instead.
+    - From a file of labelled word pairs, such as synonyms, pairs with `open` or `close` are left out.
 
     Args:
         config: The settings of the source: its files, their fields, and which pairs to use.
@@ -119,9 +120,9 @@ class ItemPairs:
     Most pairs are two texts of one item, with the same meaning or different meanings. The other pairs are
     texts of two different items, with different meanings.
 
-    In an item, the texts with other meanings resemble the main text or a rewording. From single items alone,
-    a model could learn that texts with few shared words always have the same meaning. Pairs from two items
-    prevent this.
+    In an item, each text with another meaning resembles the main text or a rewording. From single items
+    alone, a model could learn that texts with few shared words always have the same meaning. Pairs from two
+    items prevent this, because they often share few words but differ in meaning.
     """
 
     def __init__(self, items: Sequence[MeaningItem]) -> None:

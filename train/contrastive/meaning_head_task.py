@@ -52,8 +52,8 @@ class MeaningTask:
         config: The settings of the task.
         start: The initial model. Its encoder is trained together with the head, unless the settings freeze
             the encoder.
-        start_head: The meaning head from whose weights training starts, if it has the configured shape. None,
-            or a head of another shape: training starts from random weights.
+        start_head: A trained meaning head, whose weights are the initial weights of the new head. If it is
+            None or does not have the configured shape, the initial weights are random.
         excluded: Texts that must not be trained on.
         lexicon: The word lists for making text pairs by rule.
         seed: Seed for the head's initial weights and for the choice of pairs.
@@ -103,8 +103,8 @@ class MeaningTask:
     def _loss(self, pairs: TokenizedPairs, chosen: list[int]) -> tuple[Tensor, int]:
         """Compute the loss on some of the text pairs of one update (optimizer step).
 
-        The result is the sum of the losses of these pairs, times the weight of this loss in the
-        configuration, divided by the number of all pairs of the update.
+        The loss is the sum of the losses of these pairs, times the configured weight, divided by the number
+        of all pairs of the update. The losses of all chunks of the pairs add up to the loss of the update.
 
         Args:
             pairs: All text pairs of the update.
@@ -138,7 +138,10 @@ class MeaningTask:
     def draw_pairs(self, update: int) -> list[MeaningPair]:
         """Choose the labelled text pairs for one update (optimizer step) at random.
 
-        The pairs depend only on the sources, the seed and the number of the update, counted from 0.
+        Equal settings, seeds and input files give equal pairs for the same update.
+
+        Args:
+            update: Number of the update, from 0.
         """
         random = np.random.default_rng(combined_seed(self.seed, update, 2))
         shares = np.array([source.share for source in self.config.sources])

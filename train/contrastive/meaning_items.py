@@ -37,7 +37,9 @@ SPLITS = {"train": range(90), "dev": range(90, 95), "test": range(95, 100)}  # p
 
 @dataclass(frozen=True)
 class MeaningItem:
-    """A main text, texts with the same meaning, and texts with other meanings; all are cleaned.
+    """A meaning item: a main text, texts with the same meaning, and texts with other meanings.
+
+    All texts are cleaned.
 
     Attributes:
         same: Two or more texts with the same meaning. The first is the main text of the item.
@@ -71,14 +73,13 @@ def read_items(
 ) -> list[MeaningItem]:
     """Read the meaning items of one split, or of all splits.
 
-    An item has a text, rewordings, and texts with other meanings.
+    An item has a main text, rewordings, and texts with other meanings. Held-out word pairs, such as `open`
+    and `close`, are only for tests: no item may show the difference between the two words. Therefore, some
+    texts are removed from the items:
 
-    Held-out word pairs, such as `open` and `close`, must not be trained on. Therefore, some texts are removed
-    from the items. Two texts differ in this word pair if one has `open`, and the other has `close` instead.
-
-    - A rewording is removed if it differs from the item's text in a held-out word pair.
-    - A text with another meaning is removed if it differs in a held-out word pair from the item's text, or
-      from a rewording that is kept.
+    - A rewording is removed if it has `close` and the main text has `open` instead, or the other way round.
+    - A text with another meaning is removed if it differs in this way from the main text, or from a
+      rewording that is kept.
 
     Args:
         pattern: Path or glob pattern of files with items.
@@ -105,17 +106,17 @@ def read_items(
 
 
 def make_triples(items: list[MeaningItem]) -> Triples:
-    """Make triples from meaning items: a reference, a rewording and a change (a text with another meaning).
+    """Make triples of texts from meaning items: a reference, a rewording, and a text with another meaning.
 
-    An item is a main text with rewordings and texts with other meanings. The reference of a triple is always
-    the main text of the item. An item with n texts of another meaning gives n + 1 triples:
+    A meaning item has a main text, rewordings, and n texts with other meanings. The main text is the
+    reference of n + 1 triples:
 
-    - In n triples, the change is one of these n texts.
-    - In one more triple, the change is the main text of the next item, and its kind is "unrelated". For the
-      last item, the first item counts as the next one. This triple is missing if there is only one item.
+    - n triples have one text with another meaning each.
+    - One triple has the main text of the next item instead, as a text of the kind "unrelated". After the last
+      item comes the first. If there is only one item, this triple is missing.
 
-    The rewordings of an item are used in turn: the first in the first triple, the second in the second, and
-    so on, and then again from the first.
+    The triples of an item use its rewordings in turn: the first triple has the first rewording, and so on.
+    After the last rewording, the first is used again.
 
     Args:
         items: The meaning items.
@@ -139,9 +140,9 @@ def _parse_item(row: dict[str, Any], where: str) -> MeaningItem:
     """Check the JSON object of one meaning item, and clean its texts.
 
     Args:
-        row: The JSON object: a main text, texts with the same meaning, and texts with other meanings. Each
-            text with another meaning has a kind of difference, here "opposite-verb": `{"text": "opens it",
-            "same": ["it is opened"], "different": [["opposite-verb", "closes it"]]}`.
+        row: The JSON object, such as `{"text": "opens it", "same": ["it is opened"], "different":
+            [["opposite-verb", "closes it"]]}`: a main text, texts with the same meaning, and texts with other
+            meanings, each with the kind of difference ("opposite-verb").
         where: The location of the item for error messages.
 
     Returns:
@@ -170,15 +171,14 @@ def _are_texts(value: Any) -> bool:
 
 
 def _without_held_out_words(item: MeaningItem, held_out: HeldOutWords) -> Iterator[MeaningItem]:
-    """Remove texts from an item, so that models cannot learn held-out word pairs from it.
+    """Remove texts from a meaning item, so that models cannot learn held-out word pairs from it.
 
-    An item has a main text, rewordings, and texts with other meanings. A held-out word pair, such as `open`
-    and `close`, is only for tests. Two texts differ in this word pair if one has `open`, and the other has
-    `close` instead.
+    A meaning item has a main text, rewordings, and texts with other meanings. A held-out word pair, such as
+    `open` and `close`, is only for tests: no item may show the difference between the two words.
 
-    - A rewording is removed if it differs from the main text in a held-out word pair.
-    - A text with another meaning is removed if it differs in a held-out word pair from the main text, or from
-      a rewording that is kept.
+    - A rewording is removed if it has `close` and the main text has `open` instead, or the other way round.
+    - A text with another meaning is removed if it differs in this way from the main text, or from a
+      rewording that is kept.
 
     Yields:
         The item without the removed texts. Nothing is yielded if the item has no rewording left, or no text

@@ -109,12 +109,14 @@ class PositiveSource:
     def _draw_unchanged(self, random: np.random.Generator) -> PositivePair:
         """Choose a positive pair (two texts with the same meaning) at random, without edits.
 
-        - A source of plain texts gives a text, paired with itself.
-        - A source of pairs gives a pair. Its two texts are swapped with probability 1/2. A pair with hard
-          negatives is never swapped, because the hard negatives belong to its first text.
-        - A source of meaning items gives two texts of one item. A meaning item has texts with the same
-          meaning, and texts with other meanings. The texts of the pair have the same meaning. Random texts
-          with other meanings become hard negatives, at most `hard_negatives` (a setting).
+        A source has texts of one of three kinds:
+
+        - Single texts: a text is chosen, and paired with itself.
+        - Pairs: a pair is chosen. Its two texts are swapped with probability 1/2, unless the pair has hard
+          negatives, because the hard negatives belong to its first text.
+        - Meaning items: an item has texts with the same meaning, and texts with other meanings. Two texts
+          with the same meaning become the pair. At most `hard_negatives` (a setting) of the texts with other
+          meanings become its hard negatives.
         """
         if self.items:
             item = self.items[random.integers(len(self.items))]

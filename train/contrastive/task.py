@@ -171,15 +171,17 @@ class ContrastiveTask:
             return self.pool(self.encoder(tokens, mask), mask).float()
 
     def _embed(self, tokens: Tensor, mask: Tensor) -> Tensor:
-        """Embed a batch of tokenized texts; if there is an anchor, also with the anchor.
+        """Embed a batch of tokenized texts with the model in training, and also with the anchor, if any.
+
+        The anchor is a frozen copy of the initial model. It exists only if the configuration asks for it.
 
         Args:
             tokens: (B, L) token ids.
             mask: (B, L), true for tokens, false for padding.
 
         Returns:
-            (B, D) float32 embeddings. If the configuration asks for an anchor (a frozen copy of the initial
-            model), the shape is (B, 2 D): each row is the model's embedding, followed by the anchor's.
+            (B, D) float32 embeddings. With an anchor, the shape is (B, 2 D): each row is the embedding by the
+            model in training, followed by the embedding by the anchor.
         """
         embeddings = self._embed_by_encoder(tokens, mask)
         if not self.anchor:
@@ -189,15 +191,16 @@ class ContrastiveTask:
     def _loss(self, embeddings: Tensor, batch: ContrastiveBatch) -> Tensor:
         """Compute the weighted sum of the losses that need only the embeddings of a batch.
 
-        The sum has InfoNCE, the triplet loss, or both, for positive pairs. The configuration can add three
-        losses: ranking by human ratings, distillation from the lexical teacher (which measures similarity by
-        shared tokens), and distillation from the anchor (a frozen copy of the initial model). Other methods
-        compute the losses of the auxiliary language model, the meaning head and the imitation of larger
-        encoders.
+        The configuration decides which of these losses are used:
+
+        - InfoNCE and the triplet loss, for pairs of texts with the same meaning;
+        - a loss for ranking text pairs by human ratings;
+        - distillation from the lexical teacher, which measures similarity by shared tokens;
+        - distillation from the anchor, a frozen copy of the initial model.
 
         Args:
             embeddings: (N, D) embeddings of all texts in the batch. With an anchor, the shape is (N, 2 D):
-                each row is the model's embedding, followed by the anchor's.
+                each row is the embedding by the model in training, followed by the embedding by the anchor.
             batch: The texts and their relations, such as which texts have the same meaning.
 
         Returns:
@@ -243,14 +246,16 @@ class ContrastiveTask:
 
 
 def load_head_start(config: ContrastiveConfig, start: SavedModel) -> SavedModel:
-    """Load the model from whose meaning head the training of the head starts.
+    """Load the model that provides the initial weights of the meaning head.
+
+    The meaning head predicts whether two texts have the same meaning.
 
     Args:
-        config: The configuration of the run. If it names no such model, the result is `start`.
-        start: The initial model of the run.
+        config: The configuration of the run. It can name the folder of such a model (`meaning.start`).
+        start: The initial model of the run, which is returned if the configuration names no folder.
 
     Raises:
-        InputError: The named folder is no model folder, or its model has no meaning head.
+        InputError: The folder is no model folder, or its model has no meaning head.
     """
     if not (config.meaning and config.meaning.start):
         return start

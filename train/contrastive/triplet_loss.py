@@ -1,4 +1,7 @@
-"""The triplet loss, which compares each positive pair with the hard negatives of the same pair."""
+"""The triplet loss: the two texts of a pair should be closer to each other than to the pair's hard negatives.
+
+The two texts have the same meaning. A hard negative has similar words, but another meaning.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Word dropout: random removal of words from a text, so that its copies get different embeddings."""
+"""Word dropout: random removal of words from a text, so that two copies of it differ."""
 
 from __future__ import annotations
 

@@ -50,10 +50,12 @@ def build(
     - `report.html` and `report.json`: counts and examples.
     - `corpus.json`: the configuration, the SHA-256 of the texts, and counts.
 
-    If `folder` already has a finished corpus with the same configuration, nothing is changed, unless the
-    texts in the files of `config.exclude` have changed since. If the only source is a finished corpus that
-    already meets the configuration (see `_copyable_corpus`), its files are copied. Intermediate files stay in
-    a hidden folder next to `folder` until the corpus is complete.
+    Intermediate files stay in a hidden folder next to `folder` until the corpus is complete. In two cases,
+    the corpus is not built from its sources:
+
+    - `folder` already has a finished corpus with the same configuration and the same excluded texts (in the
+      files of `config.exclude`). Then nothing is changed.
+    - The only source is a finished corpus that already meets the configuration. Then its files are copied.
 
     Args:
         config: The configuration of the corpus.

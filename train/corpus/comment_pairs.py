@@ -12,22 +12,21 @@ class PairFinder:
     """Finder of pairs of comments that mean the same.
 
     The two comments of a pair are on two versions of a function, or on a method and the method that it
-    overrides. The constructor compares hashes of the comments and of their functions, to find out which
-    comments form a pair. Then the caller passes the summaries of the comments one by one to `complete_pairs`,
-    which yields the pairs. A summary stays in memory only until its last pair is complete.
+    overrides. Pairs with equal summaries are left out. The constructor finds the pairs by hashes, without the
+    texts. Then the caller passes the summaries of the comments one by one to `complete_pairs`, which yields
+    the pairs. To save memory, a summary is stored only until its last pair is complete.
 
     Args:
-        keys: (R,) structured array of type `part_file.KEYS`, with three hashes for each of R comments:
+        keys: (R,) structured array of type `part_file.KEYS`, with three hashes for each of R comments. A hash
+            is 0 if it is unknown or missing.
 
-            - `summary`: hash of the summary's text; 0 if the comment has no summary.
-            - `function`: hash of the function's repository, path and full name; 0 if another function in the
-              file has the same name.
-            - `name`: hash of the method's repository, class and name; 0 if the function is in no class.
-
-            `function` and `name` are also 0 if the repository is unknown.
-        overrides: Structured array of type `part_file.OVERRIDES`. Each entry says that method A may override
-            method B. `row` is the index in `keys` of the comment on A. `name` is the hash of B's repository,
-            class and name.
+            - `summary`: hash of the text of the comment's summary (first sentence).
+            - `function`: hash of the repository, path and full name of the commented function; 0 if this name
+              is not unique in the file.
+            - `name`: hash of the repository, class and name of the commented method.
+        overrides: Structured array of type `part_file.OVERRIDES`. Each entry has the index in `keys` of a
+            comment on a method (`row`). `name` is the hash of the repository, class and name of another
+            method, which the commented method may override.
     """
 
     def __init__(self, keys: NDArray[np.void], overrides: NDArray[np.void]) -> None:
@@ -96,8 +95,9 @@ def _overrides(keys: NDArray[np.void], overrides: NDArray[np.void]) -> NDArray[n
         keys: (R,) structured array with hashes for each of R comments. `name` is a hash of the method's
             repository, class and name. `summary` is a hash of the summary. A hash is 0 if it is unknown or
             missing. A comment with a hash of 0 is not paired.
-        overrides: Structured array. Each entry says that method A may override method B. `row` is the index
-            in `keys` of the comment on A. `name` is the hash of B's repository, class and name.
+        overrides: Structured array. Each entry has the index in `keys` of a comment on a method (`row`).
+            `name` is the hash of the repository, class and name of another method, which the commented method
+            may override.
 
     Returns:
         (P, 2) for each of P pairs, the index in `keys` of the comment on the overriding method, then the

@@ -13,14 +13,14 @@ def choose_held_out(
 
     There are two rules:
 
-    - If the repository of a text is known, all texts of this repository are held out, or none of them. The
-      repositories are visited in the order of their hashes. Each one is held out, unless the held-out share
-      of the texts from known repositories would become larger than `share`.
-    - A text from an unknown repository is held out if the hash of its comment, divided by 2^64, is below
-      `share`.
+    - Texts from known repositories: whole repositories are held out, so that no repository has both training
+      and test texts. The repositories are visited in the order of their hashes. A repository is held out if
+      the held-out texts are then still at most the given share of all texts from known repositories.
+    - Texts from unknown repositories: a text is held out if the hash of its comment, divided by 2^64, is
+      below `share`.
 
-    If the first rule holds out less than half of the wanted share, the second rule is used for all texts.
-    This happens, for example, if all repositories are large.
+    If the first rule holds out less than half of the given share, for example because all repositories are
+    large, the second rule is used for all texts.
 
     Args:
         comments: (N,) for each text, a hash of its comment.

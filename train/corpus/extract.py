@@ -27,9 +27,9 @@ def extract(
         language: The programming language, such as "python" (a value of `LANGUAGE_OF_SUFFIX`).
         dropped: Counter of rejected comments by the name of the filter; it is updated. A file that is too
             large or generated yields no comments; it is counted as "file too large" or "generated file".
-        on_dropped: Function that is called whenever `dropped` is updated. Its arguments are the name that is
-            counted and the raw comment. For a generated file, the second argument is the beginning of the
-            file; for a file that is too large, it is "".
+        on_dropped: Function that is called for each rejected comment or file. Its first argument is the name
+            that is counted in `dropped`. Its second argument is the raw comment, the beginning of a generated
+            file, or "" for a file that is too large.
 
     Raises:
         KeyError: The language is unknown.
@@ -60,8 +60,8 @@ def make_comment(function: Function, language: str, drop: Callable[[str, str], N
             filter and the raw documentation.
 
     Returns:
-        The comment; None if a filter rejects the documentation. The caller adds the repository, the path and
-        the licence.
+        The comment, in which the repository, the path and the licence are still "". None if a filter rejects
+        the documentation.
     """
     paragraphs = prose_paragraphs.paragraphs(function.text, language)
     summary = first_sentence(paragraphs[0]).rstrip(" :") if paragraphs else ""

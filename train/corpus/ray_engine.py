@@ -213,13 +213,13 @@ class SignaturesOnCluster:
     def _shuffle(
         self, keys: Callable[..., list[NDArray[np.void]]], arguments: list[tuple[Any, ...]]
     ) -> NDArray[np.void]:
-        """Find the texts that share a key with another text, by a shuffle between the tasks of the cluster.
+        """Find the texts that share a key with another text, by tasks on the cluster.
 
-        A key is an integer, such as a hash of the text. A text may have several keys. The shuffle has two
-        steps:
+        A key is an integer, such as a hash of the text. A text may have several keys. The texts of the corpus
+        are stored in files, which are divided into groups. The search has two steps:
 
-        1. For each group of parts, one task computes the keys of the group's texts, and splits them into
-           buckets. Equal keys of different groups get into the same bucket.
+        1. For each group, one task computes the keys of the group's texts, and splits them into buckets.
+           Equal keys get into the same bucket, also if they come from different groups.
         2. For each bucket, one task collects the keys from all groups, and finds equal keys.
 
         Args:
@@ -229,9 +229,8 @@ class SignaturesOnCluster:
             arguments: For each group, a tuple of additional arguments for `keys`.
 
         Returns:
-            Structured array with one entry for each text and each key that it shares with another text.
-            `text` is the index of the text. `first` is the index of the first text with the same key; for the
-            first text itself, `first` equals `text`.
+            Structured array. For each key that several texts share, it has one entry for each of these texts:
+            the index of the text (`text`), and the index of the first text with this key (`first`).
         """
         buckets = max(2, len(self.groups))
         split, join = self.engine.remote(keys, buckets), self.engine.remote(_repeats)
@@ -305,9 +304,8 @@ def _repeats(*pieces: NDArray[np.void]) -> NDArray[np.void]:
             indices must be in ascending order.
 
     Returns:
-        Structured array with one entry for each text and each key that it shares with another text. `text` is
-        the index of the text. `first` is the index of the first text with the same key; for the first text
-        itself, `first` equals `text`.
+        Structured array. For each key that several texts share, it has one entry for each of these texts: the
+        index of the text (`text`), and the index of the first text with this key (`first`).
     """
     places = np.concatenate(pieces)
     _, first, inverse, count = np.unique(

@@ -14,7 +14,7 @@ def draw_lengths(counts: Mapping[str, Mapping[int, int]], most_words: int) -> st
 
     Args:
         counts: For each kind of text, a mapping from a length in words to the number of texts of this length.
-        most_words: The length in words of the texts in the last bin. This bin also counts all longer texts.
+        most_words: The last bin counts all texts of this many words or more.
 
     Returns:
         An SVG element.

@@ -129,10 +129,10 @@ def _walk(
     Args:
         top: The folder.
         tally: Counter of files and folders that are left out; it is updated.
-        repositories: A list. Each git repository below `top` is added to it, and the files of the repository
-            are not yielded. None: git repositories are treated like other folders.
-        root: The folder that the user named. A git repository with data outside of `root` is treated like
-            other folders. None if `repositories` is None.
+        repositories: A list, to which the git repositories at or below `top` are added; their files are not
+            yielded. None: git repositories are treated like other folders.
+        root: The folder that the user named. A git repository that has data outside of `root` is not added to
+            `repositories`, but treated like other folders. None if `repositories` is None.
     """
     folders = [top]
     while folders:
@@ -152,8 +152,8 @@ def _walk(
 def _repository(folder: Path, root: Path, tally: Tally) -> RepositoryPaths | None:
     """Find the git repository in a folder, and return its paths if the repository may be read.
 
-    A repository may be read only if all its data is in `root`. Otherwise, it is counted in `tally`. For
-    example, the data of a linked work tree can be in another folder.
+    A repository may be read only if all its data is in `root`. For example, a linked work tree may have its
+    data elsewhere. A repository that may not be read is counted in `tally`.
 
     Args:
         folder: The folder, which may be a work tree or a bare repository. Its parents are not searched.

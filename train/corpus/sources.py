@@ -138,7 +138,9 @@ def rows(source: str) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def input_files(source: str) -> list[Path]:
-    """Return the files from which the function `rows` reads the rows of a source, sorted.
+    """Return the files that contain the rows of a source, sorted.
+
+    The source consists of JSON-lines files, or is a data set in a local folder.
 
     Args:
         source: A path or glob pattern of JSON-lines files, or `hf:FOLDER` for a data set in `FOLDER`.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from train.data.fetched_file import Row, SourceFile
+from train.data.parse_fetched_file import Row, SourceFile
 
 
 def antonyms(files: Iterable[SourceFile]) -> Iterator[Row]:

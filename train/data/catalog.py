@@ -19,8 +19,8 @@ from train.data import (
     rated_summary_readers,
     sts_and_sick_readers,
 )
-from train.data.fetched_file import Row, SourceFile
 from train.data.fetched_text_filters import CLEANINGS
+from train.data.parse_fetched_file import Row, SourceFile
 
 CATALOG_FILE = Path(__file__).with_name("sets.yaml")
 

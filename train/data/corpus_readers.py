@@ -11,7 +11,7 @@ import zipfile
 from collections.abc import Iterable, Iterator
 from xml.etree import ElementTree
 
-from train.data.fetched_file import Row, SourceFile
+from train.data.parse_fetched_file import Row, SourceFile
 
 _LONGEST = 400  # characters of a docstring; the rest is cut
 _MARKUP = re.compile("DCNL|DCSP|DCTB")  # for a line feed, a space, a tab

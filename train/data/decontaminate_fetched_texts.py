@@ -21,8 +21,8 @@ class EvaluationTexts:
     `text in evaluation_texts` is true in two cases:
 
     - The text equals an evaluation text of at least three words.
-    - The text and an evaluation text have at least six words each, and one of them begins with the whole
-      other text.
+    - The text is the beginning of an evaluation text, or an evaluation text is the beginning of the text. The
+      shorter of the two has at least six words.
 
     Case and punctuation are ignored.
 
@@ -49,9 +49,9 @@ class EvaluationTexts:
 
 
 def _start(key: str) -> str:
-    """Return the first six words of a text; "" if the text has fewer words.
+    """Return the first six words of a text, to find texts with the same beginning.
 
-    Texts with the same beginning are found by these words.
+    If the text has fewer words, the result is "".
 
     Args:
         key: The text's words in lower case, without punctuation (the result of the function `key`).

@@ -16,8 +16,8 @@ from simllm.io import write_into_folder
 from simllm.io.file_lock import locked
 from train.data.catalog import READERS, Catalog, DataSet, Input, OutputFile
 from train.data.decontaminate_fetched_texts import EvaluationTexts
-from train.data.fetched_file import Row
 from train.data.fetched_text_filters import CLEANINGS
+from train.data.parse_fetched_file import Row
 from train.data.remote_repository import RemoteRepository
 
 

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable, Iterator
 
 from train.data.decontaminate_fetched_texts import EvaluationTexts, key
-from train.data.fetched_file import Row
+from train.data.parse_fetched_file import Row
 
 _FEWEST = 2  # words; shorter texts are left out
 _THIRD = 3  # one of three pairs with generated summaries is kept

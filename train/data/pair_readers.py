@@ -11,7 +11,7 @@ import io
 from collections.abc import Iterable, Iterator
 from itertools import combinations
 
-from train.data.fetched_file import Row, SourceFile
+from train.data.parse_fetched_file import Row, SourceFile
 
 _MOST = 5  # descriptions of one command that are paired with each other
 _LONGEST = 120  # characters of a command in the name of its group
@@ -83,7 +83,7 @@ def generated_summaries(files: Iterable[SourceFile]) -> Iterator[Row]:
 def commit_messages(files: Iterable[SourceFile]) -> Iterator[Row]:
     """Yield pairs of a human and a generated commit message from the repository CommitMsgEmpirical.
 
-    The pairs have no ratings.
+    A row has the human message (`reference`) and the generated message (`candidate`), but no rating.
     """
     for file in files:
         for row in csv.DictReader(io.StringIO(file.text, newline="")):

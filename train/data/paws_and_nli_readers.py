@@ -14,7 +14,7 @@ import zipfile
 from collections.abc import Iterable, Iterator
 from itertools import islice
 
-from train.data.fetched_file import Row, SourceFile
+from train.data.parse_fetched_file import Row, SourceFile
 
 
 def labelled_pairs(files: Iterable[SourceFile]) -> Iterator[Row]:

@@ -12,7 +12,7 @@ from statistics import fmean
 
 from simllm.errors import InputError
 from simllm.optional_packages import missing_package
-from train.data.fetched_file import Row, SourceFile
+from train.data.parse_fetched_file import Row, SourceFile
 
 # Columns of Haque et al. that do not contain metrics.
 _HAQUE = {"", "Unnamed: 0", "function_id", "user_id", "accurate", "adequate", "concise", "similarity"}

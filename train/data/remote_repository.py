@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 
 from simllm.errors import InputError
-from train.data.fetched_file import SourceFile
+from train.data.parse_fetched_file import SourceFile
 
 GITHUB = "https://github.com"
 
@@ -30,7 +30,7 @@ class RemoteRepository:
     """One commit of a remote git repository, with a local folder for the fetched files."""
 
     def __init__(self, repository: str, commit: str, host: str, folder: Path) -> None:
-        """Prepare the local folder; nothing is fetched yet.
+        """Prepare the local folder for files of a remote repository; nothing is fetched yet.
 
         Args:
             repository: Owner and name, as in "owner/name".

@@ -40,7 +40,10 @@ class ImitationBatch:
 
 
 class Imitation:
-    """Batches and loss for training an encoder on the embeddings of its teachers.
+    """Batches and loss for training an encoder on the embeddings of its teachers (larger encoders).
+
+    The training texts are in groups, such as a text and its rewording. An update (optimizer step) uses whole
+    groups.
 
     Args:
         config: The settings of the imitation.
@@ -110,13 +113,14 @@ class Imitation:
     def choose_groups(self, update: int) -> np.ndarray:
         """Choose the groups of texts for one update (optimizer step).
 
-        Each epoch uses all groups once, in a new random order.
+        A group has texts that are used in the same update, such as a text and its rewording. Each epoch uses
+        all groups once, in a new random order.
 
         Args:
             update: Number of the update, from 0.
 
         Returns:
-            (config.groups,) indices of the chosen groups among all groups.
+            (G,) indices of the chosen groups among all groups; G is the number of groups in one update.
         """
         count, size = len(self.starts) - 1, self.config.groups
         places = np.arange(update * size, (update + 1) * size)
@@ -139,7 +143,13 @@ class Imitation:
         return ImitationBatch([self.ids[i] for i in numbers], self.targets.reduce(whole), whole @ whole.T)
 
     def _loss(self, embeddings: Tensor, batch: ImitationBatch) -> Tensor:
-        """Compute the weighted sum of all losses from the (N, D) embeddings of a batch."""
+        """Compute the weighted sum of the losses that compare the encoder with its teachers.
+
+        Args:
+            embeddings: (N, D) embeddings of the texts by the encoder in training.
+            batch: The N texts, with the embeddings and the cosines between texts that the encoder should
+                learn from its teachers.
+        """
         device = self.world.device
         targets, cosines = batch.targets.to(device), batch.cosines.to(device)
         return weighted_loss(self.config, embeddings, targets, cosines, self.temperature)

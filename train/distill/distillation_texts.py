@@ -1,4 +1,4 @@
-"""The texts of a distillation, from which a student learns its teachers' embeddings, in groups.
+"""Groups of training texts for distillation, in which a student learns its teachers' embeddings.
 
 A group is a text, a pair of texts, or a text with variants that rules make from it. The variants are a
 rewording with the same meaning, and a text with a changed meaning. All texts in a group are used in the same
@@ -55,7 +55,7 @@ class StoredTexts:
 
     @property
     def flat(self) -> list[str]:
-        """All texts of all groups, in order."""
+        """All texts in one list, in the order of their groups."""
         return [text for group in self.groups for text in group]
 
 
@@ -68,15 +68,17 @@ def collect_texts(
     hold_out_contrast: bool,
     seed: int,
 ) -> StoredTexts:
-    """Collect the texts whose embeddings are learned, or load them if this run has collected them before.
+    """Collect the training texts of a distillation, or load them if this run has collected them before.
+
+    The encoder learns the embeddings that larger encoders give to these texts.
 
     Args:
         config: The settings of the imitation.
         out: The folder of the run.
         world: The processes of the run.
         exclude: Files with text pairs that people have rated. Their texts are left out.
-        hold_out_contrast: Whether rules that make variants of texts must not exchange words that the contrast
-            set (a test set) asks to distinguish, such as "open" and "close".
+        hold_out_contrast: Whether to keep the contrast set (a test set) a fair test of the encoder. If true,
+            no variant of a text is made by exchanging words that this set tests, such as "open" and "close".
         seed: Seed for choosing texts and making variants.
 
     Raises:
@@ -106,8 +108,8 @@ def gather(
         sources: Settings for each source. A group is left out if all its texts occurred in earlier groups.
         exclude: Files or glob patterns of evaluation data (rated text pairs). A group is left out if one of
             its texts is in these files.
-        held_out: Pairs of words that are kept for evaluation. The rules must not make a variant by replacing
-            one word of a pair by the other.
+        held_out: Pairs of words for evaluation, such as "open" and "close". No variant is made by replacing
+            one word of a pair by its partner.
         seed: Seed for the order of the groups, for choosing groups if a source has a limit, and for the
             variants.
         folder: The folder of the result. It has two files: `groups.jsonl` with a group on each line, as a

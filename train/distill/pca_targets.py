@@ -69,9 +69,9 @@ class Targets:
         """Compute the projection of the teachers' embeddings to the student's width, from a sample of texts.
 
         Args:
-            groups: The texts in groups.
-            shards: For each teacher, its embeddings of all texts: the list of arrays from
-                `embed_all`.
+            groups: The texts. Texts in one group, such as a text and its rewording, are used in the same
+                update (optimizer step).
+            shards: For each teacher, its embeddings of all texts: the list of arrays from `embed_all`.
             width: Width of the student's embeddings.
             seed: Seed for choosing the sample.
             facts: Facts about the texts and the teachers by name; they are only stored.
@@ -91,8 +91,8 @@ class Targets:
     def teacher_embeddings(self, numbers: np.ndarray) -> Tensor:
         """Return the concatenated embeddings of all teachers for n texts.
 
-        The concatenated embeddings are scaled to length 1. Each teacher's embeddings of two texts have a
-        cosine. The inner product of the two texts' concatenated embeddings is the mean of these cosines.
+        The concatenated embeddings are scaled to length 1. For two texts, each teacher gives a cosine. The
+        cosine of the concatenated embeddings is the mean of the teachers' cosines.
 
         Args:
             numbers: (n,) indices of the texts among all training texts.
@@ -117,7 +117,8 @@ class Targets:
     def rotate_towards(self, embeddings: Tensor, numbers: np.ndarray) -> None:
         """Rotate the targets of all texts, so that the targets of n chosen texts are near given embeddings.
 
-        The rotation minimizes the sum of squared distances between the targets and the given embeddings.
+        Targets are the embeddings that the student should learn. The rotation minimizes the sum of squared
+        distances between the targets of the chosen texts and the given embeddings.
 
         Args:
             embeddings: (n, student's width) embeddings of the n chosen texts, such as those of the untrained
@@ -138,7 +139,7 @@ def compute_targets(
     stored there. The targets are the teachers' embeddings, projected to the encoder's width.
 
     Args:
-        config: The settings of the imitation.
+        config: The settings, with the folders of the teachers (larger encoders).
         stored: The texts.
         width: Width of the encoder's embeddings.
         out: The folder of the run.
@@ -163,12 +164,13 @@ def compute_targets(
 def rotate_towards_encoder(
     targets: Targets, ids: Sequence[Sequence[int]], embed: Embed, world: World
 ) -> None:
-    """Rotate the targets of all texts towards the encoder's present embeddings of the first 8192 texts.
+    """Rotate the targets of all texts, so that they are near the encoder's present embeddings.
 
-    Rotated targets are easier to learn; see `Targets`.
+    Targets are the embeddings that the encoder should learn. The rotation makes them easier to learn. It is
+    computed from the first 8192 texts.
 
     Args:
-        targets: The targets, which are rotated.
+        targets: The targets, which are rotated in place.
         ids: The token ids of each text.
         embed: Function that embeds texts with the encoder.
         world: The processes of the run, and the device of this process.

@@ -58,12 +58,13 @@ def make_student(config: ModelConfig, tokenizer: Tokenizer, source: StartConfig 
 
 
 def _copy_layers(teacher: Encoder, student: Encoder, source: StartConfig) -> None:
-    """Copy a teacher's layers, position vectors, embedding norm and relative position bias into a student.
+    """Copy chosen layers of a teacher, and its other weights except the token vectors, into a student.
 
     Args:
         teacher: The encoder to copy from.
         student: The encoder to change.
-        source: The settings, with the index of the teacher's layer for each layer of the student.
+        source: The settings. `source.layers` has, for each layer of the student, the index of the teacher's
+            layer to copy.
 
     Raises:
         InputError: The two encoders differ in shape, or `source.layers` does not have one valid index for

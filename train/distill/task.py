@@ -71,13 +71,15 @@ class DistillationTask:
     def losses(self, update: int) -> Sequence[LossPart]:
         """Return functions that compute the loss of one update (optimizer step), term by term.
 
+        The texts of the update are divided into chunks, and the chunks are divided among the processes. The
+        loss is the sum of one term for each chunk.
+
         Args:
             update: Number of the update, from 0.
 
         Returns:
-            A function without arguments for each of this process's chunks of texts. The function returns one
-            term of the loss (a scalar), and the number of tokens in the chunk. The terms of all processes add
-            up to the loss.
+            A function without arguments for each chunk of this process. The function returns the chunk's term
+            of the loss (a scalar), and the number of tokens in the chunk.
         """
         return self.imitation.losses(update)
 

@@ -31,7 +31,7 @@ def neighbour_distillation_loss(embeddings: Tensor, cosines: Tensor, temperature
 
     Args:
         embeddings: (N, D) embeddings from the student. They are normalized here.
-        cosines: (N, N) cosines from the teacher.
+        cosines: (N, N) cosines between the teacher's embeddings of the texts.
         temperature: The temperature of both softmaxes.
 
     Returns:
@@ -53,7 +53,7 @@ def weighted_loss(
         config: The weights of the losses. A loss with weight 0 is not computed.
         embeddings: (N, D) embeddings from the student.
         targets: (N, D) embeddings that the student should learn.
-        cosines: (N, N) cosines from the teacher.
+        cosines: (N, N) cosines between the teacher's embeddings of the texts.
         temperature: The temperature of the softmaxes in `neighbour_distillation_loss`.
 
     Returns:

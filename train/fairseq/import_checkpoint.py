@@ -169,7 +169,7 @@ def _config(settings: Mapping[str, Any], vocab_size: int) -> ModelConfig:
 
 
 def _rows(ids: Mapping[str, int], tokenizer: Tokenizer, mismatch_as_unk: bool, where: str) -> list[int]:
-    """Find for each token of the tokenizer the row of its embedding in fairseq's token embeddings.
+    """Find the row in fairseq's token embeddings for each token of the tokenizer.
 
     Args:
         ids: A dict from fairseq's symbols (tokens) to their rows in the token embeddings.

@@ -24,8 +24,8 @@ def from_sentencepiece(file: Path, symbols: Iterable[str] = ()) -> Tokenizer:
 
     Args:
         file: The SentencePiece model.
-        symbols: The symbols of fairseq's `dict.txt`. Symbols of one character that are not in the model
-            become tokens, too.
+        symbols: The symbols (tokens) of fairseq's vocabulary file `dict.txt`. Symbols of one character that
+            are not in the SentencePiece model become tokens, too, so that their embeddings can be imported.
 
     Raises:
         InputError: The file is not a SentencePiece model. Or the new tokenizer would split texts differently

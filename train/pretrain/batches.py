@@ -150,13 +150,13 @@ class PretrainingBatches:
         return np.split(chosen, np.flatnonzero(np.diff(ends // batch_tokens)) + 1)
 
     def _texts_between(self, begin: int, end: int) -> Iterator[tuple[Ints, Ints]]:
-        """Find the texts that begin at the tokens `begin` to `end` - 1 of the training.
+        """Find the texts whose first token has a number from `begin` to `end` - 1.
 
-        The tokens are counted from 0 at the start of training, through all epochs.
+        The tokens are numbered from 0 at the start of training, and on through all epochs.
 
         Yields:
-            For each epoch in this range, two (B,) arrays for the B texts found: the epoch of each text (the
-            same for all), and the index of each text in the shards.
+            For each epoch with tokens in this range, two (B,) arrays for the B texts found in it: the number
+            of the epoch, repeated B times, and the index of each text in the shards.
         """
         for epoch in range(begin // self.epoch_tokens, (end - 1) // self.epoch_tokens + 1):
             texts, starts = self._epoch(epoch)

@@ -74,7 +74,7 @@ class PermutedBatch:
 
     @property
     def text_tokens(self) -> int:
-        """Number of tokens of all texts, without placeholders and padding."""
+        """Number of tokens of all texts, without padding and the placeholders of tokens to predict."""
         return int(self.shape[:, 0].sum())
 
     @property
@@ -107,10 +107,9 @@ class PermutedBatch:
 def is_visible(visible_originals: Tensor, turns: Tensor) -> Tensor:
     """Return whether rows of the attention matrix may attend to columns of the same text.
 
-    Each token that is not predicted has one column. Each predicted token has two columns: the token itself
-    (the original), and a placeholder (the slot). Every row attends to all tokens that are not predicted, and
-    to exactly one column of each predicted token. Each row has a number v: of the first v tokens in the order
-    of prediction, it attends to the originals, and of the later ones to the slots.
+    Each predicted token has two columns: one for the token itself (the original), and one for a placeholder
+    (the slot). Every other token has one column. Each row has a number v. The row attends to the originals of
+    the first v predicted tokens, to the slots of the later predicted tokens, and to all other tokens.
 
     Args:
         visible_originals: The number v of each row, from `PermutedBatch.visible_originals`.

@@ -107,14 +107,14 @@ class PretrainingTask:
         """Return functions that compute the loss of one update (optimizer step) on this process's batches.
 
         The loss of an update is the mean over its predicted tokens, in nats. The update consists of batches,
-        which are divided among the processes. The results of all functions add up to the loss.
+        which are divided among the processes. The loss is the sum of one term for each batch.
 
         Args:
             update: The number of the update, from 0.
 
         Returns:
-            A function without arguments for each batch. The function returns the loss on the batch (a
-            scalar), and the number of text tokens in the batch.
+            A function without arguments for each batch of this process. The function returns the batch's term
+            of the loss (a scalar), and the number of text tokens in the batch.
         """
         batches, predicted = self._prefetcher[update]
         return [partial(self._loss_part, batch, predicted) for batch in batches]

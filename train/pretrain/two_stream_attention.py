@@ -41,7 +41,7 @@ def grouped_attention(batch: PermutedBatch, relative_bias: RelativeBias, dropout
     groups = [(sum(1 for _ in texts), *shape) for shape, texts in groupby(map(tuple, batch.shape.tolist()))]
 
     def split(x: Tensor, dim: int) -> list[Tensor]:
-        """Split a tensor by groups of texts, so that the attention of each group is computed at once.
+        """Split a tensor by the `groups` of texts, so that the attention of each group is computed at once.
 
         A group has consecutive texts with equal numbers of tokens and of predicted tokens. Each text has two
         streams: a content stream (the rows of its tokens and placeholders) and a query stream (the rows that
@@ -53,8 +53,8 @@ def grouped_attention(batch: PermutedBatch, relative_bias: RelativeBias, dropout
             dim: The dimension to split.
 
         Returns:
-            A tensor for each group, in which two dimensions replace `dim`. The first of the two has the
-            texts of the group. The second has the rows of a text: its content stream, then its query stream.
+            A tensor for each group. Two dimensions take the place of `dim`: the first for the texts of the
+            group, the second for the rows of a text (its content stream, then its query stream).
         """
         content, queries = x.tensor_split([len(batch.prediction_turns)], dim)
         streams = [(content, [t * (n + m) for t, n, m in groups])]
@@ -89,10 +89,11 @@ def grouped_attention(batch: PermutedBatch, relative_bias: RelativeBias, dropout
 def flex_attention_over_texts(
     batch: PermutedBatch, relative_bias: RelativeBias, dropout: float = 0.0
 ) -> AttentionFunction:
-    """Make an attention function for one batch, which skips blocks of the attention matrix (for GPUs).
+    """Make a function that computes the attention of one batch in blocks, for GPUs.
 
-    A block has `BLOCK_SIZE` rows and columns. A block is skipped if its rows and its columns have no text in
-    common. The returned function is slow unless it is compiled.
+    The texts of the batch stand one after the other, one token position per row. The attention matrix is
+    divided into blocks of `BLOCK_SIZE` rows and columns. To save time, the function skips a block if its rows
+    and its columns have no text in common. The function is slow unless compiled.
 
     Args:
         batch: The batch, padded by `train.pretrain.permutation.pad_streams` to multiples of `BLOCK_SIZE`

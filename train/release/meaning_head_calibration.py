@@ -1,7 +1,8 @@
-"""Calibration of the meaning head: held-out pairs, the fit to one half of them, reliability on the other.
+"""Calibration of the meaning head on held-out text pairs, and a test of the calibrated probabilities.
 
 The meaning head predicts the probability that two texts have the same meaning. Calibration makes the
-probabilities agree with how often the texts do have the same meaning.
+probabilities agree with how often the texts do have the same meaning. One half of the pairs is used for the
+calibration, and the other half for the test.
 """
 
 from __future__ import annotations
@@ -39,8 +40,9 @@ def meaning_test_pairs(comments: Path, labelled: Path, items: str | None) -> lis
       "entailment" have the same meaning, too, if they come from the data set `breaking_nli`, because their
       texts differ only by a synonym. "Entailment" pairs from other data sets are left out, because the second
       text may say less than the first. Pairs with any other label have different meanings.
-    - The comments. Rules make as many pairs from the comments as `labelled` contributes.
-    - The meaning items (texts with rewordings and changes of meaning), with four pairs per item.
+    - The comments. Rules make pairs from them, such as a comment and a rewording of it. The number of these
+      pairs equals the number of pairs from `labelled`.
+    - The meaning items (texts with rewordings and changes of meaning). Four pairs per item are drawn.
 
     Pairs with the more frequent label are then left out at random, until both labels are equally frequent.
 

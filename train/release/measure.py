@@ -90,11 +90,12 @@ def measure(model: Path, config: MeasureConfig) -> dict[str, Any]:
 
         - "signature": a text with everything that can change the model's scores, such as the model's hash;
         - "spearman": for each rated data set, the result of `correlate_metrics`;
-        - "contrast": for each metric, the result of `contrast_accuracies`;
+        - "contrast": for each metric, its accuracies on the contrast set, from `contrast_accuracies`;
         - "items", "flags" and "unseen_items": the results of `measure_items`, `measure_flags` and
-          `measure_unseen_items`;
-        - the entries of the dictionaries that `measure_reliability` and `measure_comments` return:
-          reliability of the meaning head, and results on code comments.
+          `measure_unseen_items` on meaning items (texts with rewordings and with texts of another meaning);
+        - "reliability": how reliable the predicted probabilities of the same meaning are, from
+          `measure_reliability`;
+        - "languages" and "random_pairs": results on code comments, from `measure_comments`.
 
     Raises:
         InputError: A data set cannot be read, or a baseline is unavailable.
@@ -149,13 +150,16 @@ def correlate_metrics(file: Path, metrics: Sequence[Metric]) -> dict[str, Any]:
 
 
 def _measure_meaning(metrics: Sequence[Metric], learned: SimLLM, config: MeasureConfig) -> dict[str, Any]:
-    """Measure metrics, and the meaning head of a model, on the meaning items that the configuration names.
+    """Measure metrics, and the meaning head of a model, on meaning items.
+
+    A meaning item is a text with rewordings and with texts of another meaning. The meaning head predicts the
+    probability that two texts have the same meaning.
 
     Args:
         metrics: The metrics: the model's score, its probability of the same meaning (if it has a meaning
             head), and the baselines.
         learned: The model.
-        config: The data sets.
+        config: The data sets, with the files of meaning items.
 
     Returns:
         Under "items", "flags" and "unseen_items", the results of `measure_items`, `measure_flags` and

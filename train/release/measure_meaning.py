@@ -1,8 +1,8 @@
 """Figures for a model card that show how well metrics tell rewordings from changes of meaning.
 
 A triple is a reference, a rewording and a change (a text with another meaning). A meaning item is a text with
-rewordings and changes. `same` is the probability that two texts have the same meaning; a model's meaning head
-predicts it.
+rewordings and changes. The part of a model called "meaning head" predicts the probability that two texts have
+the same meaning.
 """
 
 from __future__ import annotations
@@ -59,13 +59,13 @@ def contrast_accuracies(metric: Metric, triples: contrast_triples.Triples) -> di
 def measure_items(metrics: Sequence[Metric], items: list[MeaningItem]) -> dict[str, Any]:
     """Measure how often metrics score a rewording higher than a text with another meaning.
 
-    `make_triples` makes triples from the items: a text, a rewording, and a change (a text with another
-    meaning). A metric scores the rewording and the change against the text. It is right if the rewording
-    scores higher.
+    Each item has a text, rewordings, and changes (texts with another meaning). `make_triples` makes triples
+    of a text, a rewording and a change. A metric scores the rewording and the change against the text. The
+    metric is right if the rewording scores higher.
 
     Args:
         metrics: The metrics.
-        items: The meaning items.
+        items: The items.
 
     Returns:
         A dictionary. Under "triples", it has the number of triples. Under the name of each metric, it has a
@@ -78,37 +78,39 @@ def measure_items(metrics: Sequence[Metric], items: list[MeaningItem]) -> dict[s
 
 
 def measure_flags(learned: SimLLM, items: list[MeaningItem]) -> dict[str, Any]:
-    """Measure how often a model flags similar pairs of texts: it says that the meaning may have changed.
+    """Measure how often a model warns, for similar pairs of texts, that the meaning may have changed.
 
-    The text of each item is paired with the item's rewordings, and with its changes (texts with another
-    meaning). A pair is similar if it scores .5 or more.
+    Each item has a text, rewordings, and changes (texts with another meaning). The text is paired with each
+    rewording and each change. A pair is similar if it scores .5 or more. It is flagged if it is similar, but
+    the meaning head predicts that the two texts probably differ in meaning.
 
     Args:
         learned: A model with a meaning head.
-        items: The meaning items.
+        items: The items.
 
     Returns:
-        A dictionary with "rewordings" and "changes". Each has the number of similar pairs of this kind
-        ("similar"), and the share of these pairs that the model flags ("flagged").
+        Two dictionaries, under "rewordings" and "changes". Each has the number of similar pairs of this kind
+        ("similar"), and the share of the similar pairs that are flagged ("flagged").
     """
     return _flags(*_score_with_main_text(learned, items))
 
 
 def measure_unseen_items(learned: SimLLM, items: list[MeaningItem]) -> dict[str, Any]:
-    """Measure how well a model tells rewordings from changes, over all meaning items together.
+    """Measure how well a model tells rewordings from changes of meaning, on items it was not trained on.
 
-    The text of each item is paired with the item's rewordings, and with its changes (texts with another
-    meaning). Each pair gets two values: the score, and the predicted probability of the same meaning.
+    Each item has a text, rewordings, and changes (texts with another meaning). The text is paired with each
+    rewording and each change. Each pair gets two values: the score, and the predicted probability of the same
+    meaning.
 
     Args:
-        learned: A model with a meaning head.
-        items: Meaning items that the model was not trained on.
+        learned: A model with a meaning head, which predicts this probability.
+        items: The items.
 
     Returns:
         A dictionary: the number of items ("items"), the area under the ROC curve ("auc") for the score
         ("simllm") and for the probability ("simllm-same"), and the result of `measure_flags` ("flags"). The
-        area is the probability that a random rewording gets a higher value than a random change. The two may
-        come from different items.
+        area is the probability that a random rewording gets a higher value than a random change. The
+        rewording and the change may come from different items.
     """
     rewordings, changes = _score_with_main_text(learned, items)
     is_rewording = np.arange(len(rewordings.values) + len(changes.values)) < len(rewordings.values)
@@ -120,7 +122,13 @@ def measure_unseen_items(learned: SimLLM, items: list[MeaningItem]) -> dict[str,
 
 
 def _score_with_main_text(learned: SimLLM, items: list[MeaningItem]) -> tuple[Scores, Scores]:
-    """Score the rewordings, and then the changes, of meaning items against the main text of their item."""
+    """Score the rewordings and the changes of meaning items against the main text of their item.
+
+    A change is a text with another meaning.
+
+    Returns:
+        The scores of all rewordings, and the scores of all changes.
+    """
     rewordings = [(text, item.same[0]) for item in items for text in item.same[1:]]
     changes = [(text, item.same[0]) for item in items for text in item.different]
     first, second = (
@@ -131,7 +139,18 @@ def _score_with_main_text(learned: SimLLM, items: list[MeaningItem]) -> tuple[Sc
 
 
 def _flags(rewordings: Scores, changes: Scores) -> dict[str, Any]:
-    """Compute the result of `measure_flags` from the scores of the rewordings and of the changes."""
+    """Count similar pairs of texts, and compute the share that the model flags.
+
+    A pair is similar if it scores .5 or more. A flag says that the meaning may have changed.
+
+    Args:
+        rewordings: Scores of pairs of a text and a rewording.
+        changes: Scores of pairs of a text and a text with another meaning.
+
+    Returns:
+        Two dictionaries, under "rewordings" and "changes". Each has the number of similar pairs of this kind
+        ("similar"), and the share of the similar pairs that are flagged ("flagged").
+    """
     flags = {}
     for name, scores in (("rewordings", rewordings), ("changes", changes)):
         similar = int((scores.values >= SIMILAR).sum())

@@ -163,7 +163,8 @@ def _contrast(figures: dict[str, Any]) -> list[str]:
 def _items(figures: dict[str, Any] | None) -> list[str]:
     """Return the section about the metrics' accuracy on meaning items; an empty list if `figures` is None.
 
-    A meaning item is a text with rewordings and with texts that have another meaning.
+    A meaning item is a text with rewordings and with texts that have another meaning. `figures` is the result
+    of `train.release.measure_meaning.measure_items`.
     """
     if figures is None:
         return []
@@ -182,7 +183,8 @@ def _flags(figures: dict[str, Any] | None) -> list[str]:
     """Return the card's paragraph about the note "meaning may have changed"; empty if `figures` is None.
 
     The model gives this note for pairs with a high score whose meaning probably differs. The paragraph says
-    how often it gives the note for rewordings (false alarms), and for changes of meaning.
+    how often the model gives the note for rewordings (false alarms), and for changes of meaning. `figures` is
+    the result of `train.release.measure_meaning.measure_flags`.
     """
     if figures is None:
         return []
@@ -195,9 +197,10 @@ def _flags(figures: dict[str, Any] | None) -> list[str]:
 
 
 def _unseen_items(figures: dict[str, Any] | None) -> list[str]:
-    """Return the section about meaning items that no model is trained on; an empty list if `figures` is None.
+    """Return the paragraph about meaning items that were never used in training; empty if `figures` is None.
 
-    A meaning item is a text with rewordings and with texts that have another meaning.
+    A meaning item is a text with rewordings and with texts that have another meaning. `figures` is the result
+    of `train.release.measure_meaning.measure_unseen_items`.
     """
     if figures is None:
         return []
@@ -231,7 +234,8 @@ def _reliability(figures: dict[str, Any] | None) -> list[str]:
 def _languages(figures: dict[str, Any]) -> str:
     """Return a table of the model's results in retrieval, for each programming language.
 
-    The query is the first sentence of a comment. The model must find the rest of the same comment.
+    The query is the first sentence of a code comment. The model must find the rest of the same comment among
+    the comments in that language. `figures` has the results for each language.
     """
     rows = [[name, f"{x['pairs']}", f"{x['first']:.0%}", f"{x['mrr']:.3f}"] for name, x in figures.items()]
     return markdown_table(["language", "pairs", "nearest", "MRR"], rows)

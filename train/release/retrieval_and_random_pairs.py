@@ -29,10 +29,10 @@ def measure_comments(metric: SimLLM, config: MeasureConfig) -> dict[str, Any]:
         config: The comments, and how many to use.
 
     Returns:
-        Under "languages", the retrieval figures of each programming language: the number of pairs, the
-        share of summaries with their own description on rank 1 ("first"), and the mean reciprocal rank
-        ("mrr"). Under "random_pairs", statistics of the scores of random pairs of summaries: "mean",
-        "median", and the 5% and 95% quantiles ("p5", "p95").
+        Under "languages", the retrieval figures of each programming language: the number of chosen
+        comments ("pairs"), the share of summaries with their own description on rank 1 ("first"), and the
+        mean reciprocal rank ("mrr"). Under "random_pairs", statistics of the scores of random pairs of
+        summaries: "mean", "median", and the 5% and 95% quantiles ("p5", "p95").
 
     Raises:
         InputError: Fewer than two held-out comments have a description.

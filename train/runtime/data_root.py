@@ -16,11 +16,14 @@ def data_root() -> str:
 def hide_data_root(values: Any) -> Any:
     """Replace the data folder at the start of paths by the placeholder `${data}`.
 
+    Configurations that are stored with a model then do not depend on where the data folder was.
+
     Args:
         values: Nested dictionaries, lists and tuples of configuration values.
 
     Returns:
-        A copy. If a string starts with `data_root()` and a slash, `${data}` takes the place of `data_root()`.
+        A copy of the values. For example, "data/sts/a.jsonl" becomes "${data}/sts/a.jsonl" if the data folder
+        is "data".
     """
     root = f"{data_root()}/"
     return map_texts(

@@ -80,9 +80,9 @@ class World:
             The result of `work` in this process.
 
         Raises:
-            ReportedError: `work` raised InputError in the first process (which prints the message), or only
-                in other processes than this one.
-            InputError: `work` raised this error in this process, but not in the first one.
+            ReportedError: `work` raised InputError in the first process, which has printed the message. Or
+                `work` raised InputError in another process, but neither in the first process nor in this one.
+            InputError: `work` raised this error in this process, but not in the first process.
         """
         failed: InputError | None = None
         try:

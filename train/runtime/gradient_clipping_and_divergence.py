@@ -27,7 +27,8 @@ def clip_gradient(
     Args:
         model: The model.
         adam: The optimizer of the model.
-        scaler: The loss scaling. The gradient is first divided by its scale.
+        scaler: The loss scaling, which multiplied the loss by a scale. The gradient is first divided by this
+            scale.
         clip_norm: The largest norm of the gradient.
 
     Returns:
@@ -53,7 +54,7 @@ def step_if_finite(
 
     Args:
         adam: The optimizer.
-        scaler: The loss scaling. Its scale is adjusted for the next update.
+        scaler: The loss scaling. Its scale is adjusted for the next update (optimizer step).
         progress: The progress of the run. The loss is added, or the skipped update is counted.
         loss: The loss of the update, over all processes.
         norm: The norm of the gradient, from `clip_gradient`.

@@ -62,9 +62,10 @@ class StopRequest:
             signal.signal(number, handler)
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
-        """Handle the first signal: set `requested` and, if `after_update` is false, raise Interrupted.
+        """Handle the first signal: note that the process should stop.
 
-        A second signal of the same kind kills the process.
+        If `after_update` is true, the training loop stops by itself after the current update. Otherwise,
+        this method raises `Interrupted`. A second signal of the same kind kills the process.
         """
         signal.signal(number, signal.SIG_DFL)
         self.requested = True

@@ -23,22 +23,22 @@ def explain_changed_pairs(
 ) -> dict[str, dict[int, list[str]]]:
     """Find the words that make a candidate differ in meaning from its reference, for a few pairs of a report.
 
-    The words are found in the same way as by `simllm explain`, which is slow. Therefore only pairs that
-    `scored.changed` marks are searched: their texts are similar, but probably differ in meaning. At most
-    `number_of_explained(n)` marked pairs (10 to 25) are searched, those with the highest scores. Pairs with a
-    text of more than 30 words or 64 tokens are skipped.
+    The search is slow. Therefore only pairs that `scored.changed` marks are searched: their texts are
+    similar, but probably differ in meaning. If there are too many, those with the highest scores are
+    searched, at most `number_of_explained(n)` (10 to 25). Pairs with a text of more than 30 words or 64
+    tokens are skipped.
 
-    `scored.changed` has a column for each metric or system. A pair that is marked in two columns is searched
-    twice, and counts as two pairs.
+    `scored.changed` marks the pairs separately for each column of scores (a metric or a system). A pair that
+    is marked for two columns is searched twice, and counts as two pairs.
 
     Args:
-        metrics: A dict from the name of a column to the metric that computed its scores. A column is left out
+        metrics: A dict from the name of a column to the metric that computed its scores. A column is ignored
             if it is not in `scored.changed`, or if the metric's scores cannot be explained word by word.
         scored: n scored pairs.
 
     Returns:
-        A dict from the name of each remaining column to another dict, which maps the index of each searched
-        pair to a list of the words found. The list may be empty.
+        Nested dicts: `result[column][i]` is the list of words found in pair i, which may be empty. Columns
+        that are ignored, and pairs that are not searched, have no entry.
     """
     usable = {
         name: metric

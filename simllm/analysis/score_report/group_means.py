@@ -52,11 +52,14 @@ class GroupMean:
 
 
 def mean_with_interval(name: str, values: Floats) -> GroupMean:
-    """Compute the mean of (n,) scores and its 95% interval; scores that are NaN do not count.
+    """Compute the mean score of a group of text pairs, and the 95% interval of the mean.
 
     Args:
-        name: The attribute `name` of the result.
-        values: (n,) scores.
+        name: The name of the group, which is stored in the result.
+        values: (n,) scores of the pairs. Scores that are NaN do not count.
+
+    Returns:
+        The mean and its interval. The attributes `difference` and `p` are None.
     """
     from scipy.stats import t
 
@@ -139,10 +142,10 @@ def first_numbers(values: Sequence[str]) -> list[int] | None:
     The report correlates the scores with these numbers.
 
     Args:
-        values: n texts: the value of a field for each of n text pairs.
+        values: The value of a field, as text, for each of n text pairs.
 
     Returns:
-        The first number of each text; None if one of the texts is neither a whole number nor a range.
+        The first number of each value; None if any value is neither a whole number nor a range.
     """
     found = [re.fullmatch(rf"({_NUMBER})( to {_NUMBER})?", value) for value in values]
     return None if None in found else [int(match[1]) for match in found if match]

@@ -15,7 +15,8 @@ from simllm.io import tables
 def page_data_json(scored: ScoredPairs, fields: Mapping[str, Sequence[str]]) -> str:
     """Format the data of the report as JSON, escaped for a script element of the HTML page.
 
-    The data are the pairs that the page shows, and the names of the columns, systems and fields.
+    The data are the pairs that the page shows; the names of the columns of scores, of the systems (sources of
+    candidates) and of the fields; and facts such as the threshold between good and bad scores.
 
     Args:
         scored: n scored pairs.
@@ -65,9 +66,9 @@ def _changed_by(scored: ScoredPairs, i: int) -> dict[str, Any]:
 
     Returns:
         A dict to be merged into the pair's JSON object; empty if the pair was not searched for such words.
-        Otherwise, the only key is "changedBy". Its value is a list with one element for each column of
-        `scored.changed` (a metric or a system): the words found, or None if the pair was not searched for
-        this metric or system.
+        Otherwise, the only key is "changedBy". Its value is a list with one element for each metric or system
+        in `scored.changed`. The element is a list of the words found, or None if the pair was searched only
+        for other metrics or systems.
     """
     words = [scored.changed_by.get(name, {}).get(i) for name in scored.changed]
     return {} if all(own is None for own in words) else {"changedBy": words}

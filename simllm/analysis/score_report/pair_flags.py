@@ -1,6 +1,7 @@
-"""Flags of text pairs in the score report: empty, too long, like unrelated texts, of changed meaning.
+"""Flags of text pairs in the score report: empty, too long, perhaps unrelated, or different in meaning.
 
-The module also has the thresholds of scores that the report uses: good or bad, and related or unrelated.
+The module also computes two thresholds for the report: one separates good scores from bad scores, the other
+separates the scores of related texts from those of texts that may be unrelated.
 """
 
 from __future__ import annotations
@@ -81,11 +82,11 @@ def flag_unrelated(scores: Sequence[Floats], threshold: float | None) -> NDArray
     """Flag the pairs in which a candidate may be unrelated to its reference.
 
     Args:
-        scores: One or several columns of n scores. One low score of a pair is enough.
-        threshold: The score that 95% of random text pairs do not reach; None if it is not known.
+        scores: One or several columns of n scores, one score of each pair in each column.
+        threshold: The score below which texts may be unrelated; None if it is not known.
 
     Returns:
-        (n,) bool, true for a pair with a score below the threshold; all false without a threshold.
+        (n,) bool, true for a pair if any of its scores is below the threshold; all false without a threshold.
     """
     bar = -np.inf if threshold is None else threshold
     return _any([values < bar for values in scores])
@@ -94,8 +95,8 @@ def flag_unrelated(scores: Sequence[Floats], threshold: float | None) -> NDArray
 def flag_changed(columns: Sequence[NDArray[np.bool_]], n: int) -> NDArray[np.bool_]:
     """Flag the pairs in which a candidate is similar to its reference but probably differs in meaning.
 
-    The meaning head decides whether the meaning differs: it is the part of the model that predicts whether
-    two texts have the same meaning.
+    This function only combines flags that are already known. They depend on the meaning head, the part of the
+    model that predicts whether two texts have the same meaning.
 
     Args:
         columns: Columns of n flags, one column for each metric or system; may be empty.

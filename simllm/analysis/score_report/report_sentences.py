@@ -66,11 +66,11 @@ def describe_scores(scored: ScoredPairs) -> str:
 
 
 def describe_high_scores(scored: ScoredPairs) -> str:
-    """Write the report's note about which scores count as high in two sort orders of its table.
+    """Write the report's note about which scores its table treats as low and which as high.
 
-    The orders are "common words, but a low score" and "other words, but a high score". The note names the
-    threshold between low and high scores. It also says that these orders leave out pairs in which a text has
-    no words.
+    The distinction matters for two ways to sort the table: "common words, but a low score" and "other words,
+    but a high score". The note names the threshold between low and high scores. It also says that pairs in
+    which a text has no words are left out if the table is sorted in one of these ways.
     """
     good = "low up to" if scored.lower_is_better else "high from"
     bar = scored.worst_good_score
@@ -102,8 +102,8 @@ def describe_trend(which: str, numbers: Sequence[int] | None, scores: Floats) ->
     For example: "Longer references score lower", followed by Spearman's correlation and its p-value.
 
     Args:
-        which: The subject of the sentence, which names the pairs with larger numbers, such as "longer
-            references".
+        which: The subject of the sentence, such as "longer references". It describes the pairs for which the
+            property is larger.
         numbers: The property of each of the n text pairs, such as the length; None if it is not a number.
         scores: (n,) scores by the main metric. With several systems, each is the mean of the systems' scores.
 

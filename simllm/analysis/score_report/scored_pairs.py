@@ -19,12 +19,12 @@ from simllm.model.percentiles_and_expected_ratings import ScoreScale
 
 @dataclass(frozen=True)
 class ScoredPairs:
-    """n references, the candidates of one or several systems (such as summarizers), and scores.
+    """Scored text pairs: n references, the candidates of one or several systems, and scores.
 
-    A score compares a candidate with its reference.
+    A system is a source of candidates, such as a summarizer. A score compares a candidate with its reference.
 
     Attributes:
-        references: n references. Several references for one item are joined by " / ".
+        references: n references. If a candidate has several references, they are joined by " / ".
         candidates: A dict from each system's name to its n candidates. A single system has the name "".
         scores: Columns of scores: a dict from each column's name to (n,) scores. For a single system, each
             column is a metric, and the first metric is the main one. For several systems, each column is a
@@ -115,7 +115,11 @@ class ScoredPairs:
 
     @cached_property
     def surprise(self) -> Floats:
-        """(n,) disagreements between word overlap and score, from -1 to 1 (see `disagreement`)."""
+        """(n,) disagreements between word overlap and score, from -1 to 1.
+
+        A value near 1 means that the candidate and the reference share many words, but the score is bad. A
+        value near -1 means that they share few words, but the score is good.
+        """
         return disagreement(self.overlap, -self.ranking if self.lower_is_better else self.ranking)
 
     @cached_property
@@ -136,12 +140,18 @@ class ScoredPairs:
 
     @cached_property
     def unrelated_below(self) -> float | None:
-        """The score below which two texts may be unrelated; None without `calibration`."""
+        """The score below which two texts may be unrelated: 95% of random text pairs score lower.
+
+        None if `calibration`, which holds the scores of random pairs, is None.
+        """
         return None if self.calibration is None else pair_flags.unrelated_below(self.calibration)
 
     @cached_property
     def any_unrelated(self) -> NDArray[np.bool_]:
-        """(n,) bool, true if a candidate scores below `unrelated_below`; all false if that is None."""
+        """(n,) bool, true for a pair if a candidate scores so low that it may be unrelated to the reference.
+
+        The threshold is `unrelated_below`. If it is None, all values are false.
+        """
         columns = list(self.scores.values()) if self.has_systems else [self.main]
         return pair_flags.flag_unrelated(columns, self.unrelated_below)
 

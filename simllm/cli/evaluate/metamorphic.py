@@ -159,7 +159,8 @@ def _set_limits(options: argparse.Namespace) -> None:
     """Give the options `--draws`, `--parallel` and `--timeout` their default values if they are missing.
 
     Raises:
-        InputError: One of these options is given, but no command is run to which it applies.
+        InputError: `--draws` is given without `--command`. Or `--parallel` or `--timeout` is given, but
+            neither `--command` nor `--judge`.
     """
     for name, default, commands in (
         ("draws", 1, ("command",)),

@@ -82,7 +82,7 @@ def run(options: argparse.Namespace) -> int:
     The table has the main figures, such as the share of successful attempts.
 
     Returns:
-        The exit status: 0 if all attempts to repair items are finished, otherwise 1.
+        The exit status: 0 if all attempts at the items (such as programs to repair) are finished, else 1.
     """
     if options.output is None:
         raise InputError("expected -o DIR, the folder of the run")
@@ -132,7 +132,9 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _table(summary: dict[str, Any], rpsr: str) -> tables.Table:
-    """Make a table of the main figures of a run, with a row for all items and a row for each group of items.
+    """Make a table of the main figures of a run of `simllm repair run`, such as the share of successes.
+
+    The table has a row for all items (such as programs to repair) and a row for each group of items.
 
     Args:
         summary: The summary of the run.

@@ -18,8 +18,8 @@ _NOTHING = (b"", b"<?php", b"'use strict';", b'"use strict";')
 def block_comments(code: bytes) -> Iterator[CommentPlace]:
     """Yield the place of each comment `/** ... */` that has code after it, except for a file header.
 
-    Only the first comment of this form can be a file header. It is a file header if a blank line follows it
-    and nothing stands before it. A single line such as `<?php` may stand before it, however.
+    The first comment of this form is a file header if a blank line follows it, and if nothing stands before
+    it, or only a single line such as `<?php`.
 
     Args:
         code: The content of a source file.

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from tree_sitter import Node, Parser
+from tree_sitter import Node
 
 from simllm.code.languages.class_supertypes import supertypes
 from simllm.code.languages.syntax_node_text import field
 from simllm.code.languages.syntax_tree_cursor import NodePath, TreeCursor
-from simllm.code.languages.tree_sitter_parser import load_grammar, parse
+from simllm.code.languages.tree_sitter_parser import parse
 
 _LONGEST_COMMENT = 20_000  # bytes; the rest is cut
 _LONGEST_NAME = 1_000  # characters; the rest is cut
@@ -63,10 +63,9 @@ class Language:
             returns the grammar). If code has syntax errors in one grammar, the next grammar is tried.
         places: A function that takes the bytes of a source file and yields the places of comments that may be
             documentation. To save time, a file without such comments is not parsed.
-        function: A Python function that finds the function that a comment documents. It takes the syntax
-            nodes from the root to the beginning of the declaration (in Python code, to the docstring). It
-            returns the syntax nodes from the root to the documented function, or None if there is no
-            function.
+        function: A callable that finds the documented function. It takes the path of syntax nodes from the
+            root to the first word of the declaration (in Python code, to the docstring). It returns the path
+            from the root to the function, or None if there is no function.
         strip_marks: A function that takes a comment and returns its text without comment marks such as `//`.
         name: A function that takes the syntax node of a function and returns the function's name.
         classes: Types of syntax nodes that count as classes, such as "class_definition". The name of a class
@@ -88,25 +87,15 @@ class Language:
     def parse(self, code: bytes) -> Node:
         """Parse source code and return the root of the syntax tree.
 
-        A language may have several grammars, which are tried in order. The tree comes from the first grammar
-        in which the code has no syntax errors. If the code has errors in all grammars, the tree comes from
-        the first grammar.
-
         Args:
             code: The content of a source file.
 
         Raises:
             TimeoutError: Parsing takes more than `tree_sitter_parser.LONGEST_PARSE` seconds.
         """
-        roots = []
-        grammars = self.grammars
         if self.grammar_without_tag and self.tag not in code:
-            grammars = (self.grammar_without_tag,)
-        for grammar in grammars:
-            roots.append(parse(Parser(load_grammar(*grammar)), code))
-            if not roots[-1].has_error:
-                return roots[-1]
-        return roots[0]
+            return parse([self.grammar_without_tag], code)
+        return parse(self.grammars, code)
 
     def functions(self, code: bytes) -> Iterator[Function]:
         """Yield each function that has a documentation comment, in the order of the comments.

@@ -36,9 +36,9 @@ LANGUAGE_OF_SUFFIX = {
 
 
 def find_language(name: str) -> Language:
-    """Return the rules that find functions in code, for a programming language that the user named.
+    """Return the rules of a programming language, which find the documented functions in code.
 
-    Unlike `load_language`, this function raises an error with a message for the user.
+    Unlike `load_language`, this function raises an error with a message for the user, who named the language.
 
     Args:
         name: The name of the language, such as "python".

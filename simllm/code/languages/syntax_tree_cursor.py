@@ -1,4 +1,4 @@
-"""Search for the syntax node at a given byte of the source, and for the path from the root to the node."""
+"""Search in a syntax tree for the node at a byte of the source code, and for the path from the root to it."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ NodePath = Sequence[Node]  # the nodes from the root of a syntax tree down to so
 class TreeCursor:
     """Cursor that finds the innermost syntax node at a byte offset, and the path from the root to the node.
 
-    If the offsets of successive calls increase, each node of the tree is visited only once, so that all calls
-    together take linear time. The methods `descendant_for_byte_range` and `parent` of tree-sitter are slower:
-    they start at the root each time.
+    If the offsets in successive calls of `path` increase, each node of the tree is visited only once, so that
+    all calls together take linear time. The methods `descendant_for_byte_range` and `parent` of tree-sitter
+    are slower, because they start at the root each time.
 
     Args:
         root: The root of a syntax tree.
@@ -58,7 +58,8 @@ class TreeCursor:
     def _enter(self, offset: int) -> None:
         """Move the cursor down to the innermost node that contains the byte at `offset`.
 
-        If this byte is between two neighbouring nodes, the cursor stops at the second of them.
+        If this byte is in a gap between two nodes, such as white space, the cursor stops at the node after
+        the gap. The method `path` then leaves this node out.
         """
         while not self._no_child and self._path[-1].start_byte <= offset:
             if not self._cursor.goto_first_child():
@@ -91,10 +92,10 @@ class TreeCursor:
 
 
 def path_to_type(path: NodePath, types: frozenset[str]) -> NodePath | None:
-    """Find the innermost node of one of the given types among the last nodes of a path in a syntax tree.
+    """Find the innermost node of some types that begins at the same byte as the last node of a path.
 
-    Only nodes that begin at the same byte of the source as the path's last node are considered. For example,
-    if the path ends at the first word of a method, the node of the whole method is found.
+    Only nodes of the path are searched. For example, if the path ends at the first word of a method, the node
+    of the whole method can be found.
 
     Args:
         path: The nodes from the root of a syntax tree down to some node.

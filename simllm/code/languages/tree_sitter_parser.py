@@ -1,8 +1,9 @@
-"""Parsing of source code by tree-sitter, with a limit of time, and loading of its grammars."""
+"""Functions that parse source code with tree-sitter, within a time limit, and load tree-sitter grammars."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from functools import cache
 from importlib import import_module
 
@@ -13,12 +14,29 @@ LONGEST_PARSE = 10.0  # seconds of processor time; a hundredth is enough for cod
 _CHUNK = 1 << 12  # bytes that the parser reads at once
 
 
-def parse(parser: Parser, code: bytes) -> Node:
+def parse(grammars: Sequence[tuple[str, str]], code: bytes) -> Node:
     """Parse source code and return the root of the syntax tree.
 
+    The grammars are tried in order. The tree comes from the first grammar in which the code has no syntax
+    errors. If the code has errors in all grammars, the tree comes from the first grammar.
+
+    Args:
+        grammars: Tree-sitter grammars, each as the two arguments of `load_grammar`.
+        code: The content of a source file.
+
     Raises:
-        TimeoutError: Parsing takes more than `LONGEST_PARSE` seconds of processor time.
+        TimeoutError: Parsing takes more than `LONGEST_PARSE` seconds of processor time for one grammar.
     """
+    roots = []
+    for grammar in grammars:
+        roots.append(_parse(Parser(load_grammar(*grammar)), code))
+        if not roots[-1].has_error:
+            return roots[-1]
+    return roots[0]
+
+
+def _parse(parser: Parser, code: bytes) -> Node:
+    """Parse source code by one grammar; raise `TimeoutError` after `LONGEST_PARSE` seconds."""
     started = time.process_time()
 
     def check(offset: int, has_error: bool) -> bool:

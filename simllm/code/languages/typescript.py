@@ -1,6 +1,6 @@
-"""Rules that find documented TypeScript functions: the rules for JavaScript, with other grammars.
+"""Rules that find documented functions in TypeScript code: the JavaScript rules with TypeScript grammars.
 
-If code has syntax errors in the grammar without JSX, the grammar with JSX is tried.
+The grammar without JSX is tried first. If it finds syntax errors in the code, the grammar with JSX is tried.
 """
 
 from simllm.code.languages.javascript import language

@@ -42,9 +42,9 @@ class FileFunction:
         name: The function's full name, such as `Class.method`: the names of the classes and functions around
             it, and its own name, separated by dots.
         kind: The type of the function's syntax node, such as "function_definition".
-        start: The first byte of the function, or of its first decorator.
-        body: The first byte of the function's body; equal to `end` for a function without a body.
-        end: The first byte after the function.
+        start: The position of the function's first byte in the file, from 0; decorators are included.
+        body: The position of the first byte of the function's body; `end` for a function without a body.
+        end: The position of the first byte after the function.
     """
 
     name: str
@@ -120,7 +120,7 @@ class ParsedFile:
     def text(self, start: int, end: int) -> str:
         """Return a part of the file as text: the bytes from `start` up to `end`, without the byte at `end`.
 
-        If there is only white space before `start` on its line, the text begins with this indentation.
+        If there is only white space (indentation) before `start` on its line, the text begins with it.
         """
         line = self.code.rfind(b"\n", 0, start) + 1
         indented = not self.code[line:start].strip()
@@ -220,10 +220,10 @@ def _body(function: Node) -> Node | None:
 
 
 def _first_decorator(path: NodePath) -> Node:
-    """Return the syntax node of a function's first decorator, or of the function if it has no decorators.
+    """Return the syntax node at which a function begins, together with its decorators.
 
-    For a decorated Python function, the node that contains the decorators and the function is returned
-    instead.
+    This is the node of the first decorator, or of the function if it has no decorators. For a decorated
+    Python function, it is the node that contains both the decorators and the function.
 
     Args:
         path: The syntax nodes from the root to the function.

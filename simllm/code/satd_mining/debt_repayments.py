@@ -119,7 +119,7 @@ def _check(
         comment: The deleted comment, which admits technical debt.
         before: The file before the commit.
         after: The file after the commit.
-        versions: The same two versions of the file, from which the commit and the path are taken.
+        versions: An object with the commit's hash and the path of the file, to store in the repayment.
         language: The programming language of the file.
 
     Returns:
@@ -173,10 +173,10 @@ def _same_function(function: FileFunction, before: ParsedFile, after: ParsedFile
 
 
 def _start_of_reference(function: FileFunction, before: ParsedFile, after: ParsedFile) -> int:
-    """Find where a function begins in the file after a commit, including a new comment above the function.
+    """Find the first byte of a function in a file after a commit, or of a new comment directly above it.
 
-    A comment is new if no comment in the file before the commit has the same words. If the commit deleted a
-    comment above the function, `Repayment.reference` begins at the position that this function returns.
+    A comment is new if no comment in the file before the commit has the same
+    words. The position is needed to cut out the new code of the function together with its new comment.
 
     Args:
         function: The function after the commit.

@@ -35,7 +35,7 @@ JUDGED = "the model says that the change repays the debt"
 
 @dataclass
 class Funnel:
-    """Counts from a search for commits that may repay technical debt: repositories, comments and items.
+    """Counts of what remains after each step of a search for commits that may repay technical debt.
 
     The search finds comments such as "TODO: handle errors" that a commit deletes. The comments are checked by
     several rules, one after the other. A comment that fulfils all rules is written to the output file as one

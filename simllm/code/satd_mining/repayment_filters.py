@@ -1,6 +1,7 @@
-"""Filters of repayments: duplicates, code that is not ASCII, and long code are left out.
+"""Filters that leave out duplicates, code that is not ASCII, and long code.
 
-A repayment is the code of a function before and after a commit that may have repaid technical debt.
+They filter repayments. A repayment is the code of a function before and after a commit that may have repaid
+technical debt.
 """
 
 from __future__ import annotations

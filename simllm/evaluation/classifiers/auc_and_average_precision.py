@@ -33,12 +33,12 @@ def auc_within(
         scores: (n,) scores.
         folds: (n,) the fold of each row.
         repeats: The mean number of rows per item; above 1 if items have several predictions (runs). The
-            interval is widened accordingly.
+            interval is then wider, because rows of the same item are not independent.
 
     Returns:
-        The mean AUC, and the lower and upper end of its interval (by DeLong's method). A fold with a positive
-        and b negative rows has the weight a * b in the mean. All three numbers are NaN if no fold has both
-        positive and negative rows. The two ends are NaN if a fold has too few rows to estimate the variance.
+        The mean AUC, and the lower and upper end of its interval (by DeLong's method). The weight of a fold
+        in the mean is its number of positive rows times its number of negative rows. All three values are NaN
+        if no fold has rows of both classes. The ends are NaN if a fold has too few rows to estimate variance.
     """
     areas, covariance = mean_auc_with_covariance(positive, scores[None], folds)
     area, around = float(areas[0]), Z * math.sqrt(float(covariance[0, 0]) * repeats)
@@ -56,8 +56,8 @@ def rank_two_classes(
         rows: n rows of `Predictions`, without outputs that could not be parsed.
         gold: (n,) indices of the true classes in `labels`.
         labels: The classes; the positive one is the first.
-        repeats: The mean number of rows per item; above 1 if there are several runs. The interval of
-            the AUC is widened accordingly.
+        repeats: The mean number of rows per item; above 1 if items have several predictions (runs). The
+            interval of the AUC is then wider, because rows of the same item are not independent.
 
     Returns:
         The two metrics under "auc" and "average_precision". Their values are None if all rows have the same

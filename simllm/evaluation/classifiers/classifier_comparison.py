@@ -53,8 +53,8 @@ def compare_classifiers(
         alpha: The significance level.
 
     Yields:
-        An answer for each pair of classifiers that has common items. With three or more classifiers, there
-        may first be an answer about all classifiers together.
+        The result of a test for each pair of classifiers that has common items. With three or more
+        classifiers, the result of a test of all classifiers together may come first.
     """
     names = list(dict.fromkeys(rows["classifier"]))
     runs = int(rows.groupby(["classifier", *ITEM]).size().max())
@@ -136,8 +136,8 @@ def _compare_pair(right: DataFrame, runs: int) -> Finding:
 def compare_metric(rows: DataFrame, labels: Sequence[str], metric: str) -> list[Finding]:
     """Compare a metric between each pair of classifiers, by a bootstrap interval of the difference.
 
-    The bootstrap resamples the items that both classifiers have. The two predictions for an item stay
-    together.
+    The bootstrap resamples the items for which both classifiers have predictions. It is paired: each drawn
+    item brings the predictions of both classifiers.
 
     Args:
         rows: The rows of all classifiers.
@@ -145,9 +145,9 @@ def compare_metric(rows: DataFrame, labels: Sequence[str], metric: str) -> list[
         metric: The name of the metric.
 
     Returns:
-        A finding for each pair whose difference is defined; it has an interval but no p-value. The list is
-        empty in three cases: a classifier has several predictions for an item, there are more than five
-        classes, or the metric cannot be computed from a confusion matrix (because it needs scores).
+        The result of the comparison, with an interval but no p-value, for each pair whose difference is
+        defined. The list is empty in three cases: a classifier has several predictions for an item, there are
+        more than five classes, or the metric cannot be computed from a confusion matrix (it needs scores).
     """
     number = {label: index for index, label in enumerate(labels)}
     compute, findings = compute_metrics(labels), []
@@ -189,9 +189,9 @@ def _difference(
     """Compute the difference of a metric between two classifiers, the first minus the second.
 
     Args:
-        cells: (..., k, k + 1, k + 1) numbers of items by true class, class predicted by the first classifier,
-            and class predicted by the second classifier. The last predicted class stands for outputs that
-            could not be parsed.
+        cells: (..., k, k + 1, k + 1) numbers of items. The last three axes stand for the true class, the
+            class that the first classifier predicts, and the class that the second one predicts. The last
+            index of a predicted class stands for outputs that could not be parsed.
         compute: The function that computes metrics from confusion matrices.
         metric: The name of the metric.
 
@@ -293,8 +293,8 @@ def compare_auc(rows: DataFrame, labels: Sequence[str]) -> list[Finding]:
         labels: The two classes; the positive one is the first.
 
     Returns:
-        A finding for each pair of classifiers. A pair is left out if its common items include fewer than two
-        positive or fewer than two negative ones, or if no fold has both positive and negative items.
+        The test result for each pair of classifiers. A pair is left out if its common items include fewer
+        than two positive or fewer than two negative ones, or if no fold has both kinds of items.
     """
     scores = {}
     for name, own in rows[rows["predicted"].notna()].groupby("classifier", sort=False):

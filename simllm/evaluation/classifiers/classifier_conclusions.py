@@ -104,8 +104,8 @@ def _compare(study: ClassifierStudy) -> Iterator[str]:
     """Yield sentences about the differences between classifiers.
 
     Each significant difference has a sentence. A difference with a confidence interval but without a p-value
-    has a sentence, too. If classifiers were compared by tests and no test is significant, a last sentence
-    says so. Tests of the AUC are ignored for this last sentence.
+    has a sentence, too. If classifiers were compared by tests of other quantities than the AUC, and none of
+    these tests is significant, a last sentence says so.
     """
     compared = [one for one in study.tests if len(one.classifiers) > 1 and one.p_holm is not None]
     significant = [one for one in compared if "This is significant" in one.verdict]

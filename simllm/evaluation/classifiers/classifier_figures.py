@@ -1,6 +1,6 @@
 """The figures of a study of classifiers, as SVG elements.
 
-The figures show calibration (step S8 of the protocol), and ROC and precision-recall curves (step S10).
+They show calibration (step S8 of the protocol ECSER-LLM), and ROC and precision-recall curves (step S10).
 """
 
 from __future__ import annotations

@@ -10,9 +10,9 @@ MOST_NAMED = 20  # leaked items that the results of a study name
 
 
 def find_leaks(rows: DataFrame) -> list[str]:
-    """Return the names of leaked items: items that are in two splits, such as train and test, of one fold.
+    """Return the names of leaked items: items that are in two splits, such as training and test data.
 
-    An item is leaked if at least one classifier has predictions for it in both splits. Predictions for
+    An item is leaked if a classifier has predictions for it in two splits of the same fold. Predictions for
     rewritten variants of items are ignored. An item's name is its id. If there are several data sets, the
     name of the data set stands before the id, as in `A/17`.
 

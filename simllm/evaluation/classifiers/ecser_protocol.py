@@ -47,8 +47,8 @@ class ClassifierResult:
     Attributes:
         splits: For each split, such as "test", the performance on original items (rewritten items are
             left out).
-        fairness: For each column that names groups of items, the differences of the classifier's rates, such
-            as its TPR, between these groups; empty with more than two classes.
+        fairness: A dict from each column that divides the items into groups, such as "language", to the
+            differences between the groups' rates, such as the TPR; empty with more than two classes.
         robustness: The comparison of the predictions for rewritten items with the predictions for the
             original items.
         overfitting: For each metric, its value on test data minus its value on training data. Both values are
@@ -57,8 +57,8 @@ class ClassifierResult:
             are means over all folds and data sets.
         costs: For each reported cost, such as "seconds": its sum, its mean per row, and its sum divided by
             the number of right answers.
-        dominated_by: The names of the classifiers that dominate this classifier: each of them is
-            better or cheaper than this classifier, but not worse and not more expensive.
+        dominated_by: The names of the classifiers that dominate this classifier: they are better or cheaper
+            than this classifier, but neither worse nor more expensive.
 
     Fairness, robustness and costs are computed on the test data. If there are no test data, they are computed
     on the validation data; if there are no validation data either, on the training data.
@@ -120,9 +120,9 @@ def evaluate(
 
     Args:
         predictions: The predictions.
-        positive: The positive class. It is required if there are two classes, except if the classes are 0
-            and 1: then the default is 1. If it is given and there are more than two classes, all other
-            classes are merged into one negative class.
+        positive: The positive class. With two classes, it is required, unless the classes are 0 and 1: then
+            the default is 1. With more classes, it is optional; if it is given, all other classes are merged
+            into one negative class.
         groups: The names of the columns that give each item's group, such as its language. Fairness is
             measured between these groups.
         select_by: The name of the metric that selects the best classifier. The same metric is used to
@@ -268,11 +268,11 @@ def _measure_matrix(name: str, cells: Sequence[int], labels: Sequence[str]) -> P
 def _ask_all(
     rows: DataFrame, labels: Sequence[str], groups: Sequence[str], metric: str, alpha: float
 ) -> list[Answer]:
-    """Answer all questions of the study by significance tests.
+    """Carry out all significance tests of a study of classifiers.
 
-    For example, one question is whether a classifier is better than guessing. The questions are answered for
-    the validation data, and again for the test data. The last question is about both: whether a classifier is
-    worse on test data than on validation data.
+    Each test answers a question, such as whether a classifier is better than guessing. The tests are carried
+    out on the validation data, and again on the test data. The last tests use both: they test whether a
+    classifier is worse on test data than on validation data.
 
     Args:
         rows: The predictions of all classifiers: a table with a row for each prediction.

@@ -139,9 +139,9 @@ class VariantRobustness:
             With several runs: the number of items whose variant is predicted right in more runs than the
             original.
         flipped: The share of predictions whose label differs between original and variant.
-        test: The name of the significance test of whether originals and variants are predicted right equally
-            often. It is McNemar's test of `lost` and `recovered`; with several runs, it is a paired
-            permutation test of each item's mean over its runs.
+        test: The name of the significance test. The null hypothesis is that originals and variants are
+            predicted right equally often. It is McNemar's test of `lost` and `recovered`; with several runs,
+            it is a paired permutation test of the items' shares of right predictions.
         p: The p-value of this test.
         auc: The AUC on originals minus the AUC on the variant ("difference"), with DeLong's test of this
             difference ("z" and "p"). Scores are averaged over runs, and AUCs over folds. None without scores,

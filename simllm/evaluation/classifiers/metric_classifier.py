@@ -30,15 +30,17 @@ Floats = NDArray[np.float64]
 def classify(
     ratings: Ratings, acceptable: float, metrics: Sequence[Metric], folds: int = 10, perturb: bool = False
 ) -> Predictions:
-    """Predict by each metric whether people find candidates acceptable or unacceptable.
+    """Predict from each metric's scores whether people find texts (candidates) acceptable.
+
+    Each fold is predicted with a threshold that is learned on the other folds (cross-validation).
 
     Args:
         ratings: n pairs of candidate and reference, with human ratings.
         acceptable: A candidate is acceptable if its mean rating is at least this value.
         metrics: The metrics.
         folds: The number of folds for cross-validation.
-        perturb: Whether to predict the classes of variants as well as of the originals. A variant is a
-            candidate that was edited without a change of meaning.
+        perturb: Whether to predict the classes of variants, too. A variant is a candidate that was edited
+            without a change of meaning.
 
     Returns:
         The predictions. For each metric there is a row for each pair, and a row for each variant. A row has
@@ -104,10 +106,10 @@ def _predict(
     gold: NDArray[np.bool_],
     parts: Sequence[NDArray[np.int_]],
 ) -> Iterator[DataFrame]:
-    """Predict by one metric which pairs of candidate and reference are acceptable.
+    """Predict from one metric's scores which pairs of candidate and reference are acceptable.
 
-    The classes of the original pairs and of edited copies are predicted. For each fold, a threshold is
-    learned from the original pairs of the other folds. An edited pair is in the fold of its original.
+    Original pairs and edited copies of them are classified. For each fold, a threshold is learned from the
+    original pairs of the other folds. An edited copy is in the fold of its original.
 
     Args:
         metric: The metric.
@@ -158,8 +160,9 @@ def _learn(scores: Floats, gold: NDArray[np.bool_]) -> tuple[float, float, float
         gold: (n,) whether each pair is acceptable.
 
     Returns:
-        The threshold, and the slope and the intercept of a logistic regression of the class on the score. The
-        threshold is half-way between two scores, and has the highest MCC (Matthews' correlation coefficient).
+        The threshold, and the slope and the intercept of a logistic regression of the class on the score. Of
+        the values half-way between two neighbouring scores, the threshold is the one with the highest MCC
+        (Matthews' correlation coefficient).
     """
     from sklearn.linear_model import LogisticRegression
 

@@ -107,11 +107,10 @@ def class_numbers(rows: DataFrame, labels: Sequence[str]) -> tuple[Ints, Ints]:
 
 
 def strict_value(found: Performance, metric: str) -> float | None:
-    """Return the value of a metric; higher is better, and unparsed outputs count as wrong if possible.
+    """Return the value of a metric, for comparing classifiers; a higher value is always better.
 
-    If `found.strict` has the metric, the value comes from this dict; then unparsed outputs count as wrong.
-    Otherwise, the value comes from `found.metrics`, and unparsed outputs are left out. The value is negated
-    if lower values of the metric are better.
+    The value is negated if lower values of the metric are better. Outputs that could not be parsed count as
+    wrong if the metric can be computed that way (if it is in `found.strict`); otherwise, they are left out.
 
     Args:
         found: The performance of a classifier.
@@ -145,9 +144,8 @@ def measure_counts(counts: Ints, labels: Sequence[str], repeats: float = 1.0) ->
         counts: (k, k + 1) counts. Rows are true classes, columns predicted classes; the last column counts
             outputs from which no class could be read.
         labels: The k classes.
-        repeats: The mean number of predictions per item; above 1 if the same items were predicted several
-            times, as in several runs.
-            Intervals are widened accordingly, because predictions for the same item are not independent.
+        repeats: The mean number of predictions per item; above 1 if items have several predictions (runs).
+            Intervals are then wider, because predictions for the same item are not independent.
     """
     parsed = confusion_matrix_metrics.without_unparsed(counts)
     is_binary, compute = len(labels) == 2, compute_metrics(labels)

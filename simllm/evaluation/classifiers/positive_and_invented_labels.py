@@ -48,8 +48,8 @@ def choose_classes(rows: DataFrame, positive: str | None) -> tuple[DataFrame, li
 
     Returns:
         Two values. The first is the table. If classes were merged, the merged class has a name such as "not
-        bug", and `confidence` is NaN in all rows, because it was the confidence in one of the classes before
-        they were merged. The second is the list of classes. If there is a positive class, the list has two
+        bug", and the column `confidence` is NaN, because a confidence in a single class says little about the
+        merged class. The second is the list of classes. If there is a positive class, the list has two
         classes, and the positive class is the first.
 
     Raises:

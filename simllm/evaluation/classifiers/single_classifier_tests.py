@@ -219,10 +219,10 @@ def _compare_runs_of_groups(rows: DataFrame, group: str) -> Outcome:
 def describe_discordant(count: int) -> str:
     """Write why the exact or the chi-squared form of McNemar's test is used.
 
-    The text is, for example, "7 discordant items are below 25". The exact form is used for fewer than 25
-    discordant items, and the chi-squared form for 25 or more. When two classifiers are compared, an item is
-    discordant if exactly one of the classifiers is right. When one classifier is tested for bias, an item is
-    discordant if it is a false positive or a false negative.
+    The form depends on the number of discordant items: exact below 25, chi-squared for 25 or more. The text
+    is, for example, "7 discordant items are below 25". If two classifiers are compared, an item is discordant
+    if exactly one of them is right on it. If one classifier is tested for bias, the discordant items are the
+    false positives and the false negatives.
 
     Args:
         count: The number of discordant items.

@@ -40,7 +40,8 @@ def check(folder: Path, sources: Iterable[Path]) -> None:
         sources: The files and folders that the study reads.
 
     Raises:
-        InputError: The report cannot be written there, or the folder overlaps with a source.
+        InputError: The report cannot be written there; or the folder is a source, contains a source, or is
+            inside a source.
     """
     output_folder_check.check_replaceable(folder, _CONTENT, _NAMES)
     output_folder_check.check_apart(folder, sources)

@@ -84,11 +84,10 @@ class EditStudy:
             intervals and paired tests, over the items for which every system has a score.
         summaries: A dict from the name of each system to a dict of further numbers. The inner dict has keys
             such as "lines inserted".
-        coverage: Four numbers of items: all "items", and the items solved "by all" systems, "by at least one"
-            and "by exactly one". The baseline does not count as a system.
-        best: For each system with several variants, such as several prompts: a dict from the name of each
-            metric to a mean score. For each item, the best score of any variant is taken; the mean is over
-            the items.
+        coverage: A dict with four numbers of items: of all "items", and of the items solved "by all" systems,
+            "by at least one" and "by exactly one". The baseline does not count as a system.
+        best: A dict from the name of each system with several variants, such as several prompts, to a dict
+            from metric to mean score. The mean is over the items, each with the best score of any variant.
         easy: For each item, whether it is easy: its reference inserts at most two lines.
     """
 
@@ -322,18 +321,18 @@ def inserted_lines(example: Example) -> int:
 
 
 def _best_variants(systems: Sequence[System], names: Sequence[str]) -> Iterator[tuple[str, dict[str, float]]]:
-    """Compute the mean scores of each family of systems if the best variant is chosen for each item.
+    """Compute the mean score that a system would have if its best variant were chosen for each item.
 
-    Systems with the same `System.family` are variants of each other, such as several prompts. For each item
-    and metric, the best score of any variant is taken. These scores are averaged over the items.
+    Systems with the same `System.family` are variants of one system, for example with different prompts. For
+    each item and metric, the best score of any variant is taken. These scores are averaged over the items.
 
     Args:
         systems: The systems.
         names: The names of the metrics.
 
     Yields:
-        For each family with several variants: its name, and a dict from the name of each metric to the
-        average.
+        For each family with several variants: its name, and a dict from the name of each metric to the mean
+        of the best scores.
     """
     for family in dict.fromkeys(system.family for system in systems):
         variants = [system for system in systems if system.family == family]

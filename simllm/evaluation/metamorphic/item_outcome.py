@@ -13,8 +13,8 @@ class ItemOutcome:
 
     Attributes:
         id: The id of the item.
-        original: The number of successes on the original code, and the number of answers (draws) about it.
-        transformed: The number of successes on the variant, and the number of answers about it.
+        original: Two numbers: the successes on the original code, and all answers (draws) about it.
+        transformed: Two numbers: the successes on the variant, and all answers about it.
         nll: The mean negative log-likelihood per token of the original code, in nats; None if unknown.
         group: The name of the group to which the item belongs; empty if it belongs to none.
         rules: The names of the rewriting rules that changed the code of the variant; None if unknown.

@@ -41,7 +41,8 @@ def check(folder: Path, sources: Iterable[Path]) -> None:
         sources: The files and folders that the study reads.
 
     Raises:
-        InputError: The report cannot be written there, or the folder overlaps with a source.
+        InputError: The report cannot be written there; or the folder is a source, contains a source, or is
+            inside a source.
     """
     output_folder_check.check(folder, CONTENT)
     output_folder_check.check_apart(folder, sources)
@@ -140,10 +141,9 @@ def _signed(mean: MeanDifference) -> str:
 def _warnings(name: str, found: ToolResult) -> list[str]:
     """Write up to two sentences that warn the reader about the results of one tool.
 
-    The first sentence counts the tool's crashes; it is left out if there were none. The second sentence is
-    about the items whose code stayed the same when it was rewritten; it is left out if there are no such
-    items. The second sentence gives the tool's difference of success rates on these items, which is due to
-    chance alone.
+    If the tool crashed, a sentence counts the crashes. If some items (pieces of code) were not changed by the
+    rewriting, a sentence gives the difference of the tool's success rates on these items. This difference is
+    due to chance alone.
 
     Args:
         name: The name of the tool, as the sentences show it.

@@ -72,11 +72,11 @@ class ItemFacts:
 class Recorded:
     """The results of tools on items (pieces of code), as read from a file.
 
-    The keys of both dicts contain a rule. The rule is the name of a rewriting rule, if this rule alone
-    rewrote the code. It is empty if all rules together rewrote the code.
+    The keys of the dicts `counts` and `facts` are tuples. The part "rule" tells how the code was rewritten:
+    it is the name of a rewriting rule if this rule alone was used, and empty if all rules were used together.
 
     Attributes:
-        draws: Answers that are recorded one by one.
+        draws: A list of answers that are recorded one by one.
         counts: Results that are recorded as counts: a dict from (name of the tool, rule, id of the item) to
             two pairs of numbers. The first pair has the number of successes and the number of answers on the
             original code. The second pair has the same two numbers on the rewritten code.

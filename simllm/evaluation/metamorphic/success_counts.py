@@ -14,14 +14,14 @@ def count_successes(
 ) -> tuple[dict[str, list[ItemOutcome]], dict[str, dict[str, int]]]:
     """Count the successes of each tool on the original code and on the rewritten code of each item.
 
-    An item's code may be rewritten in several ways: by all rewriting rules together, and by single rules. The
-    argument `arm` selects one of these ways. The code that was rewritten in this way is called the variant.
+    An item is a piece of code. It may be rewritten in several ways: by all rewriting rules together, and by
+    single rules. The argument `arm` selects one of these ways, whose result is called the variant.
 
     An item is skipped for a tool for either of two reasons:
 
     1. The tool crashed each time on the original, or each time on the variant.
-    2. `arm` is empty, so that the variant is the code that all rules together rewrote. The tool was run on
-       code that single rules rewrote, but not on this variant.
+    2. The variant by all rules together is selected, but the only variants on which the tool was run are
+       those by single rules.
 
     Args:
         recorded: The results of the tools. All answers must already be judged: an answer whose `success` is
@@ -66,15 +66,15 @@ def count_successes(
 
 
 def _with_originals(draws: Iterable[Draw], arm: str) -> Iterable[Draw]:
-    """Select the answers (draws) that are needed to compare original code with code rewritten in one way.
+    """Select the draws (answers of tools) that compare original code with code rewritten in one way.
 
-    The argument `arm` names the way of rewriting. Draws are selected by these rules, for each tool and item:
+    For each tool and item (piece of code), these draws are selected:
 
-    - In general, the draws whose own `arm` equals the argument are selected.
-    - If these draws are only about rewritten code, the draws about original code with an empty `arm` are
-      selected, too. The original code is the same for all ways of rewriting.
-    - If the argument is empty, there may be draws about code that single rules rewrote, but none about code
-      that all rules together rewrote. Then no draws are selected, because there is nothing to compare.
+    - The draws with the given `arm` (the name of the way of rewriting).
+    - If these are only about rewritten code: also the draws about original code with an empty `arm`, because
+      the original code is the same for all ways of rewriting.
+    - None if `arm` is empty, and the tool has answers about code that single rules rewrote, but not about
+      code that all rules together rewrote. There is then nothing to compare.
 
     Args:
         draws: The answers of tools about original and rewritten code.

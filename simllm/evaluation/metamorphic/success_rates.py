@@ -110,7 +110,7 @@ def study_success(outcomes: Sequence[ItemOutcome], kept: frozenset[str] | None =
             the rewritten code. There must be at least one item.
         kept: The ids of items for an additional result, `SuccessStudy.filtered`. In a study of several tools,
             they are the items on which at least one tool has both successes and failures. None chooses the
-            items on which this tool has both.
+            items on which this tool has both successes and failures.
     """
     outcomes = list(outcomes)
     tests = compare_items(outcomes)

@@ -83,7 +83,7 @@ def _differences(results: Sequence[MetricResult], p: NDArray[np.float64], pairs:
     """Compare the best metric with all other metrics, in up to two sentences.
 
     One sentence names the metrics that are significantly worse than the best metric. Another names the
-    metrics that are not significantly worse. A sentence without metrics is left out.
+    metrics that are not significantly worse. A sentence is left out if it would name no metric.
 
     Args:
         results: The results of m metrics, the best first.
@@ -131,9 +131,10 @@ def _significance(results: Sequence[MetricResult]) -> list[str]:
 
 
 def _ceiling(people: RaterAgreement) -> list[str]:
-    """Write a sentence about the agreement of the raters and the correlation that a metric can reach.
+    """Write a sentence that says how well the raters agree, and how high a metric's correlation can be.
 
-    This correlation, the ceiling, is the highest that a metric can be expected to have with the mean ratings.
+    The highest correlation with the mean ratings that can be expected of a metric is called the ceiling. The
+    less the raters agree, the lower it is.
 
     Args:
         people: The agreement between the raters.

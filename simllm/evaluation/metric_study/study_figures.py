@@ -66,8 +66,8 @@ def between(study: SetStudy) -> str:
 def by_group(study: SetStudy) -> str:
     """Draw a heat map of each metric's correlation with human ratings in groups of text pairs.
 
-    A group has the pairs of one programming language, of one system that wrote the candidates, or of one
-    range of text lengths. Only the largest groups are drawn.
+    The pairs are grouped in three ways: by programming language, by the system that wrote the candidate, and
+    by the length of the reference. Only the largest groups are drawn.
 
     Args:
         study: The results on one set of rated pairs.

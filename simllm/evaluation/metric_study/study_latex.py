@@ -106,8 +106,8 @@ def _between(study: SetStudy) -> str:
 def _groups(study: SetStudy) -> str:
     """Return a LaTeX table of correlations with ratings: a row for each metric, a column for each group.
 
-    A group has the text pairs of one programming language, of one system that wrote the candidates, or of
-    one range of text lengths. Only the largest groups get columns.
+    The text pairs are grouped in three ways: by programming language, by the system that wrote the candidate,
+    and by the length of the reference. Only the largest groups get columns.
 
     Args:
         study: The results on one set of rated pairs.

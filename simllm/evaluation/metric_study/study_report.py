@@ -1,4 +1,4 @@
-"""The report of a study of metrics: HTML page and JSON; `study_latex` makes its LaTeX tables."""
+"""The report of a study of metrics: an HTML page, a JSON file, and LaTeX tables from `study_latex`."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def check(folder: Path, sources: Iterable[Path]) -> None:
         sources: The files and folders that the study reads.
 
     Raises:
-        InputError: The report cannot be written there, or the folder overlaps with a source.
+        InputError: The report cannot be written there, or the folder contains or lies in a source.
     """
     output_folder_check.check_replaceable(folder, _CONTENT, _NAMES)
     output_folder_check.check_apart(folder, sources)

@@ -23,9 +23,9 @@ class MetricResult:
         p_value: Two-sided p-value of rho.
         low: Lower bound of rho's 95% interval, from a bootstrap over pairs.
         high: Upper bound of that interval.
-        by_rater: The lower and upper bound of a second 95% interval of rho, which is usually wider. It shows
-            how much rho could change with other raters and other pairs. None if there are fewer than two
-            raters.
+        by_rater: The bounds (lower, upper) of another 95% interval of rho. While `low` and `high` show how
+            much rho could change with other pairs, this interval also allows for other raters. None if there
+            are fewer than two raters.
         kendall: Kendall's tau-b between scores and mean ratings.
         pearson: Pearson's r between scores and mean ratings.
         pairwise_accuracy: The share, from 0 to 1, of comparisons between two rated pairs in which the scores
@@ -55,16 +55,16 @@ class SetStudy:
         agreement: The agreement between the raters; None if it is unknown, for example for a single rater.
         results: The results of the m metrics, the best first. `clusters`, `permutation`, `williams` and
             `between` have the metrics in the same order.
-        clusters: m ranks. Metrics share a rank if they do not differ significantly.
+        clusters: The ranks of the m metrics. Metrics share a rank if they do not differ significantly.
         permutation: (m, m) p-values of a permutation test: entry (i, j) tests whether the metrics i and j
             correlate equally with the human ratings.
-        williams: (m, m) p-values of Williams' test for the same hypothesis.
+        williams: (m, m) p-values of Williams' test, which compares the same correlations as `permutation`.
         between: (m, m) Spearman's rho between the scores of the metrics i and j.
         variants: The results of variants of the learned metric: other poolings and similarities.
         variant_clusters: The ranks of the variants, like `clusters`.
-        checkpoints: The untrained model, and then the checkpoints of a training run. Each has a tuple with
-            the number of training updates and the result.
-        groups: Correlations in groups of pairs, such as the pairs of one language.
+        checkpoints: One tuple (number of training updates, result) for the untrained model, and then one for
+            each checkpoint of a training run.
+        groups: Groups of pairs, such as the pairs of one language, with each metric's correlation in them.
         missing: The metrics that are unavailable on this set: a dict from the metric's name to the reason, or
             to advice on how to make the metric available.
         words: The conclusions as sentences.

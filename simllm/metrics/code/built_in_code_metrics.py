@@ -26,13 +26,12 @@ class CodeMetricKind:
     The function `simllm.metrics.code.code_metric.load` reads the description and makes the metric.
 
     Attributes:
-        adapter: The name of the function that makes the metric. It stands in the same module as `load`.
+        adapter: The name of the function that makes the metric. The function is in the module of `load`.
         options: Keyword arguments for the function that makes the metric.
-        argument: The argument that a user may write after the metric's name and `=`. For example, "multiset"
-            allows `lemod=multiset`. Words in capitals are placeholders: "FILE" stands for the path of a file,
-            "NODES" for a whole number, which counts syntax nodes. Empty if the metric takes no argument. Some
-            metrics also take "as-published" (compute exactly as the published code of Sheikhaei et al.),
-            which is not listed here.
+        argument: The argument that a user may write after the metric's name and `=`; empty if there is none.
+            For example, "multiset" allows `lemod=multiset`. "FILE" allows the path of any file, and "NODES"
+            any positive number of syntax nodes. The argument "as-published", which some metrics also take, is
+            not listed here. With it, they compute exactly what the published code of Sheikhaei et al. does.
         needs_source: Whether the examples must have a source, which is the code before it was edited.
         lower_is_better: Whether a lower score is better.
     """

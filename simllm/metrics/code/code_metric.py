@@ -1,10 +1,12 @@
-"""The class `CodeMetric` for all metrics for code, and the functions (adapters) that set up each metric.
+"""The class `CodeMetric` for all metrics for code, and a function (adapter) for each kind of metric.
 
-The table `CODE_METRICS` in `built_in_code_metrics.py` names the adapter of each metric, such as `lemod`. The
-first parameter of an adapter is the text that a user wrote after the metric's name and `=`, such as
-"multiset" in `lemod=multiset`. An adapter returns another function, which becomes the attribute `prepare` of
-the `CodeMetric`. `prepare` takes all examples, because some metrics first count n-grams in the examples.
-`prepare` returns the function that scores one example.
+The table `CODE_METRICS` in `built_in_code_metrics.py` names the adapter of each metric, such as `lemod`. A
+metric computes scores in three steps:
+
+1. The adapter takes the text that a user wrote after the metric's name and `=`, such as "multiset" in
+   `lemod=multiset`. It returns the function `prepare`, an attribute of the `CodeMetric`.
+2. `prepare` takes all examples, because some metrics first count n-grams in them. It returns a function.
+3. This function scores one example.
 """
 
 from __future__ import annotations

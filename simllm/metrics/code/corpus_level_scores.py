@@ -38,8 +38,8 @@ def corpus_value(name: str, items: Items) -> float | None:
 
     Args:
         name: The name of a metric, such as "lemod" or "crystalbleu-diff=FILE".
-        items: The items of the data set. An item is a source (the code before it was edited) with its
-            reference. It has one example for each candidate.
+        items: The examples of the data set in groups. A group has the examples of one source (the code before
+            it was edited): one example for each candidate, all with the same reference.
 
     Returns:
         The value. It is None if the metric has no corpus value, such as "edit-similarity" or any metric with
@@ -83,8 +83,8 @@ def _crystal_bleu(items: Items, argument: str, lines: Lines) -> float:
 def _texts(example: Example, lines: Lines) -> tuple[str, str]:
     """Return the two texts that BLEU compares: the joined lines of the candidate, and those of the reference.
 
-    A candidate without code gets an empty text. Without this rule, it would seem to delete all lines of the
-    source, and some of these lines could match lines that the reference deletes.
+    A candidate without code gets an empty text, so that it matches nothing. Otherwise, it would count as an
+    edit that deletes all lines of the source, and would match the lines that the reference deletes.
 
     Args:
         example: The candidate and the reference.

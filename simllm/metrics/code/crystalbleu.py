@@ -41,8 +41,8 @@ def crystal_bleu(candidate: str, reference: str, shared: Collection[NGram]) -> f
         shared: The n-grams to ignore.
 
     Returns:
-        A value from 0 to 1. It is 1 for equal token lists. It is 0 if the two have no token in common, apart
-        from ignored tokens.
+        A value from 0 to 1. It is 1 for equal token lists. It is 0 if candidate and reference have no token
+        in common, apart from ignored tokens.
     """
     tokens, expected = tokenize(candidate), tokenize(reference)
     if tokens == expected:
@@ -171,7 +171,7 @@ def check_languages(shared: SharedNGrams, examples: Sequence[Example], file: str
 
 
 def warn_if_few(shared: SharedNGrams) -> None:
-    """Warn if the references of a language have fewer n-grams than CrystalBLEU ignores by default.
+    """Warn if the references of a language have so few n-grams that CrystalBLEU ignores all of them.
 
     Args:
         shared: For each language, the n-grams to ignore, which were found in the references.

@@ -1,10 +1,12 @@
 """The data flow of Python and Java code, as CodeBLEU compares it (Ren et al., 2020, section 3.3).
 
 The data flow is a list of items. An item describes one occurrence of a name in the code: it lists the sources
-from which this occurrence gets its value. There are two relations. A used name "comes from" the places where
-the name was last set. An assigned name is "computed from" the names and literals on the right side: in
-`x = y`, x is computed from y. There are two exceptions: in a Java declaration such as `int x = y;`, x "comes
-from" y, and a Python parameter "comes from" its default value.
+from which this occurrence gets its value. An item has one of two relations:
+
+- "computedFrom": an assigned name gets its value from the names and literals on the right side, as in
+  `x = y`. The relation is also used for the variables of loops.
+- "comesFrom": a used name gets its value from the places where the name was last set. The relation is also
+  used for a Java declaration, as in `int x = y;`, and for a Python parameter with a default value.
 
 To find the items, the syntax tree is visited in the order of the code. A table keeps the places where each
 name was last set. All branches of an `if` start with the same table, and their tables are united afterwards.
@@ -29,10 +31,10 @@ _DEEPEST_LOOP = 5  # levels of nested loops that are visited twice; deeper loops
 def data_flow(root: Node, language: str) -> list[Item]:
     """Extract the data flow of code: for each name in the code, the names from which its value comes.
 
-    A name is a variable, another identifier or a literal. Each occurrence of a name in the code gets its own
-    item if a value flows into this occurrence or out of it. For example, `x = y` in Python has two items:
-    `("var_1", "computedFrom", ("var_0",))` for x, and `("var_0", "comesFrom", ())` for y. The names are
-    replaced by var_0, var_1 and so on. The sources of an item are numbered before the name of the item.
+    A name is a variable, another identifier or a literal. An occurrence of a name in the code gets an item if
+    it takes its value from an occurrence of a name, or passes its value to one. Names are replaced by var_0,
+    var_1 and so on. For example, `x = y` in Python has two items: `("var_1", "computedFrom", ("var_0",))` for
+    x, and `("var_0", "comesFrom", ())` for y. Here y gets the lower number, because x is computed from y.
 
     Args:
         root: The root of the syntax tree.
@@ -69,10 +71,10 @@ class _Links:
 
 
 def _normalize(links: dict[int, _Links]) -> list[Item]:
-    """Convert the collected links between names into the items of the data flow, in the order of the code.
+    """Convert links between names into the items of the data flow, in the order of the code.
 
-    The names are replaced by var_0, var_1 and so on. An occurrence of a name gets an item only if a value
-    flows into this occurrence or out of it.
+    An item says from which names one occurrence of a name gets its value. An occurrence that neither takes
+    its value from a name nor passes it to one gets no item. Names are replaced by var_0, var_1 and so on.
 
     Args:
         links: For each occurrence of a name, the places from which its value comes. The key is the position

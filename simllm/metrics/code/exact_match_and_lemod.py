@@ -36,9 +36,9 @@ def lemod(example: Example, part: str, multiset: bool) -> float:
     Args:
         example: The candidate and the reference, with their source (the code before the edit).
         part: The value to compute: "precision", "recall" or "f1".
-        multiset: False: C and R are sets. A line counts once, and a deleted line may equal an inserted line.
-            True: C and R are multisets. A repeated line counts each time, and a deleted line never equals an
-            inserted line.
+        multiset: False: C and R are sets. A repeated line counts once, and it does not matter whether a line
+            is deleted or inserted. True: C and R are multisets. A repeated line counts each time, and a
+            deleted line differs from an inserted line with the same text.
     """
     found = edits(example)
     candidate, reference = (distinct_lines(edit, multiset) for edit in (found.candidate, found.reference))

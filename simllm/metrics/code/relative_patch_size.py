@@ -1,8 +1,9 @@
-"""RPS (relative patch size) and RPSR (relative patch size ratio), from edit distances of syntax trees.
+"""Two metrics for the size of a code change: RPS (relative patch size) and RPSR (relative patch size ratio).
 
-A patch turns the source into the candidate or into the reference. RPS is the size of the candidate's patch,
-divided by the size of the source. RPSR is the size of the candidate's patch, divided by the size of the
-reference's patch.
+The source is the code before the change; the candidate and the reference are two versions of the code after
+the change. Let d(a, b) be the edit distance between the syntax trees of a and b. RPS is
+d(source, candidate) / (number of nodes of the source's tree). RPSR is
+d(source, candidate) / d(source, reference).
 """
 
 from __future__ import annotations
@@ -89,20 +90,20 @@ def relative_patch_size_ratio(example: Example, largest: int = LARGEST_TREE) -> 
 def corpus_patch_size_ratio(items: Sequence[Sequence[Example]], largest: int = LARGEST_TREE) -> float:
     """Compute RPSR (relative patch size ratio) of a corpus, in the form that Yang et al. (CREF) published.
 
-    RPSR compares the sizes of the candidates' patches with the sizes of the reference patches. Let d(a, b) be
-    the edit distance between the syntax trees of a and b, divided by the number of nodes of the larger tree.
-    RPSR is a fraction:
+    An item of the corpus is a source (code to patch) with its reference and one or more candidates. Let
+    d(a, b) be the edit distance between the syntax trees of a and b, divided by the number of nodes of the
+    larger tree. RPSR is a fraction:
 
-    - Numerator: for each item, the mean of d(source, candidate) over its candidates; summed over all items.
+    - Numerator: the mean of d(source, candidate) over the candidates of an item, summed over all items.
     - Denominator: d(source, reference), summed over all items.
 
     Args:
-        items: For each item of the corpus, one or more examples, which differ only in their candidates.
+        items: The items. Each item is a list of examples, one example for each candidate.
         largest: The largest allowed number of nodes of a tree. Items with a larger tree are left out.
 
     Returns:
-        A value of at least 0, where lower is better. It is NaN if no item is left, or if source and reference
-        have equal trees in all items.
+        A value of at least 0, where lower is better. It is NaN if all items are left out, or if source and
+        reference have equal trees in every item.
     """
     sizes = []
     for examples in items:
@@ -115,16 +116,16 @@ def corpus_patch_size_ratio(items: Sequence[Sequence[Example]], largest: int = L
 def ratio_of_sizes(items: Iterable[tuple[Sequence[PatchSize | None], PatchSize | None]]) -> float:
     """Compute RPSR (relative patch size ratio) of a corpus from the sizes of patches.
 
-    The relative size of a patch is the edit distance between the syntax trees before and after the patch,
-    divided by the number of nodes of the larger tree. RPSR is a fraction:
+    An item of the corpus is a piece of code with one or more patches to judge and one reference patch. The
+    relative size of a patch is the edit distance between the syntax trees before and after the patch, divided
+    by the number of nodes of the larger tree. RPSR is a fraction:
 
-    - Numerator: for each item, the mean relative size of its candidates' patches; summed over all items.
-    - Denominator: the relative size of the reference's patch, summed over all items.
+    - Numerator: the mean relative size of the patches to judge in an item, summed over all items.
+    - Denominator: the relative size of the reference patch in an item, summed over all items.
 
     Args:
-        items: For each item of the corpus, the sizes of its candidates' patches, and the size of its
-            reference's patch. A size is None if a syntax tree was too large. An item with such a size is left
-            out.
+        items: For each item, the sizes of the patches to judge, and the size of the reference patch. A size
+            is None if a syntax tree was too large; the whole item is then left out.
 
     Returns:
         A value of at least 0, where lower is better; NaN if the denominator is 0.

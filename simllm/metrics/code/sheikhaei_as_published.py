@@ -5,8 +5,9 @@ Its code handles Python and Java. Known defects:
 
 - Comment marks in Java strings count as comments.
 - CrystalBLEU (a BLEU that ignores frequent n-grams) compares characters instead of tokens.
-- Comments are removed twice: from the code, and again from the edited lines alone.
-- LEMOD (precision, recall and F1 of edited lines) is 0 if an edit is empty.
+- Comments are removed twice: from the whole code, and again from the list of deleted and inserted lines.
+- LEMOD (precision, recall or F1 of deleted and inserted lines) is 0 if the candidate or the reference
+  changes no line of the source.
 - An empty candidate may score above 0.
 """
 
@@ -112,7 +113,7 @@ def shared_characters(references: Sequence[str], k: int = SHARED) -> frozenset[N
 
     Args:
         references: All references of one language. They are joined, and split at white space.
-        k: The number of n-grams of words that are chosen, for n from 1 to 4 together.
+        k: How many n-grams of words are chosen: the total number for n = 1, 2, 3 and 4.
     """
     words = " ".join(references).split()
     counts = Counter(ngram for order in (1, 2, 3, 4) for ngram in ngrams(words, order))
@@ -212,10 +213,10 @@ def prepare(kind: str, examples: Sequence[Example]) -> Callable[[Example], float
     """Return the function that scores one example in the same way as the published code of Sheikhaei et al.
 
     Args:
-        kind: The name of the metric: "crystalbleu", "crystalbleu-diff", or a key of `METRICS` such as
-            "lemod".
-        examples: All examples to score. Only CrystalBLEU needs them: it ignores the n-grams that are most
-            frequent in their references, separately for each language.
+        kind: The name of the metric: "crystalbleu" (compares whole texts), "crystalbleu-diff" (compares only
+            deleted and inserted lines), or a key of `METRICS` such as "lemod".
+        examples: All examples that will be scored. Only CrystalBLEU needs them in advance: it ignores the
+            n-grams that are most frequent in the references of all examples with the same language.
     """
     if kind in ("crystalbleu", "crystalbleu-diff"):
         by_language: dict[str | None, list[str]] = {}

@@ -40,7 +40,8 @@ class Edits:
 def edits(example: Example) -> Edits:
     """Compute two edits of an example's source: one leads to the candidate, the other to the reference.
 
-    The source is the code before it was edited. All three texts are compared in normal form.
+    The source is the code before it was edited. Lines are compared after normalization, which removes
+    comments, docstrings and imports, and makes the layout uniform.
     """
     language = example.language or ""
     pair = normal_forms([example.candidate, example.reference], language)
@@ -52,20 +53,25 @@ def edits(example: Example) -> Edits:
 
 
 def compare_whole(example: Example, score: TextScore) -> float:
-    """Score the whole candidate against the whole reference, without comments and in the same formatting.
+    """Score the whole candidate against the whole reference, after normalization of both.
+
+    Normalization removes comments, docstrings and imports, and makes the layout uniform.
 
     Args:
         example: The candidate and the reference, with their language.
         score: The function that scores a candidate text against a reference text.
 
     Returns:
-        The score; 1 if both normal forms are empty, and 0 if only one is empty.
+        The score. After normalization, two empty texts score 1, and an empty and a non-empty text score 0.
     """
     return _compare(*whole_lines(example), score)
 
 
 def whole_lines(example: Example) -> tuple[list[str], list[str]]:
-    """Return the lines of the candidate and the lines of the reference, both in normal form."""
+    """Return the lines of the candidate and the lines of the reference, after normalization of both.
+
+    Normalization removes comments, docstrings and imports, and makes the layout uniform.
+    """
     candidate, reference = normal_forms([example.candidate, example.reference], example.language or "")
     return candidate, reference
 

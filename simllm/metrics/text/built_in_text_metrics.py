@@ -1,6 +1,7 @@
-"""The table of known metrics for texts, such as BLEU: their names, libraries and options; and their loading.
+"""Known metrics for texts, such as BLEU, with which simllm's learned metric is compared.
 
-The metrics are the baselines of simllm's learned metric. `BASELINES` is the table.
+The table `BASELINES` gives the module, libraries and options of each metric. The function `baseline` loads a
+metric by its name in the table.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ class Baseline:
         module: The module in `simllm.metrics.text` that implements the metric.
         libraries: The Python packages whose versions can change scores.
         options: Keyword arguments for the module's function `load`.
-        argument: The argument that a user must write after the name, as in `bertscore=MODEL`: "MODEL" or
-            "CORPUS". Empty if the metric takes no argument.
+        argument: What the user must add to the name, as in `bertscore=MODEL`: "MODEL" for a model, "CORPUS"
+            for a file of texts. Empty if the metric takes no argument.
     """
 
     module: str

@@ -17,8 +17,7 @@ from simllm.metrics.metric_interface import ScoreFunction
 def load() -> ScoreFunction:
     """Load the tf-idf metric: return a function that scores n candidates, each against its own reference.
 
-    Scores are from 0 to 1. Words of one letter are ignored. If this leaves no words in either text, the score
-    is 0.
+    Scores are from 0 to 1. Words of one letter are ignored. If a text has no other words, the score is 0.
     """
     from sklearn.feature_extraction.text import TfidfVectorizer
 

@@ -22,8 +22,8 @@ class CodeUnit:
         text: The parsed bytes: the source with the frame, if there is one.
         source: The range of `text` that contains the source, without the frame.
         root: The root of the syntax tree of `text`.
-        is_function: True for a single function or constructor that stands alone, False for a file. Other code
-            may use the names in a file.
+        is_function: True for a single function or constructor, False for a file. This matters for renaming,
+            because other files may use the names that a file declares.
     """
 
     language: str
@@ -116,12 +116,12 @@ class RewriteRules:
     """The rewrite rules of one programming language. A rule changes code without changing its behaviour.
 
     Attributes:
-        parse: The function that parses the bytes of source code. Its second argument tells whether the code
-            is a whole file, even if it holds a single function.
-        structural: The rules that change the structure of code: a dict from the name of each rule, such as
-            "reverse-if", to a function. The function yields a `Site` for each place that the rule can
-            rewrite, and a `SkippedSite` for each place that it must not rewrite. If one place contains
-            another, the inner place comes first.
+        parse: The function that parses the bytes of source code. Its second argument is True if the code is a
+            whole file, and False if the code may also be a single function.
+        structural: The rules that change the structure of code: a dict from the name of a rule, such as
+            "reverse-if", to a function. This function yields a `Site` for each place that can be rewritten,
+            and a `SkippedSite` for each place that is unsafe to rewrite. If one place contains another, the
+            inner place comes first.
         symbols: The function that yields a `Symbol` for each symbol (such as a variable) that can be renamed,
             and a `SkippedSite` for each symbol that cannot.
         reserved: Words that must not be used as new names, such as keywords.

@@ -1,4 +1,4 @@
-"""The names of the rewrite rules: those applied by default, the optional ones, and checks of given names."""
+"""The names of the code rewrite rules, default and optional; and functions to check names and find rules."""
 
 from __future__ import annotations
 

@@ -62,9 +62,10 @@ def choose_name(name: str, kind: str, namer: Namer, used: Container[str]) -> str
 
 
 def words_of(text: str) -> set[str]:
-    """Return the words of a text, and also their NFKC normal forms. New names must differ from all of them.
+    """Return the words of a text, such as source code, both unchanged and in Unicode normal form NFKC.
 
-    Python treats two identifiers with the same NFKC normal form as equal.
+    A new name must differ from all these words. NFKC is included because Python treats two identifiers with
+    the same NFKC form as equal.
     """
     return set(re.findall(r"[\w$]+", f"{text} {unicodedata.normalize('NFKC', text)}"))
 

@@ -1,4 +1,4 @@
-"""Replacement of names in texts about rewritten code, such as stack traces: old by new ones, or back."""
+"""Translation between old and new names in texts, such as stack traces, about code with renamed symbols."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ def rename_text(text: str, names: Mapping[str, str]) -> str:
 def restore(text: str, names: Mapping[str, str]) -> str:
     """Replace new names by the old ones in a text about rewritten code, such as a patch.
 
-    Every occurrence of a new name can be replaced, because no new name occurs in the original source.
+    All whole words that equal a new name are replaced. This is safe, because the original source does not
+    contain the new names.
 
     Args:
         text: The text, which contains new names.

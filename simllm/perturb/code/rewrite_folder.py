@@ -24,11 +24,11 @@ _SHOWN = 5  # unparsed files that warnings name
 
 
 class FoundFile(NamedTuple):
-    """A file or symbolic link that an output folder gets.
+    """An input file or symbolic link that is rewritten, copied or recreated in an output folder.
 
     Attributes:
         name: The relative path in the output folder.
-        path: The file or link itself.
+        path: The path of the input file or link.
         action: "rewrite" for a source file, "copy" for another file, and "link" for a symbolic link.
     """
 
@@ -127,10 +127,10 @@ def _is_inside(link: Path, folder: Path) -> bool:
 
 
 def find_files(paths: Sequence[Path]) -> list[FoundFile]:
-    """List the files and symbolic links that an output folder gets.
+    """List the input files and symbolic links to be rewritten, copied or recreated in an output folder.
 
     Args:
-        paths: Files and folders.
+        paths: The input files and folders.
 
     Returns:
         The files and links, sorted by their relative path in the output folder.

@@ -1,4 +1,4 @@
-"""Rewriting of the items of a JSON-lines file. An item is a source of code with an id and a language."""
+"""Rewriting of the items of a JSON-lines file. An item is a piece of code with an id and a language."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _CARRIED = ("reference", "label", "nll", "group")  # the fields of an item that 
 
 
 def read_items(file: Path, language: str | None = None) -> Iterator[dict[str, Any]]:
-    """Read sources of code from a JSON file.
+    """Read pieces of source code, such as functions, from a JSON or JSON-lines file.
 
     Args:
         file: The file. If the name ends in `.json`, the file has a JSON object that maps ids to sources.

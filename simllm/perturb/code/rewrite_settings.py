@@ -50,8 +50,8 @@ class RewritePlan:
     def arms(self) -> Iterator[tuple[str | None, RewritePlan]]:
         """Yield this plan and, for each of its rules, a plan that applies only this rule.
 
-        Each plan is one arm of an experiment: comparing the rewritten code of the plans shows the effect of
-        each rule.
+        Each plan is one arm of an experiment that compares the rewritten code of all plans. This shows the
+        effect of each single rule.
 
         Yields:
             Pairs of a name and a plan. The first pair is (None, this plan). In the other pairs, the name is

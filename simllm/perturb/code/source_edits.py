@@ -71,12 +71,11 @@ class TextEdit(NamedTuple):
 def apply_edits(text: bytes, edits: Iterable[Edit]) -> list[Piece]:
     """Apply edits to a source, and return the new text as a list of pieces.
 
-    A piece is either new text or text from the source. A replacement may contain copies of spans (ranges) of
-    the source. Other edits inside a span also change its copies. For example, one edit swaps `a + 1` and `b`,
-    and another edit renames `a`: the moved `a` is renamed. There are two exceptions:
-
-    - An edit that replaces the whole span does not change the copies.
-    - An insertion at the end of the span does not change the copies, unless the span is empty.
+    A piece is either new text or text from the source. The new text of an edit may contain copies of spans
+    (ranges) of the source. Other edits inside a span also change its copies. For example, if one edit swaps
+    `a + 1` and `b`, and another edit renames `a`, the moved `a` is renamed. Two kinds of edits do not change
+    the copies of a span: an edit that replaces the whole span, and an insertion at the end of a span that is
+    not empty.
 
     Apart from edits inside copied spans, edits should not overlap. If two edits overlap anyway, only the one
     that begins first is applied.

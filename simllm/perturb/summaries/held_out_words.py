@@ -1,4 +1,4 @@
-"""Held-out word pairs, such as ("open", "close"): tests use them, so training data must not contain them."""
+"""Held-out word pairs, such as ("open", "close"), which are kept for tests and left out of training data."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ def load(held_out: Collection[tuple[str, str]] = (), folder: Path = FOLDER) -> L
     def table(groups: Iterator[tuple[str, list[tuple[str, str]]]], words: frozenset[str]) -> Replacements:
         """Make a table from each inflected form of a word to the words that may replace this form.
 
-        A pair of a word and its replacement is left out if it is held out, which means kept for tests.
+        Held-out pairs (pairs of a word and its replacement that are kept for tests) are left out.
 
         Args:
             groups: Yields a part of speech, such as "verb", together with its pairs (word, replacement). The

@@ -1,4 +1,4 @@
-"""Check whether a word in a summary has the part of speech, such as verb, of a word that may replace it."""
+"""Check that a word and its replacement in a summary have the same part of speech, such as verb."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from simllm.perturb.summaries.lexicon import Lexicon, Replacement
 
 
 def fits(words: list[str], start: int, end: int, option: Replacement, lexicon: Lexicon) -> bool:
-    """Return whether a word or phrase in a text can be replaced by a new word with a given part of speech.
+    """Return whether a new word has the same part of speech as the word or phrase that it may replace.
 
-    The result is True if the old word or phrase probably has the same part of speech in this text. For
-    example, a verb must not replace a noun.
+    The part of speech of the old word or phrase is guessed from its form and the words around it. In "the
+    display", for example, "display" is probably a noun, and a verb must not replace it.
 
     Args:
         words: The words of the text.

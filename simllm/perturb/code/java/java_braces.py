@@ -25,7 +25,8 @@ def add_braces(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
     An `if` directly after an `else` gets no braces: `else if` stays as it is.
 
     Yields:
-        A `Site` with the edits for each such branch or body; never a `SkippedSite`.
+        For each such branch or body, a `Site`: a place in the code, with the edits that rewrite it. No place
+        is unsafe to rewrite, so no `SkippedSite` is yielded.
     """
     assert isinstance(unit, JavaUnit)
     for node in find_nodes(unit.root, *_BODIES):

@@ -27,7 +27,8 @@ def swap_relation(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
     The operators `<=`, `>` and `>=` are treated in the same way.
 
     Yields:
-        A `Site` for each comparison that can be rewritten; a `SkippedSite` for each that cannot.
+        A `Site` (with the edits) for each comparison that can be rewritten safely; a `SkippedSite` (with the
+        reason) for each that cannot.
     """
     assert isinstance(unit, JavaUnit)
     for node in find_nodes(unit.root, "binary_expression"):
@@ -42,7 +43,8 @@ def swap_equals(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
     """Find the comparisons `a == b` that can be rewritten as `b == a`, and `a != b` as `b != a`.
 
     Yields:
-        A `Site` for each comparison that can be rewritten; a `SkippedSite` for each that cannot.
+        A `Site` (with the edits) for each comparison that can be rewritten safely; a `SkippedSite` (with the
+        reason) for each that cannot.
     """
     assert isinstance(unit, JavaUnit)
     for node in find_nodes(unit.root, "binary_expression"):
@@ -51,7 +53,7 @@ def swap_equals(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
 
 
 def _swapped(unit: JavaUnit, node: Node, *further: Edit) -> Iterator[Site | SkippedSite]:
-    """Yield a `Site` that swaps the sides of a comparison, or a `SkippedSite` if swapping is unsafe.
+    """Yield a `Site` with the edits that swap the sides of a comparison; a `SkippedSite` if this is unsafe.
 
     Args:
         unit: The parsed code.

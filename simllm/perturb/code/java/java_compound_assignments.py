@@ -26,7 +26,8 @@ def expand_compound(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
     """Find the compound assignments `x += e` to local variables that can be rewritten as `x = x + (e)`.
 
     Yields:
-        A `Site` for each compound assignment that can be rewritten; a `SkippedSite` for each that cannot.
+        A `Site` (with the edits) for each compound assignment that can be rewritten safely; a `SkippedSite`
+        (with the reason) for each that cannot.
     """
     assert isinstance(unit, JavaUnit)
     for node in find_nodes(unit.root, "assignment_expression"):

@@ -40,7 +40,8 @@ def nest_else_if(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
     """Find each `else if (...) ...`, and make the edits that turn it into `else { if (...) ... }`.
 
     Yields:
-        A `Site` with the edits for each `if` after `else`; never a `SkippedSite`.
+        For each `if` after `else`, a `Site`: a place in the code, with the edits that rewrite it. No place is
+        unsafe to rewrite, so no `SkippedSite` is yielded.
     """
     assert isinstance(unit, JavaUnit)
     for node in find_nodes(unit.root, "if_statement"):
@@ -96,7 +97,8 @@ def reverse_if(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
     """Find the statements `if (c) A else B` that can be rewritten as `if (!c) B else A`.
 
     Yields:
-        A `Site` for each `if` with an `else` that can be rewritten; a `SkippedSite` for each that cannot.
+        A `Site` (with the edits) for each `if` with an `else` that can be rewritten safely; a `SkippedSite`
+        (with the reason) for each that cannot.
     """
     assert isinstance(unit, JavaUnit)
     for node in find_nodes(unit.root, "if_statement"):

@@ -16,7 +16,8 @@ def dead_code(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
     `super(...)`, it is inserted after this call.
 
     Yields:
-        A `Site` with the edit for each method or constructor that has a body; never a `SkippedSite`.
+        For each method or constructor with a body, a `Site`: a place in the code, with the edit that rewrites
+        it. No place is unsafe to rewrite, so no `SkippedSite` is yielded.
     """
     assert isinstance(unit, JavaUnit)
     for node in find_nodes(unit.root, "method_declaration", "constructor_declaration"):

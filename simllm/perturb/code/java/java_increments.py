@@ -20,8 +20,8 @@ def expand_increment(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
     Decrements are treated in the same way: `i--` becomes `i -= 1`.
 
     Yields:
-        A `Site` for each expression that can be rewritten; a `SkippedSite` for each that cannot. An increment
-        whose value is used, as in `a[i++]`, cannot be rewritten.
+        A `Site` (with the edits) for each increment that can be rewritten safely; a `SkippedSite` (with the
+        reason) for each that cannot. One reason is that the value of the increment is used, as in `a[i++]`.
     """
     assert isinstance(unit, JavaUnit)
     for node in find_nodes(unit.root, "update_expression"):

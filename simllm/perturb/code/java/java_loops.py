@@ -40,7 +40,8 @@ def for_to_while(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
     - The name of a loop variable occurs again after the loop, in the same block.
 
     Yields:
-        A `Site` for each `for` loop that can be rewritten; a `SkippedSite` for each that cannot.
+        A `Site` (with the edits) for each `for` loop that can be rewritten safely; a `SkippedSite` (with the
+        reason) for each that cannot.
     """
     assert isinstance(unit, JavaUnit)
     for node in find_nodes(unit.root, "for_statement"):

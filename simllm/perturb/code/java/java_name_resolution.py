@@ -199,7 +199,7 @@ class JavaScopes:
             name: The text of the identifier.
             role: The role of the identifier, one of these:
                 "parameter", "variable" or "pattern": it declares a variable of this kind.
-                "field": it declares a field; only its place is recorded.
+                "field": it declares a field; only the position of the identifier is recorded.
                 "label": it uses a variable as a `case` label.
                 "" (empty): it uses a variable in any other way.
                 "other": it does not name a variable; nothing is recorded.
@@ -220,9 +220,9 @@ class JavaScopes:
     def _look_up(self, node: Node, start: int, name: str, *, is_label: bool) -> None:
         """Find the variable to which an identifier refers, and add the identifier to the variable's uses.
 
-        The scopes are searched from the innermost one outwards. An identifier may be ambiguous: it may refer
-        to a local variable, or to something else of the same name, such as a field that a class inside the
-        scope inherits. Then the local variable must not be renamed. Its attribute `obstacle` is set to the
+        The scopes are searched from the innermost one outwards. It may be unclear whether the identifier
+        refers to a local variable, or to something else with the same name, such as an inherited field. Then
+        the local variable must not be renamed, and the attribute `obstacle` of the variable is set to the
         reason.
 
         Args:

@@ -45,7 +45,7 @@ def parse(source: bytes, is_file: bool = False) -> JavaUnit:
 
     Args:
         source: The bytes of a file, or of a single method or constructor.
-        is_file: Whether the source is a file. A single method is then an error.
+        is_file: True: the source must be a whole file. False: it may also be a single method or constructor.
 
     Raises:
         InputError: The source has a syntax error, or is not a file, method or constructor. The message begins

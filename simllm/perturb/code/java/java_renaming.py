@@ -76,10 +76,10 @@ def _annotation(variable: Variable) -> str:
 
 
 def _record_constructor(variable: Variable) -> str:
-    """Return the reason why the parameter of a record's constructor must keep its name.
+    """Return the reason not to rename a variable that is a parameter of a record's constructor.
 
     In the canonical constructor of a record, the parameters must have the names of the record's components.
-    The reason is empty for all other variables.
+    The result is empty for a variable that is not such a parameter.
     """
     node: Node | None = variable.declaration.parent
     while node is not None and node.type in ("variable_declarator", *_PARAMETERS):
@@ -128,8 +128,8 @@ def _mentions(unit: JavaUnit, variable: Variable) -> list[Span]:
         variable: The parameter of the method.
 
     Returns:
-        The range of the name at each of these places. The list is empty if there is no documentation comment,
-        or if the parameter belongs to a lambda expression.
+        The range of the parameter's name in each mention. The list is empty if the method has no
+        documentation comment, or if the parameter belongs to a lambda expression.
     """
     method: Node | None = variable.declaration
     while method is not None and method.type not in _METHODS:
@@ -217,10 +217,10 @@ def _calls(unit: JavaUnit, method: Node, body: Node) -> list[Span] | str:
 
 
 def _owner(unit: JavaUnit, node: Node, receiver: Node | None, body: Node, name: bytes) -> bool | None:
-    """Return whether a call of a method calls the method of a given class, and not that of another class.
+    """Return whether a call refers to the method of a given class, and not to that of another class.
 
-    For example, the result for `run()` is True if the call stands directly in this class. It is False for
-    `super.run()`. It is None for `other.run()`, because the class of `other` is not known.
+    For example, the result for `run()` is True if the call stands directly in the given class. It is False
+    for `super.run()`. It is None for `other.run()`, because the class of `other` is not known.
 
     Args:
         unit: The parsed code.

@@ -36,7 +36,8 @@ def prove(
 
     The arguments are random values of the parameters' types, partly from the library hypothesis. The original
     and the variant must agree on the result, the class of an exception, the printed text, and the arguments
-    after the call. They must also agree on the object's fields (in Java) or the global variables (in Python).
+    after the call. In Java, they must also agree on the fields of the function's object or class, and in
+    Python on the global variables.
 
     An input is left out if two calls of the original behave differently on it, or if the original needs more
     than 0.025 s of processor time or too much memory for it. In Python, an input is also left out if the
@@ -44,7 +45,7 @@ def prove(
     types; NameError or ImportError, because other code is probably missing.
 
     Args:
-        cases: The functions and their variants (rewritten versions). They are read one batch at a time.
+        cases: The functions and their variants (rewritten versions). They are read and run in batches.
         sandbox: The sandbox in which the functions run.
         inputs: The largest number of inputs for each function.
         mutants: The largest number of mutants for each function. Mutants are variants with a deliberate
@@ -74,7 +75,7 @@ def prove(
 
 
 def _prepare(batch: Sequence[ProofCase], inputs: int, mutants: int, seed: int) -> Prover:
-    """Split a batch of functions by language, and prepare the functions of each language for the comparison.
+    """Prepare a batch of functions, in Java and Python, for the comparison with their variants.
 
     The preparation generates inputs and mutants: variants (rewritten versions) with a deliberate mistake. The
     functions `prepare_java` and `prepare_python` do it.

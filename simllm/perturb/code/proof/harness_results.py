@@ -40,8 +40,7 @@ class CaseResults:
     """The results of running one function, its variant and the mutants.
 
     The variant is a rewritten version of the function. Mutants are variants with a deliberate mistake.
-    Each version has a number, its side: 0 for the original, 1 for the variant, and higher numbers for wrong
-    mutants.
+    A side is the number of a version: 0 for the original, 1 for the variant, 2 and higher for the mutants.
 
     Attributes:
         broken: For each side that does not compile, the error message.
@@ -50,7 +49,8 @@ class CaseResults:
         left_out: For each reason to leave out an input, the number of inputs that were left out.
         error: The reason why a side cannot be loaded; empty if all can be.
         last_side: The side that was started last.
-        ended: Whether the harness (the program that calls all sides) came to the end of the case.
+        ended: Whether the harness (the program that calls all versions) finished this function; False if,
+            for example, the function exits the process.
     """
 
     broken: dict[int, str] = field(default_factory=dict)

@@ -24,8 +24,8 @@ def run_harness(
     """Run a batch of cases, and collect the results. A case is a function with its rewritten variant.
 
     The harness is the program that calls the functions. A function may end the harness, for example by
-    exiting the process. The harness is then started again for the remaining cases. The interrupted case is
-    also run again, alone, because an earlier case may have caused the end.
+    exiting the process. The harness is then started again for the cases that it had not begun. The case that
+    was interrupted is also run again, but alone, because another case may be to blame.
 
     Args:
         sandbox: The sandbox in which the harness runs.

@@ -74,7 +74,7 @@ def compile_batch(
 
 
 def is_broken(results: CaseResults) -> bool:
-    """Return whether the original or the variant does not compile."""
+    """Return whether a function or its variant (the rewritten function) does not compile."""
     return ORIGINAL in results.broken or VARIANT in results.broken
 
 

@@ -1,4 +1,4 @@
-"""Random inputs for Java functions, which fit the types of the parameters."""
+"""Generation of random arguments for Java functions, which fit the types of the parameters."""
 
 from __future__ import annotations
 
@@ -190,7 +190,7 @@ def _is_large(text: str) -> bool:
 
 
 class _JavaValues:
-    """Generator of random values of Java types, as text that the harness (`ProofValues.java`) can read."""
+    """Generator of random values of Java types, written as text that `ProofValues.java` can read."""
 
     def __init__(self, drawn: DrawnValues) -> None:
         self.drawn = drawn

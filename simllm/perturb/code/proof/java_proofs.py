@@ -31,8 +31,8 @@ def prepare_java(cases: Sequence[ProofCase], inputs: int, mutants: int, seed: in
 
     A variant is a rewritten version of a function. The comparison compiles and runs both on random inputs. It
     also runs mutants: variants with a deliberate mistake, which show whether the inputs reveal mistakes. The
-    preparation generates the inputs and the mutants. A function that cannot be parsed, or is a whole file,
-    is not run.
+    preparation generates the inputs and the mutants. If the original is a whole file, or cannot be parsed,
+    nothing is run.
 
     Args:
         cases: The Java functions and their variants.
@@ -64,8 +64,8 @@ def _prove(batch: Mapping[int, JavaTask], known: Mapping[int, Proof], sandbox: S
 
     Args:
         batch: The cases to run, by number. A case is a function with its variant.
-        known: The outcomes of further cases, by number. These cases are not run, because their original has
-            a syntax error or is a whole file. Their outcomes are added to the result without a change.
+        known: The outcomes of the cases that are not run, by number. The original of such a case has a syntax
+            error or is a whole file. These outcomes are only added to the result.
         sandbox: The sandbox.
 
     Returns:

@@ -1,4 +1,4 @@
-"""A Java function with its variant (a rewritten version), prepared for the program that calls both."""
+"""A Java function and its variant (a rewritten version), with the arguments with which both are called."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from simllm.perturb.code.proof.proof_case import Task
 
 @dataclass(frozen=True)
 class JavaTask:
-    """A Java function and its variant, prepared for the harness (the program that calls them).
+    """A Java function and its variant (a rewritten version), with the inputs on which both are run.
 
     Attributes:
-        task: The function and its variant, the mutants (deliberately incorrect variants), and the
-            arguments of each input as text for display.
+        task: The function, its variant and the mutants (deliberately incorrect variants). It also has the
+            inputs as text for display.
         signature: The signature of the original function.
-        inputs: The same inputs in the form that the harness reads: a list of pairs, one for each input. The
-            first item is a text with the arguments. The second item is True if an argument is a large
-            integer.
+        inputs: The inputs as text for the Java program that calls the functions: a list of pairs, one for
+            each input. The first item is a text with the arguments. The second item is True if an argument
+            is a large integer.
     """
 
     task: Task

@@ -1,4 +1,4 @@
-"""Cases to prove: functions with their variants (rewritten versions), and the inputs on which both run."""
+"""Classes for a function with its variant (a rewritten version), and for the inputs on which both are run."""
 
 from __future__ import annotations
 

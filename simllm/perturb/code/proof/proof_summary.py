@@ -1,4 +1,4 @@
-"""Totals over many comparisons, each of the behaviour of a function with that of its rewritten variant."""
+"""Totals over many functions, each of which was compared with its rewritten variant by running both."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class ProofSummary:
     killed_mutants: int = 0
 
     def add(self, proof: Proof) -> None:
-        """Add the verdict, the reason and the numbers of a proof to the counts."""
+        """Add the outcome of one comparison of a function with its rewritten variant to the counts."""
         self.verdicts[proof.verdict] += 1
         if proof.verdict in ("compiled", "parsed"):
             self.reasons[proof.reason] += 1

@@ -1,4 +1,4 @@
-"""The verdict on a variant (a rewritten function): whether running it shows the behaviour of its original."""
+"""The verdict on a variant (a rewritten function): whether it behaves like the original when both are run."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ class Proof:
             "parsed": nothing is known except that the code can be parsed. The original cannot be compiled on
                 its own, for example because it needs other code.
             "refuted": the variant does not compile, or behaves differently.
-        inputs: The number of inputs on which both versions behave the same.
+        inputs: The number of inputs on which the original and the variant behave the same.
         mutants: The number of mutants that compile.
-        killed_mutants: The number of mutants that behave differently from the original on these inputs.
+        killed_mutants: The number of mutants that behave differently from the original on at least one input.
         reason: The reason for the verdict; empty if it is "proven" or "tests passed".
         counterexample: An input on which the versions differ; None if there is none.
     """

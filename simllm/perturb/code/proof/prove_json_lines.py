@@ -1,4 +1,4 @@
-"""Proofs for JSON lines: run the variant (rewritten code) of each item, and compare it with its original."""
+"""Comparison of rewritten code (variants) with its original by running both, for code in JSON-lines files."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def prove_variants(
     """Run rewritten variants of code and their originals on the same inputs, and compare their behaviour.
 
     Args:
-        rows: Pairs (item, row) of two dicts. The item has the original code under the key `source`. The
-            optional key `around` has further code that the original needs to run. The row describes the
-            variant of this code, as `vary_items` yields it.
+        rows: Pairs (item, row) of two dicts. The item has the original code under the key `source`, and
+            optionally, under the key `around`, further code that the original needs to run. The row
+            describes the variant of this code, as `vary_items` yields it.
         sandbox: The sandbox in which the functions run.
         seed: The seed of the random inputs.
         parallel: The number of batches that run at the same time.

@@ -299,16 +299,17 @@ def repeat_original(case: dict[str, Any], called: dict[int, str]) -> None:
 def run_variant(case: dict[str, Any], place: int, called: dict[int, str], expected: dict[int, str]) -> None:
     """Call a variant on the inputs of the original, and write its behaviour to the results file.
 
-    The calls stop when the behaviour of the variant differs from the original's. On some inputs, two calls of
-    the original differ, so the behaviour is not compared. The variant is called on these inputs, too, because
-    each call can affect later calls.
+    The calls stop when the behaviour of the variant differs from the original's. If two calls of the original
+    on an input differ, the behaviour on this input is not compared. The variant is still called on it,
+    because each call can affect later calls.
 
     Args:
         case: The case, a dict whose keys are described at the top of this module.
         place: The index of the variant in `case["sides"]`.
         called: The original's behaviour in its first call on each usable input, by the index of the input.
             The variant is called on the same inputs.
-        expected: The original's behaviour on the inputs to compare, by the index of the input.
+        expected: The original's behaviour, by the index of the input. Inputs that are not compared are
+            missing.
     """
     side = Side(case["around"], **case["sides"][place])
     seconds = VARIANT_SECONDS if place == 1 else MUTANT_SECONDS
@@ -399,7 +400,7 @@ def write(*fields: object) -> None:
 
 
 def main() -> None:
-    """Run all cases of the file cases.json."""
+    """Call the functions and variants listed in cases.json, and write their behaviour to results.txt."""
     sys.stderr = io.StringIO()
     for case in json.loads(Path("cases.json").read_text(encoding="utf-8")):
         run_case(case)

@@ -1,4 +1,4 @@
-"""Random inputs for Python functions, which fit the annotations of the parameters."""
+"""Generation of random arguments for Python functions, which fit the annotations of the parameters."""
 
 from __future__ import annotations
 

@@ -56,11 +56,11 @@ def prepare_python(cases: Sequence[ProofCase], inputs: int, mutants: int, seed: 
 
 
 def _prove(tasks: list[Task], descriptions: list[dict[str, Any]], sandbox: Sandbox) -> list[Proof]:
-    """Run a batch of tasks in the sandbox.
+    """Run a batch of functions and their variants in the sandbox, and compare their behaviour.
 
     Args:
-        tasks: The functions and their variants, with inputs and mutants (functions with a mistake, which
-            show whether the inputs find mistakes).
+        tasks: The functions and their variants, with inputs and mutants (variants with a deliberate mistake,
+            which show whether the inputs reveal mistakes).
         descriptions: The description of each task for the harness, the program that calls the functions.
         sandbox: The sandbox.
 

@@ -1,4 +1,4 @@
-"""The rewrite rule remove-comments for Python."""
+"""The rewrite rule remove-comments for Python, which removes comments where this is safe."""
 
 from __future__ import annotations
 

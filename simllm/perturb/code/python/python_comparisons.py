@@ -113,12 +113,11 @@ def _swapped(unit: CodeUnit, node: Node, sides: list[Node], token: Node, operato
 def _is_literal(unit: CodeUnit, node: Node, operator: str) -> bool:
     """Return whether one side of a comparison is a literal that makes swapping safe, such as 3 in `x < 3`.
 
-    The class of `x` may define its own comparison methods. The swapped comparison must call these methods,
-    too. There are three cases:
+    The class of `x` may define its own comparison methods. `x < 3` calls such a method, so the swapped
+    comparison must call it, too. Whether it does depends on the literal:
 
-    - An integer or string literal is safe: `3 > x` also calls the method of `x`.
-    - A float literal is not safe: if the class of `x` is derived from `int`, `3.0 > x` calls the method of
-      the float instead.
+    - An integer or string literal is safe: `3 > x` calls the method of `x`.
+    - A float literal is not safe: `3.0 > x` calls the method of the float if `x` is of a subclass of `int`.
     - With `is` and `is not`, a float literal is safe as well, because these operators call no method.
 
     Args:

@@ -1,4 +1,4 @@
-"""The lines of Python code: text, indentation, and whether further indentation keeps their meaning."""
+"""The lines of Python code: their text and indentation, and whether they can safely be indented further."""
 
 from __future__ import annotations
 

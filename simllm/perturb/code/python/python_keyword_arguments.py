@@ -41,9 +41,9 @@ class Calls:
     def why_open(self, function: Variable, parameter: str) -> str | None:
         """Return the reason why renaming a parameter may break a call that passes it by its name.
 
-        Plain calls are no such reason: the keyword `x` in `f(x=1)` can be renamed, too (see `keywords`).
-        Other calls are a risk. For example, a function that is stored in a list may be called from anywhere,
-        and `f(**options)` may pass any parameter.
+        A plain call such as `f(x=1)` is no risk, because its keyword `x` can be renamed, too. Other uses of
+        the function are a risk. For example, a function that is stored in a list may be called from
+        anywhere, and `f(**options)` may pass any parameter.
 
         Args:
             function: The variable that holds the function.
@@ -66,9 +66,9 @@ class Calls:
     def _why_open_method(self, name: bytes, parameter: str) -> str | None:
         """Return the reason why a method call may pass a parameter as a keyword argument.
 
-        If there is such a reason, the parameter must not be renamed. The parsed code is a single function. It
-        may be a method of a class, so an attribute with its name may refer to it. For a function `run` with a
-        parameter `y`, each of these uses of an attribute in the code is a reason:
+        If there is such a reason, the parameter must not be renamed. The parsed code is a single function,
+        perhaps a method of an unknown class. In the code of a function `run(self, y)`, for example, `x.run`
+        may therefore refer to this function. Each of these uses of `x.run` is then a reason:
 
         - the calls `x.run(y=1)` and `x.run(**options)`
         - `f = x.run`, without a call, because `f(y=1)` may follow

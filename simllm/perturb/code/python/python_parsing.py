@@ -200,10 +200,10 @@ def line_end(unit: CodeUnit, byte: int) -> int:
 
 
 def statement_end(unit: CodeUnit, statement: Node) -> int:
-    """Return the index of the end of the last line of a statement; the line ending is not included.
+    """Return the byte index at which the last line of a statement ends, without the line ending.
 
-    A semicolon, white space or a comment after the statement belongs to this line. If the line ends with a
-    backslash after the statement, the end of the next line is returned.
+    A comment or semicolon after the statement belongs to this line. If a backslash after the statement
+    continues the line, the end of the next line is returned.
     """
     rest = _REST.match(unit.text, statement.end_byte)
     return line_end(unit, rest.end() if rest else statement.end_byte)
