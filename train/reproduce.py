@@ -7,7 +7,7 @@ variable `SIMLLM_DATA` names. It fetches the repositories of configs/repositorie
 each at one revision; repositories that exist there are not changed. `--teachers` is the folder with the two
 teachers (larger models whose embeddings the model learns to imitate), in the folders `all-mpnet-base-v2` and
 `all-MiniLM-L6-v2`. Then the command prints and runs one step after the other. Rerun the same command to
-resume: finished trainings are not repeated. All steps take an estimated eight hours on two cores.
+resume: finished trainings are not repeated. All steps take an estimated twelve hours on two cores.
 """
 
 from __future__ import annotations
