@@ -63,5 +63,5 @@ def test_too_many_skipped_updates_in_a_row_end_the_training(model):
         set_gradient(model, 3.0, 4.0)
         step(model, progress, loss, norm=5.0)
     assert (progress.skipped, progress.skipped_in_a_row) == (2, 1)
-    with pytest.raises(DivergedError, match="2 updates in a row had no finite gradient.*texts of 0"):
+    with pytest.raises(DivergedError, match=r"2 updates in a row had no finite gradient.*texts of 0"):
         step(model, progress, math.nan, norm=5.0)
