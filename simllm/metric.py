@@ -66,13 +66,13 @@ class SimLLM:
                 of the texts. `precision`, `recall` and `f1` match each token with the most similar token of
                 the other text. By default the similarity that is stored in the model folder.
             mode: `exact` scores with a float32 copy of the encoder, and `fast` with a bfloat16 copy. `plain`
-                scores with the encoder itself; the scores change if its weights change in training.
+                makes no copy, so that the scores follow the weights of an encoder that is being trained.
             on_long: The treatment of a text that is longer than the model's longest input: `truncate` cuts
                 the text, `window` splits it into pieces that the model reads one by one, and `error` raises
                 an error.
             frequencies: Document frequencies: the number of texts that contain each token. `precision`,
                 `recall` and `f1` use them to give rare tokens more weight; other similarities refuse them. By
-                default `score` counts them in the references.
+                default, the texts that `score` gets as references are counted.
             device: The torch device, such as "cpu"; by default a GPU if there is one.
 
         Raises:
@@ -120,17 +120,17 @@ class SimLLM:
     def score(self, candidates: Sequence[Any], references: Sequence[str] | None = None) -> Scores:
         """Score each candidate against the reference at the same index.
 
-        The score of a pair does not depend on the other pairs. It stays the same if the candidate and the
-        reference are swapped. Rounding errors can change it by up to 1e-5 (in fast mode, 0.01). There are two
-        exceptions, which depend on the argument `similarity` of `SimLLM`:
+        The score of a pair does not depend on the other pairs, and stays the same if candidate and reference
+        are swapped (up to rounding errors of 1e-5, or 0.01 in fast mode). Some values of the argument
+        `similarity` of `SimLLM` are exceptions:
 
         - `precision` and `recall`: swapping candidate and reference turns the precision of a pair into its
           recall, and the recall into the precision.
         - `precision`, `recall` and `f1`, if the metric was made without `frequencies`: tokens are weighted by
           their frequency in all references of this call, so the scores depend on all references.
 
-        If a text is empty after cleaning, the original texts of its pair are compared instead. The pair
-        scores 1 if they are equal up to white space, otherwise 0.
+        Texts are cleaned before scoring; for example, comment marks are removed. If nothing is left of a
+        text, its pair scores 1 if the original texts are equal up to white space, otherwise 0.
 
         Args:
             candidates: n texts. Or n `Example` objects, each with a candidate and its reference.
@@ -161,8 +161,8 @@ class SimLLM:
     def stream(self, pairs: Iterable[Pair], first: int = 1) -> Iterator[tuple[list[Pair], Scores]]:
         """Score pairs from an iterator, in constant memory.
 
-        This method does not warn about truncated texts, or about texts that are empty after cleaning. The
-        caller can call `warn_about_texts` at the end.
+        This method does not warn about truncated texts, or about texts that are empty after cleaning (such
+        as `//`, because comment marks are removed). The caller can call `warn_about_texts` at the end.
 
         Args:
             pairs: Tuples that begin with a candidate and its reference. More items may follow, such as an id.
@@ -214,7 +214,7 @@ class SimLLM:
         return {"mean_score": scores.mean, "scores": scores.values.tolist(), "signature": scores.signature}
 
     def tokenize(self, texts: Sequence[str]) -> Tokenized:
-        """Clean n texts and turn them into token ids for the encoder.
+        """Clean n texts (remove comment marks, convert to lower case), and turn them into token ids.
 
         Args:
             texts: n texts. Texts that are too long are treated as the argument `on_long` of `SimLLM` says.
@@ -279,12 +279,12 @@ class SimLLM:
         )
 
     def warn_about_texts(self, texts: int, truncated: int, unreadable: int) -> None:
-        """Warn if texts are longer than the model's longest input, or if cleaning left them empty.
+        """Warn if texts are too long for the model, or if nothing is left after comment marks are removed.
 
         Args:
             texts: Number of all texts.
             truncated: Number of texts that are longer than the model's longest input.
-            unreadable: Number of texts that are empty after cleaning, but were not empty before cleaning.
+            unreadable: Number of texts that became empty by cleaning, such as texts with only comment marks.
         """
         limit = self.model.encoder.config.max_length
         issue_warnings(texts, truncated, unreadable, limit, self.on_long)

@@ -60,7 +60,7 @@ def missing_package(package: str | None, extra: str) -> str:
     repository), and the message says so.
 
     Args:
-        package: The name of the package, often taken from `ImportError.name`, which may be None.
+        package: The name of the package, often taken from `ImportError.name`; None if it is unknown.
         extra: The optional dependency group of simllm that contains the package, such as "eval".
     """
     return f"{package} is not installed; in a checkout of simllm, run pip install '.[{extra}]'"

@@ -69,9 +69,9 @@ _SPACING = [
 def clean(text: str) -> str:
     """Clean a code summary: remove comment marks, convert to lower-case ASCII, put spaces around punctuation.
 
-    In a text that begins with a comment mark such as `/**`, the first blank line and all text after it are
-    removed. If a line after the first begins with a block tag such as `@param`, the tag and all text after it
-    are removed. Only the first 10,000 characters of the text are read.
+    The end of a longer comment is removed, too. If the second or a later line begins with a block tag such as
+    `@param`, everything from this tag on is removed. If the text begins with a comment mark such as `/**`,
+    everything from the first blank line on is removed. Only the first 10,000 characters are read.
 
     Examples:
         >>> clean("/** Gets the user's  NAME (1 . 5 times). */")

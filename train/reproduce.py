@@ -172,7 +172,7 @@ def is_up_to_date(output: Path, source: Path) -> bool:
         True if `output` exists and is not older than `source`; False if `output` does not exist.
 
     Raises:
-        InputError: `output` exists, but it is older than `source`, or `source` is missing.
+        InputError: `output` exists, but is outdated: it is older than `source`, or `source` is missing.
     """
     if not output.exists():
         return False
@@ -182,7 +182,10 @@ def is_up_to_date(output: Path, source: Path) -> bool:
 
 
 def _round_name(stage: str, number: int) -> str:
-    """Return the folder name of a stage in a round, such as "triplets" (round 1) or "triplets-round2"."""
+    """Return the name of the folder that a training stage writes in one of its rounds (repetitions).
+
+    For example, the stage "triplets" writes "triplets" in round 1, and "triplets-round2" in round 2.
+    """
     return stage if number == 1 else f"{stage}-round{number}"
 
 

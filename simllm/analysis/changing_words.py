@@ -53,8 +53,8 @@ def pairs_without_words(candidate: Sequence[Word], reference: Sequence[Word]) ->
         reference: The words of the reference.
 
     Returns:
-        First the pairs for the words of the candidate, then the pairs for the words of the reference. In each
-        pair, the text to which the word belonged comes first.
+        Two pairs for each word: first for the words of the candidate, then for those of the reference. In
+        each pair, the text with the left-out word comes first, and the text with its match second.
     """
     sides = [candidate, reference]
     texts = [[word.text for word in side] for side in sides]

@@ -79,13 +79,15 @@ class Difference:
 class Comparison:
     """The comparison of s systems (summarizers) on the same n items.
 
+    An item has a reference, and a candidate from each system.
+
     Attributes:
         systems: The mean score of each system.
         differences: The difference between the mean scores, for each pair of systems.
         wins: (s, s) matrix. An entry is the share of items for which the row's system scores higher than the
             column's system. An item with equal scores counts as half.
         n: Number of items.
-        signature: Text that names everything that can change a score.
+        signature: Text that names everything that can change a score, such as the model.
     """
 
     systems: list[System]
@@ -106,7 +108,8 @@ def compare(
     Args:
         metric: The metric.
         systems: A dict from each system's name to its n texts (candidates).
-        references: One or more lists of n references. Each list has a reference for each item.
+        references: One or more lists of n references. Reference i of each list belongs to text i of each
+            system.
         over: The way to combine a candidate's scores against several references: "max" or "mean".
 
     Returns:
@@ -133,7 +136,8 @@ def score_systems(
     Args:
         metric: The metric.
         systems: A dict from each system's name to its n texts (candidates).
-        references: One or more lists of n references. Each list has a reference for each item.
+        references: One or more lists of n references. Reference i of each list belongs to text i of each
+            system.
         over: The way to combine a candidate's scores against several references: "max" or "mean".
 
     Returns:

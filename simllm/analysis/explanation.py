@@ -34,10 +34,10 @@ class Explanation:
 
     Attributes:
         score: The score.
-        candidate: The words of the candidate. Their contributions and `rest[0]` add up to the score.
-        reference: The words of the reference. Their contributions and `rest[1]` add up to the score.
-        rest: The contribution of the start and end tokens (<s> and </s>) to the score: first for the
-            candidate, then for the reference.
+        candidate: The words of the candidate, with their contributions to the score.
+        reference: The words of the reference, with their contributions to the score.
+        rest: The contribution of the start and end tokens (<s> and </s>): one number for the candidate, one
+            for the reference. For each text, this number and the words' contributions add up to the score.
         signature: Text that names everything that can change a score.
         same: Probability that the texts have the same meaning; None if the model cannot estimate it.
         changed: Whether the texts have a high score but probably differ in meaning.
@@ -129,7 +129,8 @@ def _contributions(
     """Split the score of a candidate and its reference into the contributions of their words.
 
     Args:
-        whole: For each of the two texts, (L, D) hidden states of its L tokens, <s> and </s> included.
+        whole: For each of the two texts, the (L, D) hidden states of its L tokens, <s> and </s> included. D
+            is the size of a hidden state.
         spelled: For each of the two texts, a list of its words. A word is a pair: its spelling, and the
             slice of its tokens. The slice counts from the first token after <s>.
 

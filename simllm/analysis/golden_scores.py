@@ -44,7 +44,7 @@ class GoldenScores:
     """The expected scores that a model gives to the fixed text pairs in `PAIRS`.
 
     Attributes:
-        model: The hash of the model.
+        model: The hash of the model, which tells whether the scores belong to a given model.
         scores: The expected score of each pair, in the order of `PAIRS`.
     """
 

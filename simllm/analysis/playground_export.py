@@ -30,8 +30,8 @@ def write_playground(metric: SimLLM, folder: Path, int8: bool = False) -> None:
     Args:
         metric: A metric with mean pooling and cosine similarity.
         folder: The folder to write. An existing folder is replaced if simllm wrote it.
-        int8: If true, all large weight arrays are stored as int8. If false, only those that are already
-            rounded to 8 bits are stored as int8, and the others as float16.
+        int8: If true, all large weight arrays are stored as int8. If false, they are stored as float16,
+            except that arrays whose values are already rounded to 8 bits are stored as int8.
 
     Raises:
         InputError: The metric does not use mean pooling and cosine, a package that the export needs is not
@@ -50,8 +50,8 @@ def write_model(metric: SimLLM, folder: Path, int8: bool = False) -> None:
     Args:
         metric: A metric with mean pooling and cosine similarity.
         folder: The folder of the page. The files are written into its subfolder `model`.
-        int8: If true, all large weight arrays are stored as int8. If false, only those that are already
-            rounded to 8 bits are stored as int8, and the others as float16.
+        int8: If true, all large weight arrays are stored as int8. If false, they are stored as float16,
+            except that arrays whose values are already rounded to 8 bits are stored as int8.
 
     Raises:
         InputError: The metric does not use mean pooling and cosine, a package that the export needs is not
@@ -96,8 +96,8 @@ def _unicode_classes() -> dict[str, str]:
     """List the characters that the package `tokenizers` decomposes, and the accents that it removes.
 
     The playground (a web page that scores texts in the browser) needs the lists to clean texts exactly like
-    `tokenizers`. A browser with a newer version of Unicode would also decompose other characters. The page
-    replaces those characters by U+FFFD, which stands for an unknown character.
+    `tokenizers`. A browser with a newer version of Unicode decomposes some characters that `tokenizers`
+    leaves unchanged. The page replaces such characters by U+FFFD, which stands for an unknown character.
 
     Returns:
         A dict with two keys: "decomposed" for the characters that NFKD (a Unicode normalization) changes, and

@@ -23,7 +23,7 @@ class RayScoring:
 
     Attributes:
         address: The address of the cluster. "auto" means the cluster that this machine belongs to. None
-            starts a cluster on this machine.
+            means that a new cluster is started on this machine.
         actors: The number of actors (worker processes); None for one per processor of the cluster.
     """
 

@@ -112,8 +112,8 @@ class ShardScorer:
             shard: The input file, and the path of its table.
 
         Returns:
-            The summary of the table, such as the number of pairs and the mean score, and the SHA-256 of the
-            input file under "sha256".
+            The summary of the table: a dict with the number of pairs, the mean score and so on. The key
+            "sha256" has the SHA-256 of the input file.
 
         Raises:
             InputError: The file has no pairs or a wrong line, or the table cannot be written.
@@ -151,7 +151,8 @@ def score_here(settings: ShardSettings, shards: Sequence[Shard]) -> Iterator[tup
         shards: The input files, and the paths of their tables.
 
     Yields:
-        Each shard as soon as its table is complete, with the table's summary (mean score and so on).
+        Each shard (input file and path of its table) as soon as its table is complete, with the table's
+        summary (mean score and so on).
     """
     scorer = ShardScorer(settings)
     for shard in shards:
@@ -245,7 +246,8 @@ def _done(folder: Path, settings: ShardSettings) -> dict[str, Any]:
         earlier run.
 
     Raises:
-        InputError: The earlier run had other settings, or its `summary.json` is damaged.
+        InputError: The earlier run had settings that differ from `settings`, or its file `summary.json` in
+            `folder` is damaged.
     """
     file = folder / SUMMARY
     if not file.exists():
@@ -265,6 +267,8 @@ def _done(folder: Path, settings: ShardSettings) -> dict[str, Any]:
 
 def _check_sources(shards: Sequence[Shard], done: dict[str, Any], folder: Path) -> None:
     """Check that the tables of an earlier run were made from input files with the same paths.
+
+    Otherwise, a table from `a/x.jsonl` could be taken for the table of `b/x.jsonl`: both are named `x.tsv`.
 
     Args:
         shards: The input files, and the paths of their tables.

@@ -16,7 +16,7 @@ def print_mean(
 ) -> None:
     """Print the mean score and the signature to standard error if the output table is TSV.
 
-    Tables in other formats hold this information, so nothing is printed for them, nor with `--quiet`.
+    Nothing is printed for tables in other formats, because they hold both. Nothing is printed with `--quiet`.
 
     Args:
         options: The parsed options; `quiet` is read.

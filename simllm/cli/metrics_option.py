@@ -34,7 +34,7 @@ def chosen_names(value: str | None, model: str | None = None) -> list[str]:
         The names, some with an argument, such as "word-vectors=corpus.jsonl".
 
     Raises:
-        InputError: A name is unknown, or a model is given that none of the metrics would use.
+        InputError: A name is unknown, or `model` is given but none of the metrics uses it.
     """
     from simllm.metrics import registry
 

@@ -226,7 +226,7 @@ def _choose_source(options: argparse.Namespace) -> PairSource:
 
 
 def _write(options: argparse.Namespace, scale: str, metric: SimLLM, chunks: Iterable[Chunk]) -> Scores:
-    """Write a table of scored text pairs; warn about texts that are too long or that cleaning left empty.
+    """Write a table of scored text pairs; warn if texts are too long, or are empty after text cleaning.
 
     A TSV table cannot hold a summary. For this format, the mean score and the signature are printed to
     standard error instead, except with `--quiet`.
@@ -276,7 +276,7 @@ def _write_report(
 
     Args:
         options: The parsed options of `simllm score`.
-        groups: A dict from the name of each field of `--group-by` to its values for the n pairs.
+        groups: A dict from each field that `--group-by` names, such as "language", to the n pairs' values.
         pairs: The n pairs.
         scores: The scores of the n pairs.
         metric: The metric that made the scores.

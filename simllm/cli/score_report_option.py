@@ -52,9 +52,10 @@ def add_group_option(command: argparse.ArgumentParser) -> None:
 
 
 def check(options: argparse.Namespace, inputs: Sequence[Path]) -> None:
-    """Check that the report can be written to the file of `--report`, before the command scores pairs.
+    """Check that the report can be written to the file that the option `--report` names.
 
-    Nothing is checked without the option `--report`.
+    The check is made before the command scores pairs, so that a long run does not fail at its end. Nothing is
+    checked without the option `--report`.
 
     Args:
         options: The parsed options; `report`, `output` and `overwrite` are read.

@@ -32,10 +32,10 @@ class _Read:
     """The text pairs that were read from the input, in two forms, and facts about the pairs.
 
     Attributes:
-        rows: The pairs with ids, for the rows of the output table.
-        examples: The same pairs, as input of metrics.
-        facts: Facts for the summary of the output table, by name. If a language model wrote the candidates,
-            the dict has the number of its replies in which no code was found. Otherwise, the dict is empty.
+        rows: The pairs with their ids, as rows of the output table.
+        examples: The same pairs as `Example` objects, which are the input of metrics.
+        facts: A dict of facts for the summary of the output table. If the candidates are replies of a
+            language model, it has the number of replies in which no code was found. Otherwise, it is empty.
     """
 
     rows: list[PairWithId]
@@ -55,8 +55,8 @@ def run(options: argparse.Namespace, source: PairSource, groups: Groups) -> None
         options: The parsed options of `simllm score`.
         source: The text pairs. Metrics for code need JSON lines, which may also name the programming language
             of each pair.
-        groups: A dict from the name of each field of `--group-by` to its values for the n pairs. The report
-            groups pairs by these values.
+        groups: A dict from each field that `--group-by` names, such as "language", to the n pairs' values.
+            The HTML report of `--report` groups pairs by these values.
 
     Raises:
         InputError: A metric is unknown or unavailable, or an option cannot be used with `--metrics`.
@@ -109,7 +109,7 @@ def _write_report(
 
     Args:
         options: The parsed options of `simllm score`.
-        groups: A dict from the name of each field of `--group-by` to its values for the n pairs.
+        groups: A dict from each field that `--group-by` names, such as "language", to the n pairs' values.
         rows: The n pairs.
         scored: A dict from the name of each metric to its scores of the n pairs.
         metrics: A dict from the name of each metric to the metric itself.

@@ -1,4 +1,4 @@
-"""Refusal of options that would have no effect."""
+"""Refusal of command-line options that would have no effect in combination with the other options."""
 
 from __future__ import annotations
 

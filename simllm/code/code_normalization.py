@@ -56,7 +56,7 @@ def normal_forms(texts: Sequence[str], language: str) -> list[list[str]]:
         language: The language, such as "python".
 
     Returns:
-        For each text, the lines of its normal form. Only lines of Python are indented.
+        For each text, the lines of its normal form. Only Python keeps its indentation, which has a meaning.
 
     Raises:
         InputError: The language is not supported.
@@ -117,7 +117,7 @@ def _token_lines(text: str, language: str) -> tuple[str, ...]:
 
     In languages with braces, a new line begins after `{`, before and after `}`, after `;` outside
     parentheses, and before each statement or declaration that is directly inside braces or at the top level.
-    In other languages, the lines are those of the given code. Only lines of Python are indented.
+    In other languages, the lines are those of the given code. Only Python keeps its indentation.
     """
     code = _dedent(text).encode(errors="replace")
     root = find_language(language).parse(code)

@@ -40,7 +40,8 @@ def find_repository(folder: Path, root: Path) -> RepositoryPaths | None:
 
     Args:
         folder: The folder, which may be a work tree or a bare repository.
-        root: The folder that the user named. All folders of the repository must be inside it.
+        root: The folder that the user named. All folders of the repository must be inside it, so that an
+            untrusted repository cannot lead to other folders of the machine.
 
     Returns:
         The folders of the repository; None if `folder` is not a repository.

@@ -195,6 +195,9 @@ class Repository:
     def _headers(self, git: subprocess.Popen[bytes], objects: Iterable[str]) -> Iterator[list[bytes]]:
         """Request objects from a running `git cat-file`, and yield each answer's header, split into words.
 
+        Git may print the object's content after the header. The caller must then read the content before
+        it takes the next header.
+
         Args:
             git: The running process.
             objects: The hashes of the objects.

@@ -1,16 +1,18 @@
 """Tree edit distance: the smallest number of node edits that turn one tree into another.
 
 An edit inserts, deletes or relabels a node. The algorithm of Zhang and Shasha (1989) computes the distance
-between each subtree of the first tree and each subtree of the second tree. The distance of two subtrees is
-computed from distances between *forests*. For any k, the first k nodes of a subtree in postorder, with the
-edges between them, are a forest. A *keyroot* is the root of a tree, or a node with a sibling to its left. For
-each pair of keyroots, one from each tree, the algorithm fills a table of distances between forests. A row
-stands for a forest of the subtree whose root is the first keyroot, and a column for a forest of the subtree
-whose root is the second keyroot. Small subtrees come first, because larger subtrees need their distances.
+between each subtree of the first tree and each subtree of the second tree. Small subtrees come first, because
+larger subtrees need their distances.
 
-This implementation first removes equal parts of the two trees. Then it handles one keyroot of the first tree
-together with many keyroots of the second tree. The tables of these pairs stand side by side, so that numpy
-can work on long rows.
+The distance of two subtrees is computed from distances between smaller pieces of them, called forests. A
+*forest* consists of the first k nodes of a subtree in postorder (for any k) and the edges between them. A
+*keyroot* is the root of a tree, or a node with a sibling to its left. For each pair of keyroots, one from
+each tree, the algorithm fills a table of distances between forests. Each row stands for a forest of the first
+keyroot's subtree, and each column for a forest of the second keyroot's subtree.
+
+This implementation first removes equal parts of the two trees. Then it fills the tables of one keyroot of the
+first tree and many keyroots of the second tree together. These tables stand side by side, so that numpy can
+work on long rows.
 """
 
 from __future__ import annotations
@@ -47,16 +49,16 @@ def _remove_common(a: OrderedTree, b: OrderedTree) -> tuple[Forest, Forest]:
     the trees below its root. Equal trees at the beginning or at the end of both forests are removed, too. If
     each forest is then a single tree, the roots of these two trees are compared in the same way, and so on.
 
-    The removal does not change the edit distance if insertion, deletion and relabelling of a node each cost
-    1. There is then always a cheapest edit that leaves the equal parts unchanged.
+    The removal does not change the edit distance, because each insertion, deletion and relabelling costs 1.
+    With these costs, one of the shortest sequences of edits always leaves the equal parts unchanged.
 
     Args:
         a: A tree.
         b: Another tree.
 
     Returns:
-        The remaining forest of `a`, and that of `b`. Each forest is the list of its roots, as node numbers.
-        Both forests are empty if `a` and `b` are equal.
+        The remaining forest of `a`, and the remaining forest of `b`. Each forest is a list of the roots of
+        its trees, as node numbers in postorder. Both forests are empty if `a` and `b` are equal.
     """
     numbers: dict[tuple[str, tuple[int, ...]], int] = {}
     shapes_a, shapes_b = (_number_subtrees(tree, numbers) for tree in (a, b))
@@ -76,16 +78,16 @@ def _remove_common(a: OrderedTree, b: OrderedTree) -> tuple[Forest, Forest]:
 
 
 def _number_subtrees(tree: OrderedTree, numbers: dict[tuple[str, tuple[int, ...]], int]) -> list[int]:
-    """Assign a number to the subtree of each node, such that only equal subtrees have the same number.
+    """Assign numbers to subtrees: equal subtrees get the same number, different ones different numbers.
 
     Args:
         tree: The tree.
         numbers: A dict of the numbers that are already assigned. The key for a subtree is the label of its
             root, and the numbers of the subtrees of the root's children. New subtrees are added to the dict.
-            If the calls for two trees get the same dict, the subtrees of both trees can be compared.
+            To compare the subtrees of two trees, pass the same dict for both trees.
 
     Returns:
-        The number of the subtree of each node.
+        A list that has, for each node in postorder, the number of the node's subtree.
     """
     found: list[int] = []
     for node, label in enumerate(tree.labels):
@@ -95,14 +97,14 @@ def _number_subtrees(tree: OrderedTree, numbers: dict[tuple[str, tuple[int, ...]
 
 
 def _join(tree: OrderedTree, forest: Forest) -> OrderedTree:
-    """Join the trees of a forest below a new root with an empty label.
+    """Make one tree from a forest, because the edit distance is computed between trees, not forests.
 
     Args:
         tree: The tree that contains the forest.
         forest: The nodes of `tree` that are the roots of the forest.
 
     Returns:
-        The joined tree.
+        A tree whose root is a new node with an empty label. The trees of the forest are below this root.
     """
     labels: list[str] = []
     sizes: list[int] = []
@@ -114,7 +116,7 @@ def _join(tree: OrderedTree, forest: Forest) -> OrderedTree:
 
 
 def _leftmost(tree: OrderedTree) -> list[int]:
-    """Return a list that has, for each node of a tree, the number of the leftmost leaf of its subtree."""
+    """Return, for each node of a tree in postorder, the leftmost leaf of its subtree, as a node number."""
     return [node - size + 1 for node, size in enumerate(tree.sizes)]
 
 
@@ -140,26 +142,27 @@ def _cost(a: OrderedTree, b: OrderedTree) -> int:
 class _Columns:
     """The columns of a table of distances between forests of a first tree and forests of a second tree.
 
-    A forest is a list of subtrees of a tree, from left to right; it may be empty. Each row of the table
-    stands for a forest of the first tree, and each column for a forest of the second tree. The table has a
-    group of columns, called a segment, for each of several keyroots of the second tree. A keyroot is the root
-    of the tree, or a node with a sibling to its left. A segment has these columns:
+    A forest is a list of subtrees of a tree, from left to right; it may be empty. A keyroot is the root of a
+    tree, or a node with a sibling to its left. Each row of the table stands for a forest of the first tree,
+    and each column for a forest of the second tree. For each of several keyroots of the second tree, the
+    table has a group of columns, called a segment:
 
-    - The first column stands for the empty forest.
-    - Then there is a column for each node in the keyroot's subtree, in postorder. Its forest has this node
-      and all earlier nodes of the subtree.
+    - The first column of the segment stands for the empty forest.
+    - Each further column stands for a node of the keyroot's subtree, in postorder. The column's forest has
+      this node and all earlier nodes of the subtree.
 
     Attributes:
         nodes: The node of each column; 0 for the first column of a segment.
-        before: For each column, the index of the column whose forest remains if the subtree of this column's
-            node is removed from this column's forest. The first column of a segment has its own index.
+        before: For each column, the index of an earlier column, whose forest remains if the subtree of this
+            column's node is removed from this column's forest. The first column of a segment has its own
+            index, because its forest is empty.
         is_first: Whether each column is the first of its segment.
         on_path: Whether each column's node has the same leftmost leaf as the keyroot. If so, the forest of
             the column is a single tree.
-        insertions: The number of nodes in each column's forest.
+        insertions: The number of nodes in each column's forest: the cost of inserting all of them.
         offset: A number for each column: the same for all columns of a segment, and much lower for each later
-            segment. `running_minimum` adds it to the distances before it computes one running minimum over
-            all columns. Thus no segment takes the minimum of an earlier segment.
+            segment. `running_minimum` adds it to the distances, so that one running minimum over all columns
+            never carries a value from one segment into the next.
         levels: Slices of columns, in the order in which they must be computed, because later slices may need
             the results of earlier ones. Each slice consists of whole segments.
     """
@@ -192,15 +195,16 @@ class _Columns:
 
 
 def _columns(tree: OrderedTree, widest: int, largest: int) -> Iterator[_Columns]:
-    """Divide the keyroots of the second tree among tables of limited width, and make the tables' columns.
+    """Make the columns of all tables of distances; several tables are used to limit the width of each.
 
-    A keyroot is the root of the tree, or a node with a sibling to its left. All columns of a keyroot are in
-    the same table: a column for the empty forest, and a column for each node of the keyroot's subtree.
+    The columns stand for parts of the second tree. A keyroot is the root of this tree, or a node with a
+    sibling to its left. Each keyroot has a column for the empty forest, and a column for each node of the
+    keyroot's subtree. All columns of a keyroot are in the same table.
 
     Args:
         tree: The second of the two trees whose distance is computed.
         widest: The largest number of columns in a table. A keyroot with more columns gets its own table.
-        largest: An upper limit of the distances, needed for `_Columns.offset`.
+        largest: An upper limit of the distances, from which `_Columns.offset` is computed.
 
     Yields:
         The columns of each table.
@@ -237,7 +241,7 @@ def _levels(tree: OrderedTree) -> dict[int, int]:
 
 
 def _make_columns(roots: list[int], leftmost: list[int], levels: dict[int, int], largest: int) -> _Columns:
-    """Make the columns of one table of distances, for some keyroots of the second tree.
+    """Make the columns of one table of distances, for some keyroots of the second of two compared trees.
 
     A keyroot is the root of the tree, or a node with a sibling to its left. Each keyroot gets a column for
     the empty forest, and a column for each node of the keyroot's subtree.
@@ -247,7 +251,7 @@ def _make_columns(roots: list[int], leftmost: list[int], levels: dict[int, int],
         leftmost: For each node of the second tree, the number of the leftmost leaf of its subtree.
         levels: For each keyroot, its level. A keyroot has a higher level than the other keyroots in its
             subtree. Distances are computed for low levels first.
-        largest: An upper limit of the distances, needed for `_Columns.offset`.
+        largest: An upper limit of the distances, from which `_Columns.offset` is computed.
     """
     nodes: list[int] = []
     before: list[int] = []
@@ -301,7 +305,7 @@ def _fill(
     labels_b: Ints,
     largest: int,
 ) -> None:
-    """Compute edit distances between subtrees, for one keyroot of the first tree and some of the second tree.
+    """Compute distances between subtrees, for one keyroot of the first tree and several of the second tree.
 
     A keyroot is the root of a tree, or a node with a sibling to its left. The function fills a table of
     distances between forests, which are parts of the keyroots' subtrees. Some of the forests are whole
@@ -310,7 +314,7 @@ def _fill(
     Args:
         distances: (n, m) distances between the subtrees of the n nodes of the first tree and the m nodes of
             the second tree. The function reads distances that earlier calls stored, and adds new ones.
-        columns: The columns of the table, for the keyroots of the second tree.
+        columns: The columns of the table, for several keyroots of the second tree.
         leftmost: For each node of the first tree, the number of the leftmost leaf of its subtree.
         root: The keyroot of the first tree.
         labels_a: (n,) labels of the first tree, as numbers.

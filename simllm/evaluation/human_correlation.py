@@ -202,7 +202,8 @@ def score_by_all(
     The scores of metrics for which lower is better are negated.
 
     Args:
-        rated: The n rated pairs, with their original texts; metrics for texts get cleaned copies.
+        rated: The n rated pairs with their original texts. Metrics for texts get cleaned copies of the texts
+            (in lower case and without comment marks).
         metrics: The metrics.
         missing: A dict to which this function adds each metric that cannot score the pairs: its name and the
             reason.

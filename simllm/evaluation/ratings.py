@@ -87,7 +87,7 @@ def load(file: Path, fields: Sequence[str] = ()) -> Ratings:
         file: JSON lines, one for each pair; or the CSV table of Haque et al.
         fields: Three keys of a JSON line: those of the reference, the candidate and the rating. By default,
             they are `reference`, `candidate` (or `candidate_clean`) and `rating` (or `ratings` or `passed`).
-            For a line that has `a` instead of `reference`, they are `a`, `b` and `score`.
+            If a line has the key `a` but no `reference`, the default is `a`, `b` and `score`.
 
     Raises:
         InputError: The file cannot be read, a line is wrong, there are fewer than 3 pairs, or all ratings are

@@ -27,7 +27,8 @@ class Toolchain:
     Attributes:
         source: The name of the source file.
         compile: The command that compiles the source file; `{source}` stands for its name.
-        keep: Patterns for the relative paths of the compiled files, as in `fnmatch`.
+        keep: Patterns, as in `fnmatch`, for the relative paths of the files that are kept after compilation
+            to run the program, such as "*.class".
         run: The command that runs the program. `{memory}` stands for the memory limit in MiB, and `{main}`
             for the Java class that has the method `main`.
         version: The command that prints the version of the compiler or interpreter.

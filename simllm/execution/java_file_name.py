@@ -29,8 +29,8 @@ def file_name(source: str) -> str:
 def _outermost(code: str) -> str:
     """Remove the text inside braces and parentheses, so that no class inside another class is found.
 
-    A single `{` replaces each outermost pair with its content. For example,
-    `@X(1) class A { int x; } class B {}` becomes `@X{ class A { class B {`.
+    Each outermost pair of braces or parentheses, with all text inside, is replaced by a single `{`. For
+    example, `@X(1) class A { int x; } class B {}` becomes `@X{ class A { class B {`.
     """
     parts, depth = [], 0
     for part in re.split(r"([{}()])", code):

@@ -44,7 +44,7 @@ class Limits:
 
     @property
     def wall_time(self) -> float:
-        """Seconds of real time after which a run is stopped, even if it has used little processor time."""
+        """Seconds of real time after which a run is stopped, for example because it waits forever."""
         return 2 * self.time + 1
 
 

@@ -20,10 +20,10 @@ _MIB = 1 << 20
 
 
 class UsageMeter:
-    """Meter of the processor time and the peak memory of a run, which compares them with the limits.
+    """Meter of the processor time and the peak memory of a command, which compares both with their limits.
 
     Args:
-        limits: The limits of the run.
+        limits: The limits of the command.
 
     Attributes:
         cpu_seconds: Processor time of all processes together, in seconds.
@@ -69,9 +69,10 @@ class UsageMeter:
         Args:
             proc: The file descriptor of a /proc folder that lists the processes.
             pids: The ids of the processes to measure.
-            folders: File descriptors of the sandbox's folders that are kept in memory.
-            begun: The time before the search for the process ids, on the clock of `time.monotonic`. The
-                longer the search and the measurement take, the later the next measurement is due.
+            folders: File descriptors of the sandbox's folders that are kept in memory. The memory that the
+                kernel needs for their files is added.
+            begun: The time at which the search for the process ids began, on the clock of `time.monotonic`.
+                The longer the search and the measurement take, the later the next measurement is due.
         """
         usage = _measure(proc, pids, folders, self._limits.memory * _MIB)
         self.cpu_seconds = max(self.cpu_seconds, usage.cpu_seconds - self._start_seconds)
@@ -83,10 +84,11 @@ class UsageMeter:
         self._next = begun + 5 * (time.monotonic() - begun) + MEASURING_INTERVAL
 
     def add_ended(self, process: Ended) -> None:
-        """Add the resource use that the kernel reports for an ended process and its ended children.
+        """Update the processor time and the peak memory of the run after a process has ended.
 
         Args:
-            process: Processor time and peak memory of the process.
+            process: Processor time and peak memory of the process and its ended children, as the kernel
+                reports them.
         """
         self.cpu_seconds = max(self.cpu_seconds, process.cpu_seconds - self._start_seconds)
         if process.peak_memory > self._inherited_peak:
@@ -147,8 +149,8 @@ def _measure(proc: int, pids: Sequence[str], folders: Sequence[int], enough: int
 def _exact_cpu_seconds(proc: int, pids: Sequence[str]) -> float:
     """Add up the processor time of the first thread of each process, in seconds, exact to nanoseconds.
 
-    The time of further threads and of ended child processes is left out. The function `_measure` includes it,
-    but its result is less exact: it counts clock ticks of often 10 ms.
+    The time of further threads and of ended child processes is left out. `_measure` includes their time, but
+    is less exact, because it counts clock ticks (often 10 ms each).
 
     Args:
         proc: The file descriptor of a /proc folder that lists the processes.

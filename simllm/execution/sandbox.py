@@ -39,6 +39,8 @@ class Sandbox:
             the last two cases, the message says what to install.
 
     Examples:
+        Compile a Java program once, and run it on several inputs:
+
         >>> with Sandbox() as sandbox:
         ...     built = sandbox.run(["javac", "A.java"], {"A.java": source}, keep=["*.class"])
         ...     outcomes = [sandbox.run(["java", "A"], built.files, stdin) for stdin in inputs]

@@ -1,7 +1,7 @@
-"""Messages between a process and its supervisor: requests to run a command, and outcomes of the runs.
+"""Messages between the supervisor, a process that runs commands in a sandbox, and its parent process.
 
-The supervisor is a process that runs commands in a sandbox. The two processes exchange their messages through
-pipes. The other process sends a request. The supervisor controls the run, and sends the outcome back.
+The messages are sent through pipes. The parent process sends a request to run a command. The supervisor runs
+the command, and sends the outcome back.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Printable names for figures and reports: names of metrics, of systems and of sets of rated pairs."""
+"""Printable names for figures and reports, such as the names of metrics and data sets."""
 
 from __future__ import annotations
 

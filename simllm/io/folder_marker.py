@@ -23,8 +23,8 @@ class Marker:
     Attributes:
         content: What the folder holds, such as "a model"; empty if the marker does not say it.
         files: The relative paths of the files that simllm wrote.
-        sha256: A dict from the path of a file to its SHA-256 in hex digits, as simllm wrote the file. If the
-            SHA-256 differs now, the user changed the file. Files that are not checked are left out.
+        sha256: A dict from the path of a file to its SHA-256 in hex digits, as simllm wrote the file. It
+            shows later whether the user changed the file. Files that may change are left out.
     """
 
     content: str
@@ -63,7 +63,7 @@ def read_marker(folder: Path) -> Marker | None:
 def written_files(folder: Path) -> Sequence[str]:
     """Return the relative paths of the files that simllm wrote into a folder.
 
-    The paths are listed in the folder's marker, a file `.simllm`. Without a valid marker, there are none.
+    The paths are listed in the folder's marker, a file `.simllm`. Without a valid marker, the list is empty.
     """
     marker = read_marker(folder)
     return marker.files if marker else ()

@@ -47,8 +47,8 @@ def replacing(folder: Path, content: str, *, keep_edits: bool = True) -> Iterato
     Args:
         folder: The folder to replace; it may be missing.
         content: What the new folder holds, such as "a model". A folder with another content is not replaced.
-        keep_edits: Whether a later replacement is refused if the user changes a file of the new folder. False
-            for folders that users do not edit, so that damaged files can be replaced.
+        keep_edits: True: if the user changes a file of the new folder, a later replacement is refused, so
+            that the change is not lost. False: changed files are replaced, which repairs damaged files.
 
     Yields:
         The path of the temporary folder.

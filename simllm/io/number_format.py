@@ -33,7 +33,7 @@ def format_p_value(value: float, sign: bool = False) -> str:
 
     Args:
         value: The p-value.
-        sign: Whether to put "= " before the values between these limits: "= .012" instead of ".012".
+        sign: Whether a value without "<" or ">" gets the sign "=", as in "= .012".
     """
     if value < 0.001:
         return "< .001"

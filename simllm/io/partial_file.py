@@ -25,14 +25,14 @@ class PartialFile:
     def __init__(self, output: Path, settings: Mapping[str, Any], resume: bool) -> None:
         """Open the partial file that belongs to an output file.
 
-        If there is no partial file, the first call of `append` creates it. If an earlier run left a partial
-        file with records, `append` adds to this file; a damaged end is cut off first. A partial file without
-        records is removed.
+        The partial file holds records: JSON objects with the results of an unfinished command. If there is no
+        partial file, the first call of `append` creates it. If an earlier run left a partial file with
+        records, `append` adds to it, after a damaged end is cut off. A file without records is removed.
 
         Args:
             output: The output file.
             settings: The command's settings on which the records depend, as JSON values.
-            resume: Whether the partial file may have records of an earlier run.
+            resume: Whether to continue an earlier run if the partial file has its records.
 
         Raises:
             InputError: The partial file was not written by simllm. Or it has records, and either `resume` is

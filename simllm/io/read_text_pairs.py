@@ -121,15 +121,15 @@ def _depth(value: Any) -> int:
 
 
 def shown_id(row: PairWithId, format_: str | None) -> list[Any]:
-    """Return the first cells of a pair's table row: one cell with the pair's id, or no cell.
+    """Return the id of a text pair as it is shown in a table of scores.
 
     Args:
         row: The pair.
         format_: The table's format ("text", "tsv" or "json"); None if the table has no column of ids.
 
     Returns:
-        A list with the id; an empty list if `format_` is None. For the formats "text" and "tsv", an id that
-        is not a string is converted to JSON text.
+        A list with one table cell, the id; an empty list if `format_` is None. For the formats "text" and
+        "tsv", an id that is not a string is converted to JSON text.
     """
     if format_ is None:
         return []

@@ -51,9 +51,9 @@ def _build(cls: type, values: Any, prefix: str, problems: list[str]) -> Any:
         problems: A list; a message is appended to it for each problem.
 
     Returns:
-        The instance; None if a value is missing or has the wrong type. If the dataclass's own checks refuse a
-        value (by an InputError), the instance is made without these checks, so that the object around it can
-        still be checked for problems.
+        The instance; None if a value is missing or has the wrong type. If the dataclass itself refuses a
+        value (its constructor raises InputError), the instance is made without the constructor. It then only
+        serves to find further problems in an enclosing dataclass.
     """
     if not isinstance(values, Mapping):
         problems.append(f"{prefix.rstrip('.') or 'the file'} must hold keys, not {values!r}")

@@ -56,8 +56,8 @@ def write_chunks(
     Args:
         columns: The names of the c columns.
         chunks: The rows in chunks; each chunk is a list of rows with c cells.
-        summary: A function without arguments, which is called after the last chunk. It returns facts about
-            all rows: a dict from a name, such as "mean", to a value.
+        summary: A function without arguments, which is called after the last chunk, when all rows are known.
+            It returns facts about all rows: a dict from a name, such as "mean", to a value.
         format_: "text", "json" or "tsv".
         output: The file, which is written atomically; None means standard output.
     """

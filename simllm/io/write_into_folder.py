@@ -1,7 +1,7 @@
-"""Writing of single files into a folder that simllm owns: creation of the folder, and addition of files.
+"""Creation of folders for simllm's output, and writing of single files into them.
 
-A folder of simllm has a file `.simllm`, the marker. The marker says what the folder holds, and lists the
-files that simllm wrote. simllm adds files only to folders with a marker, and overwrites only listed files.
+Such a folder has a file `.simllm`, the marker. The marker says what the folder holds, and lists the files
+that simllm wrote. simllm adds files only to folders with a marker, and overwrites only listed files.
 """
 
 from __future__ import annotations

@@ -100,7 +100,7 @@ def lower_is_better(name: str) -> bool:
 
 
 def uses_model(name: str) -> bool:
-    """Return whether a metric, given as `name` or `name=argument`, uses the argument `model` of `load`.
+    """Return whether a metric's scores depend on the model folder that is the argument `model` of `load`.
 
     This is so for `simllm` and `simllm-same`, but not for `simllm=FOLDER`, which uses the model in FOLDER.
     """
@@ -183,7 +183,7 @@ def model_metric(name: str, learned: Metric) -> Metric:
     """Return a loaded metric under a new name, and with a cache on disk for its scores.
 
     Args:
-        name: The new name.
+        name: The new name, such as "simllm=FOLDER".
         learned: The loaded metric, usually a `SimLLM`.
     """
     return CachedMetric(FunctionMetric(name, learned.signature, partial(pair_scores, learned)))
@@ -211,9 +211,10 @@ def same_metric(name: str, learned: Any) -> Metric:
 
 
 def _baseline(name: str, kind: str, argument: str) -> Metric:
-    """Load a known metric for texts, such as BLEU (a baseline), and cache its scores on disk.
+    """Load a baseline, and cache its scores on disk.
 
-    The metric's signature names the versions of its libraries and the hashes of its data files.
+    A baseline is a known metric for texts, such as BLEU, with which the learned metric is compared. The
+    signature of the loaded metric names the versions of its libraries and the hashes of its data files.
 
     Args:
         name: The full name of the metric: `kind` or `kind=argument`.

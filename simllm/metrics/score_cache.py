@@ -62,11 +62,11 @@ class CachedMetric:
 
 @cache
 def _code_version() -> str:
-    """Identify the code of simllm: return a hash of its files, and the versions of three libraries.
+    """Return a text that changes if the code changes on which the scores of metrics depend.
 
-    The libraries are numpy, tokenizers and torch, which every metric may use. The hash is needed because
-    the signature of a metric has only the version of simllm. The code may change while the version stays the
-    same.
+    The text has a hash of simllm's Python files, and the versions of numpy, tokenizers and torch, which every
+    metric may use. It becomes part of the cache key, so that changed code does not reuse old scores. The
+    version of simllm is not enough, because it may stay the same although the code changes.
     """
     package = Path(simllm.__file__).parent
     digest = hashlib.sha256()

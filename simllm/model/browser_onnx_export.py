@@ -99,10 +99,9 @@ def write_browser_model(model: SavedModel, folder: Path, int8: bool = False) -> 
     Args:
         model: The loaded model folder.
         folder: An existing folder.
-        int8: True: large weights are stored as int8 even if they lose precision. False: large weights that
-            would lose precision are stored as float16. They then take twice the space, but the scores are
-            more exact. Large weights that lose no precision (as in the default model) are always stored as
-            int8.
+        int8: How to store those large weights that lose precision as int8. True: as int8. False: as float16,
+            which takes twice the space, but makes scores more exact. Other large weights, such as all of the
+            default model, are always stored as int8.
 
     Returns:
         Whether this function rounded a weight to 8 bits. If so, scores differ a little from those of the
@@ -189,8 +188,8 @@ def _as_int8(name: str, values: Floats, columns: int) -> tuple[dict[str, Stored]
     Args:
         name: The name of the matrix.
         values: The matrix, in float32.
-        columns: The shape of a block. 1: a block is 32 consecutive numbers in a row of the matrix. The
-            matrix's number of columns: a block is 32 consecutive numbers in a column.
+        columns: Decides whether blocks lie in rows or columns. If it is 1, a block is 32 consecutive numbers
+            in a row of the matrix. If it is the matrix's number of columns, they are consecutive in a column.
 
     Returns:
         A dict from names to the three arrays that store the matrix (int8 numbers, scales and shape); and the

@@ -194,12 +194,12 @@ def of_last_layer(states: Tensor, hidden_size: int) -> Tensor:
     """Select the hidden states of the last layer from hidden states of several layers.
 
     Args:
-        states: (…, N D) hidden states of N layers side by side, those of the last layer last. This may also
-            be the (outputs, N D) weight of a linear layer whose inputs are such hidden states.
+        states: (…, N * D) hidden states of N layers, side by side; the last D columns belong to the last
+            layer. Also allowed is the (outputs, N * D) weight of a linear layer that reads such states.
         hidden_size: The hidden size D.
 
     Returns:
-        (…, D) hidden states of the last layer: the last D columns of `states`.
+        The last D columns of `states`, with the shape (…, D).
     """
     return states[..., -hidden_size:]
 
@@ -259,8 +259,8 @@ class Encoder(nn.Module):
                 from 1 to the number of layers.
 
         Returns:
-            (B, L, N D) hidden states; D is the hidden size. The states of the N layers are side by side, and
-            those of the last layer come last (see `of_last_layer`).
+            (B, L, N * D) hidden states; D is the hidden size. The states of the N layers are side by side,
+            and those of the last layer come last (see `of_last_layer`).
         """
         positions = torch.arange(tokens.shape[1], device=tokens.device)[None]
         bias = self.relative_bias(positions, positions)
@@ -288,7 +288,8 @@ class Encoder(nn.Module):
             last_layers: Number N of layers whose hidden states are returned, counted from the last layer.
 
         Returns:
-            (B, R, N D) hidden states, those of the last layer last; D is the hidden size.
+            (B, R, N * D) hidden states of the N layers side by side, those of the last layer at the end. D is
+            the hidden size.
         """
         x = self.embeddings(tokens, positions)
         states: deque[Tensor] = deque(maxlen=last_layers)

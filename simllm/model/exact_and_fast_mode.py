@@ -1,7 +1,7 @@
-"""The modes of scoring: `exact` (float32), `fast` (bfloat16) and `plain` (the encoder without changes).
+"""Modes of computing similarity scores: `exact` (float32), `fast` (bfloat16) and `plain` (unchanged encoder).
 
-In the modes `exact` and `fast`, scores are computed by a copy of the encoder, which is prepared for fast
-inference. The mode `plain` makes no copy, so that scores during training use the current weights.
+The modes `exact` and `fast` use a copy of the encoder, which is prepared for fast inference. The mode `plain`
+uses the encoder itself, so that scores during training depend on the current weights.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Engine:
 
     @property
     def batch_tokens(self) -> int:
-        """The limit for the number of tokens in a batch, padding included; it is smaller on a CPU."""
+        """Largest number of tokens in a batch, padding included; it is smaller on a CPU than on a GPU."""
         return largest_batch(self.device)
 
     def __call__(self, tokens: Tensor, mask: Tensor, last_layers: int = 1) -> Tensor:
@@ -65,7 +65,7 @@ class Engine:
 
 
 def make_engine(encoder: Encoder, mode: str) -> Engine:
-    """Prepare an encoder for scoring on its device.
+    """Prepare an encoder for computing similarity scores, on the device that holds it.
 
     Args:
         encoder: The encoder.
@@ -87,7 +87,7 @@ def make_engine(encoder: Encoder, mode: str) -> Engine:
 
 
 def prepare_module(module: Module, mode: str) -> Module:
-    """Prepare a network for inference on its device.
+    """Prepare a network for inference, on the device that holds it.
 
     Args:
         module: The network.

@@ -49,10 +49,11 @@ def matmul_attention(
 def short_softmax(scores: Tensor) -> Tensor:
     """Compute the softmax over the last dimension, faster than PyTorch for short rows.
 
-    On a CPU, PyTorch's softmax is slow in bfloat16. Therefore rows with up to 63 numbers are converted to
-    float32. In float32, PyTorch's softmax is slow for rows with fewer than 16 numbers. Therefore such rows
-    are padded to 16 numbers. Rows with more than 63 numbers stay in bfloat16, because float32 would need too
-    much memory.
+    A row is the C numbers along the last dimension. PyTorch's softmax is slow on a CPU in bfloat16, and also
+    in float32 if rows have fewer than 16 numbers. The number C decides how the softmax is computed:
+
+    - Up to 63: in float32. Rows with fewer than 16 numbers are padded to 16.
+    - 64 or more: in bfloat16, because float32 would need too much memory.
 
     Args:
         scores: (..., C) bfloat16 numbers.

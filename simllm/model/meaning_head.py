@@ -84,12 +84,12 @@ class MeaningHead(nn.Module):
         """Predict for each of P text pairs whether the two texts have the same meaning.
 
         The caller first applies the layer `project` to the encoder's hidden states. This layer maps them to
-        the head's width W. L and M include padding.
+        the head's width W.
 
         Args:
-            a: (P, L, W) mapped states of the first text in each pair, with L tokens.
+            a: (P, L, W) mapped states of the first text in each pair, with L tokens, padding included.
             a_mask: (P, L) bool, true for tokens of `a` that are not padding.
-            b: (P, M, W) mapped states of the second text in each pair, with M tokens.
+            b: (P, M, W) mapped states of the second text in each pair, with M tokens, padding included.
             b_mask: (P, M) bool, true for tokens of `b` that are not padding.
             attention: The function that computes the attention of the head's layers, by default
                 `simllm.model.encoder.attention`; other functions must take the same arguments.
@@ -126,8 +126,8 @@ class MeaningHead(nn.Module):
             attention: The function that computes the attention of the head's layers.
 
         Returns:
-            (P, 2 W) features of each pair. The first W features are the mean over the tokens of `own`. The
-            last W features are the maximum over these tokens.
+            (P, 2 W) features of the text `own` of each pair. The first W features are the mean over the
+            tokens of this text. The last W features are the maximum over these tokens.
         """
         scores = scores.masked_fill(~other_mask[:, None, :], torch.finfo(scores.dtype).min)
         # In float32: bfloat16 cannot tell position 300 from 301, and its softmax is slow.

@@ -54,15 +54,16 @@ def ppmi_vectors(counts: sparse.csr_matrix, size: int) -> NDArray[np.float64]:
 def ppmi_matrix(counts: sparse.csr_matrix) -> sparse.csr_matrix:
     """Compute the positive pointwise mutual information (PPMI) of every two tokens a and b.
 
-    PPMI(a, b) is max(0, log p(a, b) - log q(a) - log q(b)), with these shares:
+    It is large if a and b are neighbours more often than by chance. The formula is
+    PPMI(a, b) = max(0, log p(a, b) - log q(a) - log q(b)), with these estimates of probabilities:
 
     - p(a, b): The share of pairs (a, b) among all pairs of neighbouring tokens.
     - p(a): The share of pairs whose first token is a.
     - s(a): p(a) ** 0.75, divided by the sum of these powers over all tokens.
-    - q(a): The geometric mean of p(a) and s(a), which is a smoothed share.
+    - q(a): The geometric mean of p(a) and s(a), which is a smoothed form of p(a).
 
-    Using q instead of p lowers the PPMI of rare tokens. Levy, Goldberg and Dagan (2015) smooth only the share
-    of b. Here both shares are smoothed, so that the matrix is symmetric.
+    Using q instead of p lowers the PPMI of rare tokens. Levy, Goldberg and Dagan (2015) smooth only the
+    probability of b. Here, both are smoothed, so that the matrix is symmetric.
 
     Args:
         counts: (V, V) symmetric counts of neighbouring tokens; V is the size of the vocabulary.

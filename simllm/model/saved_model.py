@@ -70,8 +70,8 @@ class ModelInfo:
         similarity: The name of the similarity that the model was trained with, such as "cosine".
         provenance: Facts about the training, such as configuration, date and hardware.
         calibration: The map from scores to percentiles and human ratings; None if there is none.
-        meaning: Shape and calibration of the meaning head (the network that predicts whether two texts
-            have the same meaning); None if the model has no such head.
+        meaning: The shape of the meaning head (the network that predicts whether two texts have the same
+            meaning), and the map from its output to a probability; None if the model has no such head.
     """
 
     pooling: str = "mean"

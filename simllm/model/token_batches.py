@@ -13,7 +13,7 @@ CPU_BATCH, GPU_BATCH = 1024, 65_536  # tokens in a batch; more do not fit into a
 
 
 def largest_batch(device: torch.device) -> int:
-    """Return the limit for the number of tokens in a batch, padding included; it is smaller on a CPU."""
+    """Return the largest number of tokens in a batch, padding included; it is smaller on a CPU."""
     return CPU_BATCH if device.type == "cpu" else GPU_BATCH
 
 

@@ -26,8 +26,8 @@ def to_blocks(values: Floats, columns: int) -> tuple[NDArray[np.int8], NDArray[n
     Args:
         values: The weights, of any shape. They are read as a flat array, row by row. Their number must be a
             multiple of 32 * `columns`.
-        columns: The shape of a block. 1: a block is 32 consecutive weights in a row of a matrix. The matrix's
-            number of columns: a block is 32 consecutive weights in a column.
+        columns: The direction of the blocks. With 1, a block is 32 consecutive weights in a row of a matrix.
+            With the matrix's number of columns, a block is 32 consecutive weights in a column.
 
     Returns:
         (n, 32, columns) integers from -127 to 127, and (n, 1, columns) scales. n is the number of weights
@@ -41,15 +41,15 @@ def to_blocks(values: Floats, columns: int) -> tuple[NDArray[np.int8], NDArray[n
 
 
 def are_blocks(values: Floats, columns: int) -> bool:
-    """Return whether rounding weights to 8 bits by `to_blocks` would leave them unchanged.
+    """Return whether `to_blocks`, which rounds weights to 8 bits, would leave the given weights unchanged.
 
-    This is the case if the weights were already rounded in this way. Differences within the precision of
+    This is the case if `to_blocks` has already rounded the weights. Differences within the precision of
     float16 are ignored. The result is False if the number of weights is not a multiple of 32 * `columns`.
 
     Args:
         values: The weights, of any shape.
-        columns: The shape of a block, which is 32 weights with a common scale. 1: the weights are consecutive
-            in a row of a matrix. The matrix's number of columns: they are consecutive in a column.
+        columns: The direction of the blocks, which are 32 weights with a common scale. With 1, a block lies
+            in a row of a matrix. With the matrix's number of columns, a block lies in a column.
     """
     if values.size % (BLOCK * columns):
         return False
@@ -63,8 +63,8 @@ def are_blocks(values: Floats, columns: int) -> bool:
 def round_to_blocks(module: nn.Module) -> None:
     """Round the matrices and embedding tables of a network to 8-bit precision, in place.
 
-    The rounded weights are still stored as floats. 32 consecutive weights in a row share one scale (see
-    `to_blocks`). A matrix or table stays unchanged if its row length is not a multiple of 32.
+    A rounded weight is an 8-bit integer times a scale, which 32 consecutive weights in a row share. It is
+    still stored as a float. A matrix or table stays unchanged if its row length is not a multiple of 32.
 
     Args:
         module: The network.

@@ -32,7 +32,8 @@ class Source:
         retries: The largest number of times that a failed request is repeated.
         parallel: The number of attempts that run at the same time.
         rate: The largest number of requests in a minute; None for no limit.
-        most_cost: The total cost after which no more requests are sent; None for no limit.
+        most_cost: The total cost, in the currency of the token prices, after which no more requests are sent;
+            None for no limit.
         replay: The folder of a run whose recorded replies are used instead of an endpoint; None for an
             endpoint.
     """
@@ -62,7 +63,8 @@ def make_client(source: Source) -> ChatClient:
 class Replies:
     """Provider of a model's replies to requests.
 
-    If the reply to a request is recorded, that reply is used. Otherwise the endpoint is asked.
+    If the reply to a request was recorded earlier, that reply is used. Otherwise the request is sent to the
+    endpoint (the server of the model).
 
     Args:
         model: The name of the model.

@@ -39,8 +39,8 @@ class RoundResult:
     A round is one request in a model's attempt to repair a program or to summarize code.
 
     Attributes:
-        round: The number of the round in the attempt, from 1. Skipped rounds have numbers, too: if round 2 is
-            skipped, the numbers are 1, 3, and so on.
+        round: The number of the round in the attempt, from 1. A round that has nothing new to tell the model
+            is skipped, but it is counted: if round 2 is skipped, the numbers are 1, 3, and so on.
         messages: The messages that were sent in this round, each with the keys "role" and "content". Messages
             of earlier rounds are not repeated.
         reply: The text of the reply; None if the conversation was too long for the model.
@@ -84,8 +84,8 @@ class AttemptResult:
             without code counts as an empty program. None for a summary, for an unfinished attempt and for
             very large programs.
         fix_patch: The size of the change from the item's program to the item's fix (the known correct
-            program). None if there is no fix, for a summary, for an unfinished attempt and for very large
-            programs.
+            program). None for a summary, for an unfinished attempt, for very large programs, and if no fix
+            is known.
     """
 
     item: str

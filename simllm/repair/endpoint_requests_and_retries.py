@@ -84,7 +84,7 @@ class ChatClient:
         self._closing, self._closed = threading.Lock(), False
 
     def ask(self, request: dict[str, Any]) -> RawReply:
-        """Send a request, and return the server's reply.
+        """Send a request in the format of OpenAI's chat completions, and return the server's reply.
 
         Raises:
             InputError: The endpoint refuses all requests (HTTP status 401, 403 or 404).

@@ -92,10 +92,10 @@ def patch_statistics(items: AttemptsByItem) -> dict[str, Any]:
           because the fix has 0 edits (its tree equals the tree of the incorrect program).
         - "RPSR, left out, no fix": The number of attempts that are left out because no fix is known, or
           because a program is too large to be measured.
-        - "RPSR published": RPSR as in the code of the repair method CREF. It is (sum over items of the mean
-          relative size of the item's patches) / (sum over items of the relative size of the item's fix). A
-          relative size is edits / (nodes of the larger tree, before or after the change). The patches of all
-          finished attempts count. Items with an unknown size are left out.
+        - "RPSR published": RPSR as in the code of the repair method CREF. The relative size of a patch or fix
+          is its edits / (nodes of the larger tree, before or after the change). For each item, the mean
+          relative size of all patches is computed, even of patches that fail a test. The value is (sum of the
+          items' means) / (sum of the fixes' relative sizes). Items with an unknown size are left out.
     """
     accepted = [attempt for each in items.values() for attempt in each if attempt.accepted]
     sizes = [attempt.patch.edits / attempt.patch.nodes for attempt in accepted if attempt.patch]

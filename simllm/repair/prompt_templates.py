@@ -114,7 +114,7 @@ def _read(folder: Path) -> dict[str, str]:
 
 
 def fence_for(text: str) -> str:
-    """Return a Markdown code fence: at least three backticks, and more than the text has in a row."""
+    """Return a Markdown code fence for a text: three backticks, or more if the text has three in a row."""
     fence = "```"
     while fence in text:
         fence += "`"

@@ -17,8 +17,8 @@ class RequestBudget:
 
     Args:
         price: The prices of the model's tokens; None if they are not known.
-        most_cost: The total cost after which no more requests are sent; None for no limit. Requests that were
-            sent before are still finished.
+        most_cost: The total cost, in the currency of `price`, after which no more requests are sent; None for
+            no limit. Requests that were sent before are still finished.
         rate: The largest number of requests in a minute; None for no limit.
 
     Raises:

@@ -74,8 +74,8 @@ def run(
             "tokens", "exact" or "float:1e-6" (numbers may have an error of up to 1e-6).
         judge: The name of a metric that judges summaries; None if the items are programs.
         bar: The lowest score of an accepted summary.
-        prices: A JSON file with the prices of a million tokens by model, such as
-            `{"M": {"input": 3, "output": 15}}`.
+        prices: A JSON file with the prices of a million tokens of requests ("input") and of replies
+            ("output"). For a model M, it is, for example, `{"M": {"input": 3, "output": 15}}`.
         max_cost: The total cost, in the currency of `prices`, after which no more requests are sent; None
             for no limit.
         parallel: The number of attempts at the same time.
@@ -89,7 +89,8 @@ def run(
             of all attempts.
 
     Returns:
-        The content of `summary.json`. Its value of "complete" tells whether all attempts are finished.
+        The content of `summary.json`, such as pass rates and costs. The key "complete" tells whether all
+        attempts are finished.
 
     Raises:
         InputError: An option or a file is wrong, the sandbox does not isolate programs, the endpoint refuses

@@ -168,7 +168,7 @@ def _diff(old: str, new: str) -> Iterator[tuple[str, str]]:
     Long diffs and long lines are cut.
 
     Yields:
-        The kind of a line ("-", "+", "@" or " "), and the line.
+        The kind of a line ("-": removed, "+": added, " ": unchanged, "@": a position or a cut), and the line.
     """
     lines = difflib.unified_diff(old.splitlines(), new.splitlines(), lineterm="", n=3)
     for number, line in enumerate(lines):

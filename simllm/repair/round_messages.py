@@ -19,8 +19,8 @@ _SHOWN = ("description", "language", "code", "files", "time", "memory")
 class Feedback:
     """Feedback for a model on its program or its summary of code.
 
-    Attributes that do not apply are None, or empty for `failed`. For example, feedback on a summary has only
-    `score` and `bar`.
+    Attributes that do not apply are None, except `failed`, which is empty. For example, feedback on a summary
+    has only `score` and `bar`.
 
     Attributes:
         verdict: The verdict on a program, such as "WA" (wrong answer).

@@ -35,7 +35,7 @@ class SummaryJudge:
         return self._judge(item, reply.strip())
 
     def judge_code(self, item: RepairItem) -> Judged:
-        """Return a rejection without a score: code is not a summary, so the metric cannot score it."""
+        """Return the judgement "not accepted", without a score: the metric scores summaries, but not code."""
         return Judged(None, False)
 
     def feedback(self, item: RepairItem, judged: Judged) -> Feedback:

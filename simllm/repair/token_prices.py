@@ -75,8 +75,8 @@ def tokens_and_cost(attempts: Sequence[AttemptResult], price: Price | None) -> d
         A dict with these keys:
 
         - "requests": The number of requests.
-        - "prompt tokens", "completion tokens": The tokens of all requests and of all replies. None if the
-          endpoint did not report the tokens of every request.
+        - "prompt tokens", "completion tokens": The number of tokens of all requests, and of all replies. None
+          if the endpoint did not report the number for every request.
         - "cost": The total cost. None if a number of tokens is None, or if the price is not known.
     """
     rounds = [one for attempt in attempts for one in attempt.rounds]

@@ -21,8 +21,8 @@ class EmbeddingScorer:
 
     Attributes:
         engine: The encoder.
-        pool: The pooling function. It takes (B, L, D) hidden states and a (B, L) mask, and returns (B, D)
-            embeddings: B texts of L tokens, hidden size D.
+        pool: The pooling function. It takes (B, L, D) hidden states and a (B, L) mask, true for tokens that
+            are not padding. It returns (B, D) embeddings: B texts of L tokens, hidden size D.
         similarity: A function that compares two (n, D) arrays of embeddings, and returns (n,) similarities.
     """
 

@@ -17,17 +17,17 @@ def score_empty_texts(
     values: NDArray[np.float64],
     same: NDArray[np.float64] | None,
 ) -> int:
-    """Score the pairs that have a text that is empty after cleaning.
+    """Score the pairs in which at least one text is empty after cleaning.
 
     Such a pair scores 1 if its two texts, before cleaning, are equal up to white space. Otherwise, it scores
-    0. The probability of the same meaning is set to the same number, 1 or 0.
+    0. The probability that both texts have the same meaning is also set to this score.
 
     Args:
         pairs: n tuples that begin with a candidate and its reference, before cleaning.
         texts: The 2n tokenized texts: first the n candidates, then their n references.
         values: (n,) scores of the pairs; the scores of pairs with an empty text are overwritten.
-        same: (n,) probabilities that the two texts have the same meaning, which are overwritten likewise;
-            None if the model cannot estimate them.
+        same: (n,) probabilities that the two texts have the same meaning; those of pairs with an empty text
+            are overwritten. None if the model cannot estimate them.
 
     Returns:
         The number of pairs in which at least one text is empty after cleaning.

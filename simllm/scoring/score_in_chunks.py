@@ -38,9 +38,9 @@ def score_in_chunks(
         tokenize: A function that cleans and tokenizes a list of texts.
         scorer: A function that scores tokenized pairs.
         size: Number of pairs in a chunk.
-        no_scores: An empty `Scores` object (for zero pairs). Attributes that do not depend on the pairs, such
-            as the calibration (the map from scores to percentiles), are copied from it.
-        first: The number of the first pair. Error messages name a pair by its number.
+        no_scores: A `Scores` object for zero pairs. It provides the attributes that do not depend on pairs,
+            such as the calibration (the map from scores to percentiles).
+        first: The number of the first pair in the whole input, counted from 1; for error messages.
 
     Yields:
         For each chunk: its pairs and their scores. The last chunk may be smaller.

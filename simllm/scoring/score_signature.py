@@ -24,13 +24,15 @@ def score_signature(
 
     Args:
         model: The model.
-        pooling: The name of the pooling, such as "mean"; a similarity that matches tokens does not use it.
-        similarity: The name of the similarity, such as "cosine".
+        pooling: The name of the pooling, such as "mean"; ignored for the similarities that match tokens
+            ("precision", "recall" and "f1").
+        similarity: The name of the similarity, such as "cosine" or "f1".
         mode: The mode of the metric: "exact" or "plain" (both float32), or "fast" (bfloat16).
         on_long: The treatment of long texts: "truncate", "window" or "error".
         with_head: Whether the metric uses the meaning head, the network that predicts whether two texts have
-            the same meaning. A similarity that matches tokens does not use it.
-        frequencies: For each token, how many texts contain it; None if this is counted in the references.
+            the same meaning; ignored for the similarities that match tokens.
+        frequencies: For each token, how many texts contain it; used only for the similarities that match
+            tokens. None if the numbers are counted in the references of the scored pairs.
     """
     by_token = similarity in TOKEN_SIMILARITIES
     parts = {

@@ -18,8 +18,8 @@ class ScoreTable:
 
     If the metric can estimate the probability that two texts have the same meaning, this probability is in a
     column "same". (The scale "same" needs no such column, because its scores are this probability.) In the
-    format "text", the column "same" comes with a column "note": "meaning may have changed" marks similar
-    texts that probably differ in meaning.
+    format "text", a column "note" is then added, too. It says "meaning may have changed" if the two texts
+    in the row are similar but probably differ in meaning.
 
     Args:
         scale: The scale on which scores are shown: "raw" (the scores themselves), "percentile" (the
@@ -27,8 +27,8 @@ class ScoreTable:
             (probability that both texts have the same meaning).
         format_: The table's format: "text", "json" or "tsv".
         with_ids: Whether the table has a column with the pairs' ids.
-        no_scores: An empty `Scores` object (for zero pairs) of the metric. Its attribute `same` is None if
-            the metric cannot estimate the probability of the same meaning.
+        no_scores: A `Scores` object of the metric for zero pairs. Its attribute `same` is None if the metric
+            cannot estimate the probability of the same meaning.
     """
 
     def __init__(self, scale: str, format_: str, with_ids: bool, no_scores: Scores) -> None:

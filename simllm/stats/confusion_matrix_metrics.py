@@ -89,7 +89,7 @@ def _correlation(counts: Counts) -> tuple[Floats, Floats]:
             predicted class. The last column counts outputs from which no class could be read.
 
     Returns:
-        Two arrays (...): the numerator and the denominator for each matrix.
+        Two arrays of shape (...): the numerator and the denominator of R_K for each matrix.
     """
     rows, columns = counts.sum(-1).astype(float), counts.sum(-2).astype(float)
     total = rows.sum(-1)
@@ -120,7 +120,7 @@ def binary_metrics(counts: Counts) -> dict[str, Floats]:
             from which no class could be read.
 
     Returns:
-        A dict from the name of each metric to an array (...) with one value for each matrix. Kappa and
+        A dict from the name of each metric to an array of shape (...): one value for each matrix. Kappa and
         balanced accuracy are NaN if all items of a matrix have the same true class.
     """
     values = {name: divide(ratio) for name, ratio in binary_ratios(counts).items()}
@@ -138,7 +138,7 @@ def _kappa(counts: Counts) -> Floats:
             predicted class. The last column counts outputs from which no class could be read.
 
     Returns:
-        (...) kappa of each matrix; NaN if all items in the matrix have the same true class.
+        An array of shape (...): kappa of each matrix; NaN if all its items have the same true class.
     """
     rows, columns = counts.sum(-1).astype(float), counts.sum(-2).astype(float)
     total = rows.sum(-1)
@@ -159,8 +159,9 @@ def class_metrics(counts: Counts) -> dict[str, Floats]:
             predicted class. The last column counts outputs from which no class could be read.
 
     Returns:
-        A dict from the name of each metric to an array (..., k) with one value for each class. The metrics
-        are precision, recall, specificity, f1, f2, and support (the number of items with this true class).
+        A dict from the name of each metric to an array of shape (..., k): for each matrix, one value for each
+        class. The metrics are precision, recall, specificity, f1, f2, and support (the number of items with
+        this true class).
     """
     rows, columns = counts.sum(-1), counts[..., :-1].sum(-2)
     right = np.diagonal(counts, axis1=-2, axis2=-1)
@@ -187,7 +188,7 @@ def multiclass_metrics(counts: Counts) -> dict[str, Floats]:
             predicted class. The last column counts outputs from which no class could be read.
 
     Returns:
-        A dict from the name of each metric to an array (...) with one value for each matrix. Kappa and
+        A dict from the name of each metric to an array of shape (...): one value for each matrix. Kappa and
         balanced accuracy are NaN if all items of a matrix have the same true class.
     """
     each, rows = class_metrics(counts), counts.sum(-1)

@@ -32,8 +32,8 @@ def interval_by_rater(scores: Floats, raters: Floats) -> tuple[float, float]:
       quantiles of Student's t instead of the normal distribution, with Satterthwaite's degrees of freedom
       ("An approximate distribution of estimates of variance components", 1946).
 
-    There is no bootstrap of the raters, because it would lower the interval: a resample contains some raters
-    twice, so that its mean ratings are noisier and correlate less with the scores.
+    There is no bootstrap of the raters, because its correlations would be too low: a resample contains some
+    raters twice, so that its mean ratings are noisier and correlate less with the scores.
 
     Args:
         scores: (n,) scores of a metric for n items.

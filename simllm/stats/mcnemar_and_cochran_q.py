@@ -30,7 +30,8 @@ def choose_mcnemar(discordant: int) -> str:
 def mcnemar(only_a: int, only_b: int) -> Outcome:
     """Compare the accuracy of two classifiers by McNemar's test (1947).
 
-    The test uses the items that exactly one of the two classifiers gets right.
+    The test uses the items that exactly one of the two classifiers gets right. For fewer than 25 such items,
+    the exact form of the test is used; otherwise, the chi-squared form.
 
     Args:
         only_a: The number of items that only the first classifier gets right.

@@ -45,8 +45,8 @@ def swaps(n: int, random: np.random.Generator) -> Iterator[Values]:
         random: The random generator.
 
     Yields:
-        Arrays (k, n) with k sets each, one set in each row: 1 for an item that is swapped, 0 for an item that
-        is not. To save memory, many sets are split over several arrays.
+        Arrays of shape (k, n). Each row is one set: 1 for an item that is swapped, 0 for an item that is not.
+        To save memory, the 10,000 random sets are divided over several arrays.
     """
     if n <= _MOST_EXACT:
         yield (np.arange(2**n)[:, None] >> np.arange(n) & 1).astype(np.float64)

@@ -14,17 +14,17 @@ Floats = NDArray[np.float64]
 def pairwise_accuracy(scores: Floats, ratings: Floats) -> float:
     """Compute the share of item pairs for which the scores give the same order as the ratings.
 
-    A pair of items with equal ratings counts as right only if the two scores are tied, too. Continuous scores
-    are hardly ever equal. Therefore, two scores count as tied if they differ by at most epsilon. Epsilon is
-    the value that gives the highest accuracy (acc*eq in Deutsch, Foster and Freitag, "Ties matter", 2023). If
-    there are more than two million pairs of items, only two million random pairs are compared.
+    Two items with equal ratings should have tied scores; two items with different ratings should not. Because
+    continuous scores are hardly ever equal, two scores count as tied if they differ by at most a threshold.
+    The threshold is chosen to give the highest accuracy (acc*eq in Deutsch, Foster and Freitag, "Ties
+    matter", 2023). If there are more than two million item pairs, two million random pairs are compared.
 
     Args:
         scores: (n,) scores of n items.
         ratings: (n,) ratings of the items.
 
     Returns:
-        The share, from 0 to 1.
+        The share of item pairs with the right order or tie, from 0 to 1.
     """
     n = len(scores)
     if n * (n - 1) // 2 <= _MOST_PAIRS:

@@ -24,7 +24,7 @@ def pass_at_k(passed: Sequence[Sequence[bool]], k: int) -> float:
         k: The number k of attempts of which at least one must pass.
 
     Returns:
-        The mean over the items, from 0 to 1.
+        The mean of the items' estimates, from 0 to 1.
 
     Raises:
         InputError: An item has fewer than k attempts.

@@ -1,4 +1,4 @@
-"""Intervals (95%) of a proportion, and of the difference of two proportions.
+"""Confidence intervals (95%) for a proportion, and for the difference of two proportions.
 
 The methods are those of Wilson (one proportion), of Agresti and Min (paired proportions), and of Newcombe
 (proportions of independent groups).
@@ -14,7 +14,7 @@ Z = 1.959963984540054  # half the width of a 95% interval, as a multiple of the 
 
 
 def wilson(successes: float, n: float) -> tuple[float, float]:
-    """Return Wilson's 95% interval of the proportion `successes` / `n`: its two ends, both NaN if n is 0."""
+    """Return the ends of Wilson's 95% confidence interval for `successes` / `n`; both are NaN if `n` is 0."""
     from statsmodels.stats.proportion import proportion_confint
 
     if not n:

@@ -108,14 +108,16 @@ def ceiling(split_half: float) -> float:
 
 
 def _split_half(raters: Floats) -> float:
-    """Compute Spearman's rho between the mean ratings of two random halves of the raters.
+    """Compute the mean Spearman correlation between two halves of the raters, over random divisions.
+
+    The mean ratings of the items by one half are compared with the mean ratings by the other half.
 
     Args:
         raters: (n, r) ratings of n items by r raters, NaN where a rater did not rate.
 
     Returns:
-        The mean of rho over 200 random splits; only items that both halves rated are used. NaN if rho is
-        undefined in all splits.
+        The mean correlation over 200 random divisions. Each uses only the items that both halves rated. NaN
+        if the correlation is undefined in all divisions.
     """
     random = np.random.default_rng(_SEED)
     correlations = []
@@ -136,8 +138,8 @@ def _one_against_rest(raters: Floats) -> list[float]:
 
     Returns:
         r correlations. A rater's correlation uses the items that this rater and at least one other rater
-        rated. It is NaN if there are fewer than three such items, or if the ratings by the rater or the mean
-        ratings are constant.
+        rated. It is NaN if there are fewer than three such items, or if one of the compared lists (the
+        rater's ratings or the means) is constant.
     """
     correlations = []
     for rater in range(raters.shape[1]):
@@ -172,11 +174,11 @@ def mean_ratings(raters: Floats, weights: Floats | None = None) -> Floats:
 def round_means(means: Floats, values: Floats) -> Floats:
     """Round means, so that equal means do not differ by floating-point errors.
 
-    All means are rounded to the same number of decimals. It is chosen so that the largest of `values` would
-    keep about twelve significant digits.
+    All means are rounded to the same number of decimals. With this number, the largest of `values` would keep
+    about twelve significant digits.
 
     Args:
-        means: The means.
+        means: The means, in any shape.
         values: The values from which the means were computed, in any shape; NaN where a value is missing.
     """
     largest = np.max(np.abs(values), where=~np.isnan(values), initial=0)

@@ -112,11 +112,11 @@ def _p_value(scores: Floats, ratings: Floats) -> float:
     The p-value is the share of permutations whose rho is at least as far from 0 as the observed rho. For
     up to eight items, all permutations are tried. For more items, 9,999 random permutations are tried. The
     observed order counts as the 10,000th permutation, so that the p-value is never 0 (Phipson and Smyth,
-    "Permutation p-values should never be zero", 2010). Tied values need no correction.
+    "Permutation p-values should never be zero", 2010). Ties need no correction: permuting keeps them.
 
     Args:
-        scores: (n,) scores.
-        ratings: (n,) ratings.
+        scores: (n,) scores of n items.
+        ratings: (n,) ratings of the items.
     """
     a, b = (_centred_ranks(values) for values in (scores, ratings))
     least = abs((a * b).sum()) * (1 - 1e-9)  # the sums are exact up to 100,000 pairs

@@ -92,8 +92,8 @@ def compare_group_means(values: Sequence[Floats]) -> Outcome:
     """Test whether values differ between groups of items, by Kruskal and Wallis' rank test (1952).
 
     Args:
-        values: For each group, an array with one value for each of its items. An example is the share of runs
-            in which a classifier is right on the item.
+        values: For each group, an array with one value for each item of the group. For example, the value is
+            the share of runs in which a classifier is right on the item.
     """
     from scipy.stats import kruskal
 

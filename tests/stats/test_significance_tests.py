@@ -5,8 +5,8 @@ import json
 import numpy as np
 import pytest
 
-from simllm.stats.binomial_test import compare_with_chance
-from simllm.stats.choice_of_classifier_test import choose_for_classifiers
+from simllm.stats.binomial_p_value import compare_with_chance
+from simllm.stats.classifier_test_choice import choose_for_classifiers
 from simllm.stats.delong_auc import auc_with_covariance, compare_aucs
 from simllm.stats.fisher_and_chi_squared import choose_for_groups, compare_groups
 from simllm.stats.mcnemar_and_cochran_q import cochran_q, mcnemar

@@ -31,7 +31,11 @@ from train.runtime.training_run_model_card import training_card
 
 
 def describe_objective(config: ContrastiveConfig) -> str:
-    """Describe what a run trains, such as "contrastive (InfoNCE), meaning head", for the model card."""
+    """List the losses and model parts that a run trains, as a text for the model card.
+
+    An example is "contrastive (InfoNCE), meaning head". The meaning head is the part of a model that predicts
+    whether two texts have the same meaning.
+    """
     if config.head_only:
         return "meaning head"
     losses = {"InfoNCE": config.info_nce_weight, "triplets": config.triplet_weight}
@@ -45,7 +49,7 @@ def describe_objective(config: ContrastiveConfig) -> str:
 
 
 def load_or_compute_targets(config: ContrastiveConfig, world: World) -> Targets:
-    """Return the embeddings of texts by larger encoders, which the model learns to imitate.
+    """Load or compute embeddings of texts by larger encoders; the model learns to imitate these embeddings.
 
     Embeddings that are in the run folder are loaded. Missing embeddings are computed, and stored there.
 

@@ -87,24 +87,25 @@ class AuxiliaryLanguageModel:
         """Return the loss of one update (optimizer step) on this process's texts, as a list of functions.
 
         The loss of an update is the mean cross entropy of the predicted tokens, in nats, times the weight of
-        this loss in the configuration. Each process predicts some of the tokens. The results of all processes
-        add up to the loss.
+        this loss in the configuration. Each process predicts some of the tokens, and computes their share of
+        the loss. The shares of all processes add up to the loss.
 
         Args:
             update: Number of the update, from 0.
 
         Returns:
             A list with one function, or an empty list if this process has no texts. The function takes no
-            arguments. It returns the loss on these texts (a scalar), and their number of tokens.
+            arguments. It returns this process's share of the loss (a scalar), and the number of tokens in its
+            texts.
         """
         batch, predicted = self._prefetcher[update]
         return [partial(self._loss, update, batch, predicted)] if batch else []
 
     def _loss(self, update: int, batch: PermutedBatch, predicted: int) -> tuple[Tensor, int]:
-        """Compute the language-model loss of one update (optimizer step) on this process's texts.
+        """Compute this process's share of the language-model loss of one update (optimizer step).
 
-        The loss is w · S / `predicted`: w is the weight of this loss in the configuration, and S is the sum
-        of the cross entropies of the tokens that this process predicts.
+        The share is w · S / `predicted`. Here w is the weight of this loss in the configuration, and S is the
+        sum of the cross entropies of the tokens that this process predicts.
 
         Args:
             update: Number of the update, from 0; it seeds the dropout.
@@ -112,7 +113,7 @@ class AuxiliaryLanguageModel:
             predicted: Number of tokens that all processes together predict in this update.
 
         Returns:
-            The loss, a scalar, and the number of text tokens in `batch`.
+            The share of the loss, a scalar, and the number of text tokens in `batch`.
         """
         torch.manual_seed(combined_seed(self.seed, update, self.world.rank))  # for dropout
         with autocast(self.world.device, self.precision):

@@ -49,8 +49,8 @@ class ContrastiveBatch:
             j are known to have the same meaning.
         negative_pairs: (H,) index of the positive pair to which each hard negative belongs.
         rated: For each source of pairs with human ratings, the texts and the ratings of its pairs.
-        cosines: (C, C) similarities between C texts, computed by the lexical teacher. The C texts are the
-            texts of all sections except 1 and 2. None without a lexical teacher.
+        cosines: (C, C) similarities between C texts, computed by the lexical teacher. The C texts are those
+            of sections 0, 3, 4, 5 and any later sections. None if the run uses no lexical teacher.
     """
 
     ids: list[list[int]]
@@ -70,9 +70,9 @@ class ContrastiveBatches:
     """
 
     def __init__(self, config: ContrastiveConfig, start: SavedModel) -> None:
-        """Read all files of training texts, and the word lists for the rules that edit texts.
+        """Read all files of training texts, and the word lists for editing texts.
 
-        Some rules reword a text, and other rules change its meaning.
+        With the word lists, rules reword a text or change its meaning, to make more training texts.
 
         Args:
             config: The configuration of the run.
@@ -141,11 +141,12 @@ def _list_texts(pairs: list[PositivePair]) -> list[str]:
 
 
 def hash_inputs(config: ContrastiveConfig) -> str:
-    """Compute one SHA-256 over all data files of a training run; a run with another hash is not resumed.
+    """Compute one SHA-256 over all data files of a training run.
 
-    The files are the training texts, the evaluation texts to leave out of the training, the dev data, the
-    word lists for editing texts by rule, and the contrast set. The contrast set has triples for tests: a
-    text, a rewording, and a text with another meaning.
+    A stopped run is resumed only if this hash has not changed. The files are the training texts, the
+    evaluation texts to leave out of the training, the dev data, the word lists for editing texts by rule, and
+    the contrast set. The contrast set is a test set of triples: a text, a rewording, and a text with another
+    meaning.
     """
     patterns = [source.source for source in config.positives]
     patterns += [pattern for source in config.rated for pattern in source.sources]

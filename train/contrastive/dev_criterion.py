@@ -27,9 +27,9 @@ _WORDS = (4, 20)  # fewest and most words of a comment that is edited
 class DevCriterion:
     """Evaluation of models on dev data, to choose the best model of a training run.
 
-    Each model gets one number, the dev criterion; lower is better. Two things are measured for it: how well
-    the model's scores correlate with human ratings, and how often the model scores a rewording of a text
-    higher than a text with another meaning.
+    Each model gets one number, the dev criterion; lower is better. The criterion combines two measurements:
+    how well the model's scores correlate with human ratings, and how often the model scores a rewording of a
+    text higher than a text with another meaning.
 
     Args:
         dev: Paths of files of text pairs with human ratings.
@@ -57,8 +57,8 @@ class DevCriterion:
         """Evaluate a model that scores text pairs.
 
         Some of the data are triples: a text, a rewording, and a text with another meaning. The model scores
-        the two other texts against the first text. The model is right if the rewording scores higher. A tie
-        counts as half right.
+        the similarity of the first text to each of the other two. It is right if the rewording scores higher.
+        A tie counts as half right.
 
         The criterion is the negative mean of these figures:
 
@@ -130,8 +130,8 @@ def make_edited_triples(comments: Path, seed: int, count: int = 500) -> contrast
         count: The largest number of triples.
 
     Returns:
-        The triples, with the comments as references. Their attribute `forms` (how each triple was made) is
-        "edited" for all triples.
+        The triples. The comments are their references, with which the two other texts are compared. The
+        attribute `forms`, which tells how each triple was made, is "edited" for all triples.
 
     Raises:
         InputError: There is no comment that the rules can both reword and change in meaning.

@@ -17,16 +17,17 @@ def mark_same_meaning(pairs: Sequence[PositivePair]) -> tuple[np.ndarray, np.nda
     """Find out which texts of different positive pairs are known to have the same meaning.
 
     Such texts must not serve as negatives for each other. A positive pair is two texts with the same meaning.
-    If two pairs have the same `group` or a text in common, all four texts have the same meaning. If a hard
-    negative equals a text of a pair, it has the same meaning as both texts of that pair.
+    If two pairs have a text in common, or the same `group` (a name for their meaning), all four texts have
+    the same meaning. A hard negative (a text with another meaning than its own pair) may equal a text of
+    another pair. Then it has the same meaning as both texts of the other pair.
 
     Args:
         pairs: B positive pairs, with H hard negatives in total.
 
     Returns:
-        Two bool arrays, true where the row's text and the column's text have the same meaning. The first
-        array is (B, B): first texts (rows) against second texts (columns). The second array is (B, H):
-        first texts (rows) against hard negatives (columns).
+        Two bool arrays. Entry (i, j) of the first array, (B, B), is true if the first text of pair i and the
+        second text of pair j have the same meaning. Entry (i, j) of the second array, (B, H), is true if the
+        first text of pair i and hard negative j have the same meaning.
     """
     numbers: dict[bytes | str, int] = {}
 

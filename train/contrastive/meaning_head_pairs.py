@@ -115,14 +115,14 @@ class LabelledPairs:
 
 
 class ItemPairs:
-    """Labelled text pairs from meaning items. An item has a text, rewordings, and texts with other meanings.
+    """Labelled text pairs from meaning items: a main text, its rewordings, and texts with other meanings.
 
     Most pairs are two texts of one item, with the same meaning or different meanings. The other pairs are
     texts of two different items, with different meanings.
 
-    In an item, each text with another meaning resembles the main text or a rewording. From single items
-    alone, a model could learn that texts with few shared words always have the same meaning. Pairs from two
-    items prevent this, because they often share few words but differ in meaning.
+    In an item, each text with another meaning resembles the main text or a rewording. From pairs within items
+    alone, a model could learn that two texts with few shared words always have the same meaning. Pairs from
+    two items prevent this, because their texts often share few words but differ in meaning.
     """
 
     def __init__(self, items: Sequence[MeaningItem]) -> None:

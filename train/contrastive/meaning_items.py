@@ -111,9 +111,9 @@ def make_triples(items: list[MeaningItem]) -> Triples:
     A meaning item has a main text, rewordings, and n texts with other meanings. The main text is the
     reference of n + 1 triples:
 
-    - n triples have one text with another meaning each.
-    - One triple has the main text of the next item instead, as a text of the kind "unrelated". After the last
-      item comes the first. If there is only one item, this triple is missing.
+    - Each of the n texts with other meanings is in one triple.
+    - In one further triple, the text with another meaning is the main text of the next item, and its kind is
+      "unrelated". The first item follows the last. If there is only one item, this triple is missing.
 
     The triples of an item use its rewordings in turn: the first triple has the first rewording, and so on.
     After the last rewording, the first is used again.

@@ -83,12 +83,12 @@ class PositiveSource:
 
         The settings of the source decide which edits are made:
 
-        - `rewording`: Rules reword the second text.
-        - `hard_negatives`: The pair should have this many hard negatives: texts with similar words and
-          another meaning. If it has fewer, rules make more by changing the meaning of the first text. The
-          rules cannot change every text, so there can still be too few.
-        - `word_dropout`: Each word is removed with this probability. With `rewording`, only the second text
-          loses words.
+        - `rewording`: Whether rules reword the second text.
+        - `hard_negatives`: The number of hard negatives (texts with similar words and another meaning) that
+          the pair should have. If it has fewer, rules make more by changing the meaning of the first text.
+          The rules cannot change every text, so there can still be too few.
+        - `word_dropout`: The probability with which each word is removed. With `rewording`, only the second
+          text loses words.
         """
         config, pair = self.config, self._draw_unchanged(random)
         first, second, negatives = pair.first, pair.second, dict.fromkeys(pair.negatives)

@@ -111,7 +111,7 @@ class ContrastiveTask:
         return f"loss {loss:.3f}"
 
     def describe_texts(self, update: int) -> str:
-        """Describe the texts of one update (optimizer step), for the error message of a diverged training.
+        """Describe the texts of one update (optimizer step), for the error message if the training diverges.
 
         An example is `64 pairs ('a' and 'b', …)`: the number of positive pairs (two texts with the same
         meaning), and the texts of the first pair.
@@ -129,7 +129,8 @@ class ContrastiveTask:
 
         Returns:
             The functions of this process. The training loop calls them one after the other, without
-            arguments. Each returns one term of the loss (a scalar), and the number of text tokens in it.
+            arguments. Each returns one term of the loss (a scalar), and the number of tokens in the texts
+            from which this term is computed.
         """
         if self.config.head_only and self.meaning:
             return self.meaning.losses(update)
@@ -251,8 +252,9 @@ def load_head_start(config: ContrastiveConfig, start: SavedModel) -> SavedModel:
     The meaning head predicts whether two texts have the same meaning.
 
     Args:
-        config: The configuration of the run. It can name the folder of such a model (`meaning.start`).
-        start: The initial model of the run, which is returned if the configuration names no folder.
+        config: The configuration of the run. Its setting `meaning.start` may name the folder of a model that
+            has a meaning head.
+        start: The initial model of the run, which is returned if `meaning.start` names no folder.
 
     Raises:
         InputError: The folder is no model folder, or its model has no meaning head.

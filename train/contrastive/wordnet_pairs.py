@@ -41,8 +41,9 @@ class Synset:
         words: The synonyms.
         definition: The definition that the synonyms share.
         examples: Sentences that use a synonym.
-        antonyms: The antonyms of those synonyms that have one. For example, `{0: ("v00001740", 2)}` means:
-            the antonym of `words[0]` is `words[2]` of the synset with the key "v00001740".
+        antonyms: A dict from the index of a synonym in `words` to its antonym. For example,
+            `{0: ("v00001740", 2)}` means: the antonym of `words[0]` is `words[2]` of another synset, which
+            has the key "v00001740". Synonyms without antonym are missing.
     """
 
     words: list[str]

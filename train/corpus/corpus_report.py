@@ -42,9 +42,9 @@ class Report:
         self._samples, self._pairs = Tally(SAMPLES), Tally(SAMPLES)
 
     def note_texts(self, first_index: int, texts: list[str]) -> None:
-        """Store the given texts that the report will show as examples of near duplicates.
+        """Store those of the given texts that the report will show as examples of near duplicates.
 
-        The constructor has already chosen the indices of the examples. Texts with other indices are ignored.
+        The constructor has chosen the indices of these examples. All other given texts are ignored.
 
         Args:
             first_index: The index of the first given text, among all texts of the corpus.

@@ -32,7 +32,8 @@ def signature(text: str) -> NDArray[np.uint8]:
     is hashed as a whole. Therefore, two short texts are similar only if they are equal.
 
     Returns:
-        (SIGNATURE,) bytes. To save memory, only the lowest byte of each MinHash value is kept.
+        (SIGNATURE,) bytes; SIGNATURE is 60. To save memory, only the lowest byte of each MinHash value is
+        kept.
     """
     split, sketch = words(text), RMinHash(num_perm=SIGNATURE, seed=1)
     sketch.update([f"{a} {b}" for a, b in pairwise(split)] if len(split) >= SHORT else [" ".join(split)])
@@ -46,7 +47,7 @@ def find_originals(identities: NDArray[np.uint64], signatures: NDArray[np.uint8]
     B, and B repeats A, both B and C count as repetitions of A.
 
     Args:
-        identities: (N,) for each text, one hash of all its words.
+        identities: (N,) for each of N texts, one hash of all its words.
         signatures: (N, SIGNATURE) MinHash signatures of the texts. The array may be memory-mapped.
 
     Returns:
@@ -93,9 +94,9 @@ def band_keys(signatures: NDArray[np.uint8]) -> NDArray[np.uint64]:
 
 
 class NearDuplicates:
-    """Search for near duplicates of a fixed set of texts.
+    """Finder of texts that equal or nearly repeat a text of a fixed set.
 
-    Call the object with the signatures of other texts, to find those that repeat a text of the set.
+    The constructor gets the set. A call of the object gets other texts, and finds near duplicates among them.
 
     Args:
         signatures: (M, SIGNATURE) MinHash signatures of the texts in the set.

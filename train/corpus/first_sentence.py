@@ -20,7 +20,9 @@ _never, _sometimes = frozenset(_NEVER.split()), frozenset(_SOMETIMES.split())
 
 
 def first_sentence(paragraph: str) -> str:
-    """Return the first sentence of a paragraph.
+    """Return the first sentence of a paragraph; the whole paragraph if no end of a sentence is found.
+
+    A point in a number, or after an abbreviation such as `e.g.`, does not end the sentence.
 
     Examples:
         >>> first_sentence("Rounds, e.g. to 1.5. Never fails.")

@@ -2,7 +2,8 @@
 
 NAME is a local folder with parquet, arrow, csv or JSON files, or a data set of the hub. FIELD is the column
 with the texts. For example, `hf:csn:java:train#docstring` names the column `docstring` in the split `train`
-of the configuration `java`. Rows are streamed, so that memory does not grow with the data set.
+of the configuration `java` of the data set `csn`. Rows are streamed, so that memory does not grow with the
+size of the data set.
 """
 
 from __future__ import annotations

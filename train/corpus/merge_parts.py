@@ -160,8 +160,8 @@ def _join_safely(paragraphs: list[str], near_held_out: NearDuplicates) -> str:
     """Join paragraphs into one text, and reject the text if it nearly repeats a held-out (test) text.
 
     Args:
-        paragraphs: The paragraphs. None of them alone nearly repeats a held-out text. Empty paragraphs are
-            ignored.
+        paragraphs: The paragraphs; empty ones are ignored. The caller has already checked that no single
+            paragraph nearly repeats a held-out text.
         near_held_out: An object that finds near duplicates of held-out texts.
 
     Returns:
@@ -182,7 +182,8 @@ def _rows(parts: list[Part]) -> Iterator[tuple[str, CommentTexts]]:
     A part is a file with the comments from one batch of source files.
 
     Yields:
-        The name of the comment's source, and the comment with its cleaned texts.
+        The name of the source from which the comment was read (such as a folder or a data set), and the
+        comment with its cleaned texts.
     """
     for part in parts:
         source = part.facts()["source"]
@@ -201,8 +202,9 @@ def _concatenate_tables(parts: list[Part], name: str, kind: np.dtype[np.void]) -
 def _overrides(parts: list[Part]) -> NDArray[np.void]:
     """Join the arrays `overrides` of all parts into one array.
 
-    A part is a file with the comments from one batch of source files. An entry of `overrides` has the number
-    of a comment on a method (`row`), and the hash of another method that this method may override (`name`).
+    A part is a file with the comments from one batch of source files. An entry of `overrides` says that a
+    commented method may override another method. The entry has the number of the comment (`row`), and a hash
+    that identifies the other method (`name`).
 
     In each part, the comments are numbered from 0. In the joined array, the numbering continues from part to
     part: if the first part has 10 comments, the first comment of the second part gets the number 10.

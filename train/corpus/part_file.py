@@ -59,7 +59,7 @@ class Part:
     The file has a checksum at its end.
 
     Attributes:
-        file: The file.
+        file: The path of the file.
     """
 
     def __init__(self, file: Path) -> None:
@@ -75,8 +75,8 @@ class Part:
         - `signatures`: (T, SIGNATURE) bytes, the MinHash signatures of the texts.
         - `keys`: (R,) structured array of type `KEYS`, with hashes of each comment's summary and function.
           `PairFinder` uses them to find pairs of comments that mean the same.
-        - `overrides`: structured array of type `OVERRIDES`. Each entry has the number of a comment on a
-          method, and the hash of another method that this method may override.
+        - `overrides`: structured array of type `OVERRIDES`. An entry says that a commented method may
+          override another method. It has the number of the comment, and a hash of the other method.
         - `rows` and `facts`: bytes of JSON, which the methods `rows` and `facts` parse.
 
         Raises:
@@ -93,11 +93,11 @@ class Part:
         return self._read() is not None
 
     def facts(self) -> dict[str, Any]:
-        """Return the name of the part's source, and counts of what was read or left out for this part.
+        """Return facts about this part of a corpus: its source, and counts of what was read or left out.
 
         Returns:
-            A dict. `source` is the name of the source. `found` has counts and examples of the files, comments
-            and texts that were read or left out; see `Tallies.facts`.
+            A dict. `source` is the name of the folder, file or data set from which the comments were read.
+            `found` has counts and examples of what was read or left out; see `Tallies.facts`.
         """
         return json.loads(self["facts"].tobytes())
 
@@ -162,8 +162,9 @@ class PartWriter:
 
         Args:
             file: The file to write.
-            facts: A dict of JSON values, which is also stored in the file. `source` is the name of the
-                source. `found` has counts and examples of what was read or left out (see `Part.facts`).
+            facts: A dict of JSON values, which is also stored in the file. `source` names the folder, file or
+                data set from which the comments come. `found` has counts and examples of the files, comments
+                and texts that were read or left out (see `Tallies.facts`).
 
         Raises:
             InputError: The file cannot be written.

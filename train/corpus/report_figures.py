@@ -1,4 +1,4 @@
-"""The figures of a corpus report, as SVG elements."""
+"""The diagrams in the report about a corpus, drawn as SVG elements."""
 
 from __future__ import annotations
 

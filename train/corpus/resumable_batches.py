@@ -79,7 +79,10 @@ def make_parts(
     parts: list[Part] = []
 
     def missing() -> Iterator[Job]:
-        """Yield the jobs for the parts that are missing or damaged.
+        """Find the parts of the corpus that are missing or damaged, and yield a job for each.
+
+        A part is a file with the comments from one batch of source files. All parts, also intact
+        ones, are appended to the list `parts`.
 
         Yields:
             For each job, the pickled batch from which the part is made, and the file to write.

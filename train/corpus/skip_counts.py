@@ -17,9 +17,9 @@ LONGEST = 400  # characters of an example; the rest is cut
 class Tally:
     """A counter of files, comments or texts by kind (such as "file too large"), with examples of each kind.
 
-    An example is a tuple of texts, such as the path of a file, or the two texts of a pair. Each example is
-    hashed. For each kind, the examples with the smallest hashes are stored. Therefore, the order in which
-    examples are added does not matter.
+    An example is a tuple of texts, such as the path of a file, or the two texts of a pair. For each kind, the
+    examples with the smallest hashes are stored. Therefore, the stored examples do not depend on the order in
+    which examples are added.
 
     Args:
         keep: Largest number of examples that are stored for each kind.
@@ -79,10 +79,10 @@ class Tallies:
     texts: Tally = field(default_factory=Tally)
 
     def merge(self, facts: dict[str, Any]) -> None:
-        """Add the counts and examples of another object of this class.
+        """Add the counts and examples of another `Tallies` object to this object.
 
         Args:
-            facts: The result of the other object's method `facts`. It may come from another process.
+            facts: The result of the other object's method `facts`, which may come from another process.
         """
         for name, other in facts.items():
             own: Tally = getattr(self, name)

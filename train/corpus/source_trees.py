@@ -153,7 +153,7 @@ def _repository(folder: Path, root: Path, tally: Tally) -> RepositoryPaths | Non
     """Find the git repository in a folder, and return its paths if the repository may be read.
 
     A repository may be read only if all its data is in `root`. For example, a linked work tree may have its
-    data elsewhere. A repository that may not be read is counted in `tally`.
+    data elsewhere. A repository with data outside of `root` is counted in `tally`.
 
     Args:
         folder: The folder, which may be a work tree or a bare repository. Its parents are not searched.

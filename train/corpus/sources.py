@@ -138,7 +138,7 @@ def rows(source: str) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def input_files(source: str) -> list[Path]:
-    """Return the files that contain the rows of a source, sorted.
+    """Return the paths of the files that contain the data of a source, sorted.
 
     The source consists of JSON-lines files, or is a data set in a local folder.
 

@@ -91,9 +91,9 @@ class OutputFile:
     """A file of converted data: JSON lines from one or several inputs.
 
     Attributes:
-        path: The path below the folder of the data.
+        path: The path of the file, relative to the folder for all data.
         rows: Number of lines.
-        sha256: SHA-256 of the decompressed content.
+        sha256: SHA-256 of the content, before compression if the file is gzipped.
         inputs: The files to convert.
         cleaning: Name of the function that filters the rows, one of the keys of `CLEANINGS`; "" keeps all
             rows.
@@ -147,8 +147,8 @@ class Catalog:
 
     Attributes:
         commits: A dict from the name of a repository ("owner/name") to the hash of the commit to fetch.
-        evaluation_texts: Files with texts for evaluation. These texts are removed from the training texts of
-            every output file that has a `cleaning` (a filter).
+        evaluation_texts: Files with texts for evaluation. The filters of the output files (their `cleaning`)
+            remove these texts from the training data.
         sets: The data sets.
     """
 

@@ -71,8 +71,8 @@ def docstrings(files: Iterable[SourceFile]) -> Iterator[Row]:
 def conala(files: Iterable[SourceFile]) -> Iterator[Row]:
     """Yield the questions about code in the data set CoNaLa, and their versions rewritten by people.
 
-    Each question is one row, such as `{"source": "conala/intent", "text": "..."}`. The `source` is
-    "conala/intent" for an original question, and "conala/rewritten_intent" for its rewritten version.
+    A question and its rewritten version, if any, are two rows with the keys `source` and `text`. The `source`
+    is "conala/intent" for the question, and "conala/rewritten_intent" for the rewritten version.
     """
     for file in files:
         for item in file.json():

@@ -33,9 +33,9 @@ def read_repositories(file: Path) -> list[tuple[str, str]]:
 
 
 def fetch_repository(folder: Path, name: str, revision: str, host: str) -> Path:
-    """Fetch one revision of a repository into a local bare repository, unless its folder exists.
+    """Fetch one revision of a repository into a local bare repository.
 
-    An existing folder is not changed, and its revision is not checked.
+    If the local repository already exists, nothing is fetched, and its revision is not checked.
 
     Args:
         folder: The folder of all repositories.

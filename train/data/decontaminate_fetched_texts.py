@@ -21,8 +21,8 @@ class EvaluationTexts:
     `text in evaluation_texts` is true in two cases:
 
     - The text equals an evaluation text of at least three words.
-    - The text is the beginning of an evaluation text, or an evaluation text is the beginning of the text. The
-      shorter of the two has at least six words.
+    - The text begins with an evaluation text, or an evaluation text begins with the text. The shorter of the
+      two must have at least six words.
 
     Case and punctuation are ignored.
 
@@ -51,7 +51,7 @@ class EvaluationTexts:
 def _start(key: str) -> str:
     """Return the first six words of a text, to find texts with the same beginning.
 
-    If the text has fewer words, the result is "".
+    If the text has fewer words, the result is "": the text is too short to be compared by its beginning.
 
     Args:
         key: The text's words in lower case, without punctuation (the result of the function `key`).

@@ -22,7 +22,7 @@ from train.data.remote_repository import RemoteRepository
 
 
 def fetch(catalog: Catalog, sets: Iterable[DataSet], root: Path, host: str, cache: Path) -> None:
-    """Fetch data sets, except for files that exist and are intact.
+    """Fetch data sets from git repositories, and convert them; files that exist and are intact are kept.
 
     Args:
         catalog: The catalog of all data sets.
@@ -90,7 +90,7 @@ class Converter:
         self._open: dict[str, RemoteRepository] = {}
 
     def content(self, file: OutputFile) -> bytes:
-        """Fetch the inputs of an output file, convert them, and return the content of the output file.
+        """Make the content of an output file: fetch the files from which it is made, and convert them.
 
         The content is JSON lines, not yet compressed.
 
@@ -98,7 +98,7 @@ class Converter:
             file: The output file, as the catalog describes it.
 
         Raises:
-            InputError: An input cannot be fetched, or the content has a wrong checksum.
+            InputError: A file cannot be fetched, or the content has a wrong checksum.
         """
         try:
             rows = self.rows(file.inputs)
@@ -129,9 +129,9 @@ class Converter:
 
     @cached_property
     def evaluation_texts(self) -> EvaluationTexts:
-        """All texts from the catalog's evaluation files. The training data must not have these texts.
+        """All texts of the evaluation data, which must not occur in the training data.
 
-        The files are fetched on first use.
+        The evaluation files, which the catalog lists, are fetched on first use.
         """
         names = ("text", "reference", "candidate", "candidate_clean")
         rows = self.rows(self._catalog.evaluation_texts)

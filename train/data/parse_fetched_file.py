@@ -38,7 +38,7 @@ class SourceFile:
         return [line.removesuffix("\r") for line in lines]
 
     def columns(self) -> Iterator[list[str]]:
-        """Yield a list of columns for each line. Columns are separated by tabs; quotes are ordinary text."""
+        """Yield a list of columns for each line; tabs separate the columns, and quotation marks are kept."""
         return (line.split("\t") for line in self.lines())
 
     def json(self) -> Any:

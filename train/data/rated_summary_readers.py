@@ -25,8 +25,8 @@ def haque(files: Iterable[SourceFile]) -> Iterator[Row]:
     """Yield the pairs of Haque et al. (2022): a reference and a generated summary (the candidate).
 
     A row has the two texts, their human ratings, and the scores of the automatic metrics that the authors
-    studied. Six people rate a pair: three see the reference first, and three see the candidate first. Each
-    person rates how accurate, adequate and concise the first text is, and then how similar both texts are.
+    studied. Six people rate a pair. Three of them rate how accurate, adequate and concise the reference is;
+    the other three rate the candidate in the same way. Then all six rate how similar both texts are.
     """
     for file in files:
         groups: dict[str, list[dict[str, str]]] = {}

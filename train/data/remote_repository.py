@@ -59,8 +59,10 @@ class RemoteRepository:
         """Fetch files by their paths, and return them with their contents.
 
         Args:
-            patterns: Paths, or patterns in which `*` matches any characters. The files that match a pattern
-                are sorted by path.
+            patterns: Paths, or patterns in which `*` matches any characters.
+
+        Returns:
+            The files, in the order of `patterns`. Files that match the same pattern are sorted by path.
 
         Raises:
             InputError: A file is missing or cannot be fetched.

@@ -79,7 +79,7 @@ def _as_mpnet(stored: Mapping[str, Tensor], config: ModelConfig) -> dict[str, Te
 
     Args:
         stored: The weights by their BERT names.
-        config: The shape of the MPNet.
+        config: The shape of the MPNet, such as its number of layers.
 
     Returns:
         The weights by their MPNet names.

@@ -50,12 +50,14 @@ class Imitation:
         targets: The texts, and the embeddings that the encoder should learn. The constructor rotates the
             targets towards the encoder's present embeddings, so that they are easier to learn.
         tokenizer: The encoder's tokenizer.
-        embed: Function that embeds texts with the encoder in training.
+        embed: Function that computes (B, D) embeddings from (B, L) token ids and their (B, L) mask, with the
+            encoder in training.
         max_length: The largest number of tokens of a text; longer texts are cut.
-        chunk_tokens: The largest number of tokens that are embedded at once, padding included.
+        chunk_tokens: The largest number of tokens in a chunk, padding included. A chunk is the texts that are
+            embedded at once.
         temperature: The temperature of the softmax in `neighbour_distillation_loss`, which compares cosines
             between texts.
-        cache_gradients: Whether to save memory by embedding each chunk of texts twice.
+        cache_gradients: Whether to save memory by embedding each chunk twice: without and with gradients.
         seed: Seed for the order of the groups.
         world: The processes of the run.
     """
@@ -146,7 +148,7 @@ class Imitation:
         """Compute the weighted sum of the losses that compare the encoder with its teachers.
 
         Args:
-            embeddings: (N, D) embeddings of the texts by the encoder in training.
+            embeddings: (N, D) embeddings of the texts, computed by the encoder in training.
             batch: The N texts, with the embeddings and the cosines between texts that the encoder should
                 learn from its teachers.
         """

@@ -76,7 +76,8 @@ def collect_texts(
         config: The settings of the imitation.
         out: The folder of the run.
         world: The processes of the run.
-        exclude: Files with text pairs that people have rated. Their texts are left out.
+        exclude: Files with text pairs that people have rated. Their texts are left out, so that these files
+            can be used to evaluate the encoder.
         hold_out_contrast: Whether to keep the contrast set (a test set) a fair test of the encoder. If true,
             no variant of a text is made by exchanging words that this set tests, such as "open" and "close".
         seed: Seed for choosing texts and making variants.

@@ -53,8 +53,10 @@ class Targets:
     Attributes:
         groups: The texts in groups. Texts in one group, such as a text and its rewording, are used in the
             same update (optimizer step).
-        facts: Facts about the texts and the teachers by name, such as the number of texts.
-        shards: For each teacher, its embeddings of all texts: the list of arrays from `embed_all`.
+        facts: A description of the texts and the teachers, such as the number of texts, as a dict. It is
+            stored with the trained model.
+        shards: For each teacher, the list of arrays from `embed_all`. Together, the arrays of a teacher
+            have its embeddings of all texts.
         axes: (sum of the teachers' widths, student's width) matrix of the projection, including the rotation.
     """
 
@@ -71,10 +73,11 @@ class Targets:
         Args:
             groups: The texts. Texts in one group, such as a text and its rewording, are used in the same
                 update (optimizer step).
-            shards: For each teacher, its embeddings of all texts: the list of arrays from `embed_all`.
+            shards: For each teacher, the list of arrays from `embed_all`. Together, the arrays of a teacher
+                have its embeddings of all texts.
             width: Width of the student's embeddings.
             seed: Seed for choosing the sample.
-            facts: Facts about the texts and the teachers by name; they are only stored.
+            facts: A description of the texts and the teachers, as a dict. It does not affect the projection.
 
         Raises:
             InputError: The teachers' embeddings together are narrower than the student's.
@@ -171,9 +174,10 @@ def rotate_towards_encoder(
 
     Args:
         targets: The targets, which are rotated in place.
-        ids: The token ids of each text.
-        embed: Function that embeds texts with the encoder.
-        world: The processes of the run, and the device of this process.
+        ids: The token ids of each text, for all texts.
+        embed: Function that computes the encoder's (B, D) embeddings from (B, L) token ids and their (B, L)
+            mask.
+        world: The processes of the run. The embeddings are computed on the device of this process.
     """
     with torch.no_grad():
         some = np.arange(min(_ROTATION_TEXTS, len(ids)))

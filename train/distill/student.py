@@ -30,9 +30,10 @@ def make_student(config: ModelConfig, tokenizer: Tokenizer, source: StartConfig 
     """Make an untrained student, with random weights or weights from a teacher.
 
     Args:
-        config: The shape of the student.
+        config: The shape of the student, such as its number of layers.
         tokenizer: The student's tokenizer.
-        source: Settings that name the teacher and the layers to copy from it. None: all weights are random.
+        source: Settings that name the teacher (a larger encoder) and the layers to copy from it. None: all
+            weights are random.
         seed: Seed for the random weights.
 
     Raises:

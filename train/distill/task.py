@@ -22,7 +22,7 @@ class DistillationTask:
 
     Args:
         config: The configuration of the run.
-        metric: A metric whose encoder is the untrained student. Training changes this encoder.
+        metric: A model that scores text pairs. Its encoder is the untrained student, which training changes.
         targets: The training texts, and the embeddings that the student should learn.
         world: The processes of the run.
     """
@@ -52,7 +52,10 @@ class DistillationTask:
 
     @property
     def flops_per_token(self) -> float:
-        """Approximate floating-point operations per training token: 6 times the number of layer weights."""
+        """Approximate floating-point operations of training per token, for the reported hardware utilization.
+
+        Each weight of the layers needs 2 operations in the forward pass and 4 in the backward pass.
+        """
         return 6.0 * sum(p.numel() for p in self.model.layers.parameters())
 
     def format_loss(self, loss: float) -> str:
@@ -62,8 +65,8 @@ class DistillationTask:
     def describe_texts(self, update: int) -> str:
         """Describe the texts of one update (optimizer step), for the error message of a diverged training.
 
-        The description has the number of groups (a text with its rewordings and variants is a group), and the
-        first text.
+        The description has the number of groups, and the first text. A group has related texts, such as a
+        text and its rewording.
         """
         groups = self.imitation.choose_groups(update)
         return f"{len(groups)} groups of texts ({self.imitation.first_texts[groups[0]]!r}, …)"
@@ -87,8 +90,8 @@ class DistillationTask:
         """Evaluate the student on the dev data.
 
         Returns:
-            The dev criterion, which chooses the best model (lower is better), and figures by name for the
-            log.
+            The number that chooses the best model (lower is better), and a dict of figures for the log. The
+            number is the negative mean of the correlations between the student's scores and human ratings.
         """
         return self.dev_criterion(self.metric)
 

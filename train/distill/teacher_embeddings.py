@@ -39,7 +39,7 @@ def embed_all(teacher: Path, texts: Sequence[str], folder: Path, world: World) -
         world: The processes of the run.
 
     Returns:
-        For each shard, a memory-mapped float16 array. Each row is the embedding of one text, of width D.
+        For each shard, a memory-mapped (n, D) float16 array with the embeddings of its n texts.
 
     Raises:
         InputError: The teacher cannot be loaded, or a shard cannot be read or written.
@@ -98,7 +98,10 @@ def _is_whole(shard: Path, warn: bool) -> bool:
 
 
 def identity(folder: Path) -> str:
-    """Return a name that identifies a teacher: its folder name and the start of a SHA-256 over its files."""
+    """Return a name that identifies a teacher: its folder name and the start of a SHA-256 over its files.
+
+    A changed teacher gets another name, so that its stored embeddings are not reused.
+    """
     hashed = hashlib.sha256()
     for file in [*weight_files(folder), folder / "tokenizer.json", folder / "config.json"]:
         try:

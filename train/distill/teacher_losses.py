@@ -1,4 +1,4 @@
-"""Losses of distillation: they compare embeddings, or the cosines between them, with those of teachers."""
+"""Losses of distillation. They compare a student's embeddings, or their cosines, with the teachers'."""
 
 from __future__ import annotations
 
@@ -25,12 +25,13 @@ def squared_loss(embeddings: Tensor, targets: Tensor) -> Tensor:
 def neighbour_distillation_loss(embeddings: Tensor, cosines: Tensor, temperature: float) -> Tensor:
     """Compute how much the similarities among N texts differ between a student and a teacher.
 
-    For each text, the cosines with the other texts are divided by the temperature, and a softmax makes a
-    distribution over the other texts. The loss is the KL divergence KL(teacher || student) between the
-    distributions of teacher and student, averaged over the N texts.
+    The similarity of two texts is the cosine between their embeddings. For each text, the cosines with the
+    other texts are divided by the temperature, and a softmax makes a distribution over the other texts. The
+    loss is the KL divergence KL(teacher || student) between the distributions of teacher and student,
+    averaged over the N texts.
 
     Args:
-        embeddings: (N, D) embeddings from the student. They are normalized here.
+        embeddings: (N, D) embeddings from the student, of any length.
         cosines: (N, N) cosines between the teacher's embeddings of the texts.
         temperature: The temperature of both softmaxes.
 
@@ -51,9 +52,9 @@ def weighted_loss(
 
     Args:
         config: The weights of the losses. A loss with weight 0 is not computed.
-        embeddings: (N, D) embeddings from the student.
+        embeddings: (N, D) embeddings from the student (the encoder in training).
         targets: (N, D) embeddings that the student should learn.
-        cosines: (N, N) cosines between the teacher's embeddings of the texts.
+        cosines: (N, N) cosines between the texts' embeddings from the teacher (a larger encoder).
         temperature: The temperature of the softmaxes in `neighbour_distillation_loss`.
 
     Returns:

@@ -75,13 +75,13 @@ class PretrainingBatches:
         self._epoch = lru_cache(maxsize=2)(self._shuffle)
 
     def text_shapes(self) -> Ints:
-        """Return the number of tokens and of predicted tokens of each of the N texts in an epoch.
+        """Return, for each text, the number of its tokens and how many of them the model must predict.
 
         Texts that are too short to predict a token are left out.
 
         Returns:
-            (N, 2) array. Each row has a text's number of tokens n, and the number m of these tokens that the
-            model must predict.
+            (N, 2) array, with a row for each of the N texts in an epoch: the number of tokens, and the number
+            of predicted tokens.
         """
         return np.stack([self.shards.lengths[self.texts], self.predicted[self.texts]], 1)
 

@@ -93,7 +93,8 @@ def _saved_bytes(device: torch.device) -> Iterator[dict[int, int]]:
 
     Yields:
         A dictionary from the memory address of each stored tensor to its size in bytes. Weights are left
-        out. The dictionary is filled inside the context, and stays empty on a GPU.
+        out, because the cost estimate counts them separately. The dictionary is filled inside the context,
+        and stays empty on a GPU.
     """
     saved: dict[int, int] = {}
     if device.type == "cuda":

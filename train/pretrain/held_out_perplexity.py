@@ -17,7 +17,7 @@ if TYPE_CHECKING:  # the command that draws perplexities starts faster without t
 def compute_perplexity(loss: float) -> float:
     """Compute the perplexity from the mean loss per predicted token, in nats.
 
-    The perplexity is at most exp(700). It so stays a finite number even if the training diverges.
+    The result is at most exp(700). Without this limit, it would overflow if the training diverges.
     """
     return math.exp(min(loss, 700.0))
 

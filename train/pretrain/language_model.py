@@ -40,8 +40,9 @@ class PermutedLanguageModel(nn.Module):
 
     Args:
         encoder: The encoder.
-        make_attention: A function, such as `grouped_attention`, that makes the attention function for one
-            batch. Its arguments are the batch, the relative position bias, and the dropout probability.
+        make_attention: Function that takes a batch, the relative position bias and the dropout probability.
+            It returns the function that computes the attention of this batch. An example is
+            `grouped_attention`.
     """
 
     def __init__(self, encoder: Encoder, make_attention: MakeAttention = grouped_attention) -> None:

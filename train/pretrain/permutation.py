@@ -8,8 +8,8 @@ position, called "slot" (dummy token in the paper). A text becomes these rows:
     query stream:   m slots
 
 The i-th row of the query stream predicts the i-th original. For example, the text "a b c d" is permuted to
-"c a d b", and m is 2. The first row of the query stream predicts d. It sees c, a, and the slots of d and b.
-The second row predicts b. It sees c, a, d, and the slot of b.
+"c a d b", and m is 2. The first row of the query stream predicts d. It sees (attends to) c, a, and the slots
+of d and b. The second row predicts b. It sees c, a, d, and the slot of b.
 
 Every row sees all context tokens. For each original, a row sees either the original or its slot:
 
@@ -171,7 +171,8 @@ def lay_out_batch(tokens: Ints, lengths: Ints, predicted: Ints, order: Ints, slo
         lengths: (B,) number of tokens n of each text.
         predicted: (B,) number of predicted tokens m of each text.
         order: (N,) permuted positions of each text, from `permute_positions`.
-        slots: (M,) token ids in the slots, in the order of prediction.
+        slots: (M,) token ids in the slots of all texts, one text after the other. The slots of a text are in
+            the order of prediction.
 
     Returns:
         The batch for permuted language modelling.

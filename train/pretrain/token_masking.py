@@ -30,11 +30,11 @@ def noisy_slot_tokens(
 ) -> Ints:
     """Choose the token in each slot (placeholder for a predicted token).
 
-    About 80% of the slots get <mask>, 10% get the predicted token itself, and 10% get a random token that is
-    not a special token.
+    As in BERT, about 80% of the slots get <mask>, 10% get the predicted token itself, and 10% get a random
+    token that is not a special token.
 
     Args:
-        originals: (M,) predicted tokens.
+        originals: (M,) ids of the predicted tokens.
         vocab_size: Number of tokens in the vocabulary.
         draw: (M,) random numbers from [0, 1). They decide between the three cases.
         token: (M,) random numbers from [0, 1). They are scaled to the ids of the random tokens.

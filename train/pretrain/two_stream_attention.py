@@ -27,8 +27,8 @@ BLOCK_SIZE = 128  # rows and columns that the kernel computes or skips together
 def grouped_attention(batch: PermutedBatch, relative_bias: RelativeBias, dropout: float) -> AttentionFunction:
     """Make an attention function for one batch, without padding (for CPUs).
 
-    The attention function computes the attention of consecutive texts of the same shape together. The shape
-    of a text is its number of tokens n and its number of predicted tokens m.
+    Consecutive texts with the same number of tokens and the same number of predicted tokens are computed
+    together, to save time.
 
     Args:
         batch: The batch.
@@ -91,9 +91,9 @@ def flex_attention_over_texts(
 ) -> AttentionFunction:
     """Make a function that computes the attention of one batch in blocks, for GPUs.
 
-    The texts of the batch stand one after the other, one token position per row. The attention matrix is
-    divided into blocks of `BLOCK_SIZE` rows and columns. To save time, the function skips a block if its rows
-    and its columns have no text in common. The function is slow unless compiled.
+    The texts of the batch stand one after the other, in one long sequence. The attention matrix of this
+    sequence is divided into blocks of `BLOCK_SIZE` rows and columns. To save time, the returned function
+    skips a block if its rows and its columns have no text in common. This function is slow unless compiled.
 
     Args:
         batch: The batch, padded by `train.pretrain.permutation.pad_streams` to multiples of `BLOCK_SIZE`

@@ -65,7 +65,7 @@ class FirstStage:
 
 @dataclass(frozen=True, kw_only=True)
 class AblationsConfig:
-    """Settings for the ablations: the recipe, its variants, and the data sets to measure on."""
+    """Settings for the ablations: the training recipe, its variants, and the data sets to measure them on."""
 
     recipe: str  # a configuration file of contrastive training
     measure: str  # a configuration file with a `MeasureConfig`

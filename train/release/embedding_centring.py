@@ -20,8 +20,8 @@ def centre_embeddings(model: SavedModel, texts: Sequence[str]) -> None:
     """Shift the embeddings of a model, in place, so that the mean embedding of some texts is 0.
 
     Unrelated texts then score about 0. Because mean pooling is linear, it is enough to change the bias
-    of the last layer norm. The bias of the meaning head is changed, too, so that the results of the head stay
-    the same.
+    of the last layer norm. The meaning head, which predicts whether two texts have the same meaning, takes
+    the shifted vectors as inputs. Its bias is changed so that its results stay the same.
 
     Args:
         model: The model.

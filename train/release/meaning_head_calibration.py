@@ -90,8 +90,8 @@ def calibrate_meaning(folder: Path, held_out: Sequence[MeaningPair], source: str
     Args:
         folder: The model folder, with a meaning head.
         held_out: The held-out pairs from `meaning_test_pairs`.
-        source: The name of the file `labelled` that `meaning_test_pairs` has read. The name is stored in the
-            model folder.
+        source: The name of the file of labelled pairs from which some of `held_out` come. The name is stored
+            in the model folder.
 
     Raises:
         InputError: simllm did not write the folder, or it has no meaning head.

@@ -124,7 +124,8 @@ def measure_unseen_items(learned: SimLLM, items: list[MeaningItem]) -> dict[str,
 def _score_with_main_text(learned: SimLLM, items: list[MeaningItem]) -> tuple[Scores, Scores]:
     """Score the rewordings and the changes of meaning items against the main text of their item.
 
-    A change is a text with another meaning.
+    A meaning item is a text (the main text) with rewordings and with changes. A change is a text with another
+    meaning.
 
     Returns:
         The scores of all rewordings, and the scores of all changes.
@@ -144,8 +145,8 @@ def _flags(rewordings: Scores, changes: Scores) -> dict[str, Any]:
     A pair is similar if it scores .5 or more. A flag says that the meaning may have changed.
 
     Args:
-        rewordings: Scores of pairs of a text and a rewording.
-        changes: Scores of pairs of a text and a text with another meaning.
+        rewordings: The model's results for pairs of a text and its rewording: scores and flags.
+        changes: The model's results for pairs of a text and a text with another meaning: scores and flags.
 
     Returns:
         Two dictionaries, under "rewordings" and "changes". Each has the number of similar pairs of this kind

@@ -217,7 +217,8 @@ def _unseen_items(figures: dict[str, Any] | None) -> list[str]:
 def _reliability(figures: dict[str, Any] | None) -> list[str]:
     """Return the section about the probabilities of the meaning head; an empty list if `figures` is None.
 
-    The meaning head predicts the probability that two texts have the same meaning.
+    The meaning head predicts the probability that two texts have the same meaning. `figures` is the value of
+    the key "reliability" in the result of `train.release.meaning_head_calibration.measure_reliability`.
     """
     if figures is None:
         return []
@@ -235,7 +236,8 @@ def _languages(figures: dict[str, Any]) -> str:
     """Return a table of the model's results in retrieval, for each programming language.
 
     The query is the first sentence of a code comment. The model must find the rest of the same comment among
-    the comments in that language. `figures` has the results for each language.
+    the comments in that language. `figures` has a dictionary of results for each language: the value of the
+    key "languages" in the result of `train.release.retrieval_and_random_pairs.measure_comments`.
     """
     rows = [[name, f"{x['pairs']}", f"{x['first']:.0%}", f"{x['mrr']:.3f}"] for name, x in figures.items()]
     return markdown_table(["language", "pairs", "nearest", "MRR"], rows)

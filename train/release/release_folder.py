@@ -123,7 +123,8 @@ def measure_run(
 ) -> dict[str, Any]:
     """Measure a model that is not released, to compare it with the released model.
 
-    The model is first postprocessed like the released model, in a temporary folder.
+    The model is first postprocessed like the released model: its weights are rounded, and its embeddings
+    may be shifted. The result is written to a temporary folder.
 
     Args:
         run: The folder of the training run that made the model.
@@ -146,9 +147,10 @@ def _provenance(run: Path) -> dict[str, Any]:
 
 
 def _dev_criterion(run: Path) -> float:
-    """Return the dev criterion of a run's model: the mean of correlations and accuracies.
+    """Return the dev criterion of a run's model: the mean of several figures on dev data; higher is better.
 
-    The correlations and accuracies are measured on dev data. A higher dev criterion is better.
+    The figures are correlations with human ratings, and accuracies at scoring rewordings higher than texts
+    with another meaning.
 
     Args:
         run: The folder of the training run. The run has stored the dev criterion with its model.

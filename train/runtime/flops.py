@@ -41,8 +41,8 @@ def training_flops(config: ModelConfig, shape: Ints) -> float:
     not counted.
 
     Args:
-        config: The shape of the encoder.
-        shape: (B, 2) the numbers n and m of each text.
+        config: The configuration of the encoder, with its sizes D, F and V.
+        shape: (B, 2) array with a row for each text: its numbers n and m.
 
     Returns:
         The operations of the forward and the backward pass over all B texts.

@@ -55,7 +55,8 @@ def step_if_finite(
     Args:
         adam: The optimizer.
         scaler: The loss scaling. Its scale is adjusted for the next update (optimizer step).
-        progress: The progress of the run. The loss is added, or the skipped update is counted.
+        progress: The record of the run's progress. The loss is added to it; or, if the step is skipped, its
+            count of skipped updates rises by one.
         loss: The loss of the update, over all processes.
         norm: The norm of the gradient, from `clip_gradient`.
         max_skipped: Largest number of updates in a row that may be skipped.

@@ -128,8 +128,8 @@ def identity(config: TrainingConfig, *inputs: str) -> str:
 def _config_values(config: TrainingConfig) -> dict[str, Any]:
     """Convert a configuration to a dictionary that can be compared with the `config.json` of an older run.
 
-    The `config.json` of a run of simllm 0.1 lacks the keys that were added later. To match it, these keys are
-    left out of the dictionary if they have their default values.
+    A run of simllm 0.1 has a `config.json` without the keys that later versions added. Therefore, an added
+    key is left out of the dictionary if it has its default value.
     """
     values = path_encoding.decode_paths(asdict(config))
     late = {key.name: key.default for key in fields(config) if "added" in key.metadata}

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 def combined_seed(*numbers: int) -> int:
     """Combine numbers, such as a run's seed and the number of an update, into one 63-bit seed.
 
-    In practice, two different lists of numbers give different seeds if the lists have the same length.
+    In practice, different lists of numbers give different seeds. The exception are lists that differ only in
+    zeros at the end: the numbers 1, 2 give the same seed as the numbers 1, 2, 0.
     """
     return int(np.random.SeedSequence(numbers).generate_state(1, np.uint64)[0] >> 1)
 

@@ -14,7 +14,7 @@ def select_rows(source: str, only: Values, leave_out: Values) -> Iterator[tuple[
     """Yield the rows (JSON objects) that have certain values in their fields.
 
     Args:
-        source: A path or glob pattern of JSON-lines files, or `hf:FOLDER` for a data set.
+        source: A path or glob pattern of JSON-lines files, or `hf:FOLDER` for a Hugging Face data set.
         only: The allowed values of some fields, such as `{"label": ("same",)}`. A row is left out if one of
             these fields is missing or has another value.
         leave_out: The forbidden values of some fields. A row is left out if one of these fields has a

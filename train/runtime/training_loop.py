@@ -38,7 +38,7 @@ class Task(Protocol):
 
     @property
     def flops_per_token(self) -> float:
-        """Floating-point operations of training per text token, for the reported hardware utilization."""
+        """Number of operations needed to train on one text token, for the reported hardware utilization."""
 
     def losses(self, update: int) -> Sequence[LossPart]:
         """Return functions that compute the loss of one update (optimizer step), term by term.

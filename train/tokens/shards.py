@@ -56,8 +56,8 @@ class Shards:
     def blocks(self, length: int) -> Shards:
         """Cut the tokens into blocks of `length` tokens; in the returned shards, each block counts as a text.
 
-        A block may begin or end in the middle of a text. The last tokens of each array in `parts` are left
-        out if they do not fill a block.
+        Blocks give the model inputs of full length. A block may begin or end in the middle of a text. The
+        last tokens of each array in `parts` are left out if they do not fill a block.
         """
         counts = [len(part) // length for part in self.parts]
         parts = [part[: count * length] for part, count in zip(self.parts, counts, strict=True)]
@@ -94,7 +94,7 @@ def write_or_load(
 
     Args:
         texts: A file with one text per line.
-        corpus_hash: A hash of the corpus with these texts.
+        corpus_hash: A hash that identifies the corpus from which the texts come.
         tokenizer: The tokenizer.
         max_length: The model's largest input length in tokens; longer texts are cut and counted.
         folder: The folder of the shards.

@@ -23,13 +23,13 @@ def explain_changed_pairs(
 ) -> dict[str, dict[int, list[str]]]:
     """Find the words that make a candidate differ in meaning from its reference, for a few pairs of a report.
 
-    The search is slow. Therefore only pairs that `scored.changed` marks are searched: their texts are
-    similar, but probably differ in meaning. If there are too many, those with the highest scores are
-    searched, at most `number_of_explained(n)` (10 to 25). Pairs with a text of more than 30 words or 64
+    The search is slow. Therefore a pair is searched only if `scored.changed` marks it: its two texts are
+    similar, but probably differ in meaning. If many pairs are marked, only the 10 to 25 pairs with the
+    highest scores are searched (see `number_of_explained`). Pairs with a text of more than 30 words or 64
     tokens are skipped.
 
-    `scored.changed` marks the pairs separately for each column of scores (a metric or a system). A pair that
-    is marked for two columns is searched twice, and counts as two pairs.
+    Each column of scores (a metric or a system) has its own marks. A pair that is marked in two columns is
+    searched twice, and counts as two pairs.
 
     Args:
         metrics: A dict from the name of a column to the metric that computed its scores. A column is ignored

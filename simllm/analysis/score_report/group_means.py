@@ -59,7 +59,7 @@ def mean_with_interval(name: str, values: Floats) -> GroupMean:
         values: (n,) scores of the pairs. Scores that are NaN do not count.
 
     Returns:
-        The mean and its interval. The attributes `difference` and `p` are None.
+        The mean and its interval. The attributes `difference` and `p` are None: they need the other pairs.
     """
     from scipy.stats import t
 
@@ -73,7 +73,9 @@ def mean_with_interval(name: str, values: Floats) -> GroupMean:
 
 
 def group_means(values: Sequence[str], scores: Floats) -> list[GroupMean]:
-    """Group n text pairs by a field, such as their language, and compare the mean scores of the groups.
+    """Group n text pairs by a field, such as their language, and compute the mean score of each group.
+
+    The mean of each group is also compared with the mean of all pairs outside the group.
 
     Args:
         values: The value of the field for each of the n pairs. Pairs with the same value form a group.

@@ -15,8 +15,8 @@ from simllm.io import tables
 def page_data_json(scored: ScoredPairs, fields: Mapping[str, Sequence[str]]) -> str:
     """Format the data of the report as JSON, escaped for a script element of the HTML page.
 
-    The data are the pairs that the page shows; the names of the columns of scores, of the systems (sources of
-    candidates) and of the fields; and facts such as the threshold between good and bad scores.
+    The data are: the pairs that the page shows; the names of the systems (sources of candidates), score
+    columns and fields; and facts such as the threshold between good and bad scores.
 
     Args:
         scored: n scored pairs.
@@ -41,7 +41,11 @@ def page_data_json(scored: ScoredPairs, fields: Mapping[str, Sequence[str]]) -> 
 
 
 def _pair(scored: ScoredPairs, fields: Mapping[str, Sequence[str]], i: int) -> dict[str, Any]:
-    """Return the data of pair `i` (counted from 0) for the page's script, as a JSON object."""
+    """Return the data of text pair `i` (counted from 0), such as its texts and scores, as a JSON object.
+
+    The script of the report's page reads the object. `fields` is a dict from each field's name, such as
+    "language", to the values of all pairs.
+    """
     return {
         "number": i + 1,
         **({"id": cut_id(scored.ids[i])} if scored.ids is not None else {}),
@@ -66,9 +70,9 @@ def _changed_by(scored: ScoredPairs, i: int) -> dict[str, Any]:
 
     Returns:
         A dict to be merged into the pair's JSON object; empty if the pair was not searched for such words.
-        Otherwise, the only key is "changedBy". Its value is a list with one element for each metric or system
-        in `scored.changed`. The element is a list of the words found, or None if the pair was searched only
-        for other metrics or systems.
+        Otherwise, the dict has one key, "changedBy". Its value is a list with one element for each metric or
+        system in `scored.changed`. The element is the list of the words found for this metric or system, or
+        None if the pair was not searched for it.
     """
     words = [scored.changed_by.get(name, {}).get(i) for name in scored.changed]
     return {} if all(own is None for own in words) else {"changedBy": words}

@@ -39,7 +39,7 @@ def find_long_texts(metrics: Mapping[str, SimLLM], texts: Sequence[Sequence[str]
     """Find the pairs with a text that is longer than the longest input of a metric's model.
 
     Args:
-        metrics: A dict from the names of columns of scores to the metrics that computed them.
+        metrics: A dict from the name of each column of scores to the metric that computed the column.
         texts: Columns of n texts: the references, and the candidates of each system.
 
     Returns:
@@ -95,8 +95,8 @@ def flag_unrelated(scores: Sequence[Floats], threshold: float | None) -> NDArray
 def flag_changed(columns: Sequence[NDArray[np.bool_]], n: int) -> NDArray[np.bool_]:
     """Flag the pairs in which a candidate is similar to its reference but probably differs in meaning.
 
-    This function only combines flags that are already known. They depend on the meaning head, the part of the
-    model that predicts whether two texts have the same meaning.
+    The flags of each metric or system are given, and this function combines them. They come from the meaning
+    head, the part of the model that predicts whether two texts have the same meaning.
 
     Args:
         columns: Columns of n flags, one column for each metric or system; may be empty.

@@ -105,7 +105,7 @@ def describe_trend(which: str, numbers: Sequence[int] | None, scores: Floats) ->
         which: The subject of the sentence, such as "longer references". It describes the pairs for which the
             property is larger.
         numbers: The property of each of the n text pairs, such as the length; None if it is not a number.
-        scores: (n,) scores by the main metric. With several systems, each is the mean of the systems' scores.
+        scores: (n,) scores by the main metric. With several systems, a score is the mean over the systems.
 
     Returns:
         The sentence; empty if `numbers` is None, or if the correlation is undefined.

@@ -19,12 +19,12 @@ def choose_pairs(scored: ScoredPairs) -> NDArray[np.int64]:
 
     If there are more than 5,000 pairs, up to 500 pairs of each of these kinds are chosen:
 
-    - the lowest scores
-    - the highest scores
-    - a bad score, although candidate and reference share many words
-    - a good score, although candidate and reference share few words
-    - the highest scores among similar texts that probably differ in meaning
-    - the largest differences between the scores of two systems, if there are several systems
+    - pairs with the lowest scores
+    - pairs with the highest scores
+    - pairs with a bad score, although candidate and reference share many words
+    - pairs with a good score, although candidate and reference share few words
+    - of the pairs of similar texts that probably differ in meaning, those with the highest scores
+    - if there are several systems, pairs with the largest difference between the scores of two systems
 
     The rest of the 5,000 pairs is chosen at random.
 

@@ -72,11 +72,11 @@ class ScoredPairs:
 
     @cached_property
     def main(self) -> Floats:
-        """(n,) main scores, one for each reference: by the first metric, or the mean over all systems.
+        """(n,) main scores, one for each reference, which the report's sentences and group means use.
 
-        With a single system (source of candidates), they are the candidates' scores by the first metric.
-        With several systems, each reference has a candidate from each system. The main score is the mean of
-        these candidates' scores.
+        With a single system (source of candidates), the main score is the candidate's score by the first
+        metric. With several systems, a reference has a candidate from each system, and the main score is
+        the mean of these candidates' scores.
         """
         columns = list(self.scores.values())
         return np.mean(columns, axis=0) if self.has_systems else columns[0]
@@ -129,7 +129,10 @@ class ScoredPairs:
 
     @cached_property
     def long(self) -> NDArray[np.bool_]:
-        """(n,) bool, true if a text of the pair is known to be longer than the model's longest input."""
+        """(n,) bool, true for a pair if one of its texts is longer than the model's longest input.
+
+        All values are false if such texts were not searched for (see `long_texts`).
+        """
         return np.isin(np.arange(len(self)), self.long_texts)
 
     @cached_property

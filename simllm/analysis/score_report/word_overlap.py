@@ -1,9 +1,7 @@
 """Word overlap of two texts: the share of their distinct words that are in both texts (Jaccard index).
 
-The report also ranks text pairs by how much their word overlap disagrees with their score.
-
-The script of a report's HTML page marks words that are in both texts. This module splits and compares words
-in the same way as the script.
+The module also computes how much the word overlap of text pairs disagrees with their scores. Words are split
+and compared in the same way as by the script of the report's HTML page, which marks words in both texts.
 """
 
 from __future__ import annotations
@@ -42,10 +40,10 @@ def word_overlap(candidates: Sequence[str], references: Sequence[str]) -> Floats
 def disagreement(overlap: Floats, scores: Floats) -> Floats:
     """Compute how much the word overlap of n text pairs disagrees with their scores.
 
-    A value near 1 means that the candidate and the reference share many words, but the score is bad. A value
-    near -1 means that they share few words, but the score is good. The value is the pair's rank by word
-    overlap minus its rank by score, divided by n. Ranks grow from the pair with the least overlap to the pair
-    with the most, and from the worst score to the best.
+    The pairs are ranked twice: by word overlap, from the smallest to the largest, and by score, from the
+    worst to the best. The disagreement of a pair is its rank by overlap minus its rank by score, divided by
+    n. A value near 1 means that candidate and reference share many words, but the score is bad. A value near
+    -1 means that they share few words, but the score is good.
 
     Args:
         overlap: (n,) word overlaps.

@@ -145,7 +145,10 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _check_mode(options: argparse.Namespace) -> None:
-    """Check that the given options fit the input, which is either human ratings or files of predictions.
+    """Check that the given options fit the kind of input.
+
+    The input is either files with the predictions of classifiers or, with `--ratings`, a file of human
+    ratings, from which the command tests how well metrics tell acceptable texts from others.
 
     Raises:
         InputError: The input is ratings, but an option for files of predictions is given. Or the input is

@@ -177,8 +177,8 @@ def _read_items(options: argparse.Namespace) -> dict[str, dict[str, Any]]:
     """Read the items (pieces of original code) from the file that the option `--items` names.
 
     With the option `--nll-model`, a language model measures how likely each piece of code is. The mean
-    negative log-likelihood per token is stored in the item under the key `nll`. The report correlates it with
-    the effect of rewriting the code.
+    negative log-likelihood per token is stored in the item under the key `nll`. The report correlates this
+    value with the effect of rewriting the code.
 
     Returns:
         A dict from the id of each item to the item; empty without `--items`.

@@ -1,6 +1,7 @@
 """`simllm evaluate robustness`: compare how scores drop after edits that keep or change the meaning.
 
-The command edits summaries by rule. The score by a good metric drops more if an edit changes the meaning.
+The command edits summaries by rule, and scores each edited summary against the original. With a good metric,
+the score drops more after an edit that changes the meaning than after an edit that keeps it.
 """
 
 from __future__ import annotations

@@ -132,7 +132,8 @@ def _check_proof(options: argparse.Namespace) -> None:
 
     Raises:
         InputError: `--prove` does not fit the input. Or `--unsafe` (run functions without a sandbox) is given
-            without `--prove inputs`. Or `--parallel` (the number of batches tested at once) is not positive.
+            without `--prove inputs`. Or `--parallel` (the number of batches of functions that are tested at
+            the same time) is not positive.
     """
     if options.unsafe and options.prove != "inputs":
         raise InputError("--unsafe goes with --prove inputs")
@@ -235,8 +236,8 @@ def _print(counts: VariantCounts, rules: Iterable[str]) -> None:
     - for each rewriting rule, the places in the code that it rewrote, and the places that it skipped;
     - for each state, such as "unchanged", the variants in this state;
     - for each result of a test, such as "proven", the variants with this result;
-    - the variants with a deliberate mistake, which measure how good the tests are: how many were run, and how
-      many of them the tests detected.
+    - the number of mutants, and how many of them the tests detected. A mutant is a variant with a deliberate
+      mistake; good tests detect most mutants.
     """
     print(f"{'rule':<18}{'rewritten':>11}{'skipped':>9}", file=sys.stderr)
     for rule in rules:

@@ -1,6 +1,7 @@
-"""`simllm repair run`: let a language model repair programs in several rounds, and test each reply.
+"""`simllm repair run`: let a language model repair programs, and test each reply.
 
-With `--judge`, the model writes summaries of code instead, and a metric scores each reply.
+If a reply fails the tests, the model may try again in a further round (request to the model). With `--judge`,
+the model writes summaries of code instead, and a metric scores each reply.
 """
 
 from __future__ import annotations
@@ -138,7 +139,8 @@ def _table(summary: dict[str, Any], rpsr: str) -> tables.Table:
 
     Args:
         summary: The summary of the run.
-        rpsr: The definition of the metric RPSR: "mean" or "published" (see `add_rpsr_option`).
+        rpsr: The definition of the metric RPSR (size of the model's patch relative to the known fix): "mean"
+            or "published" (see `add_rpsr_option`).
     """
     from simllm.repair.patch_sizes_of_attempts import RPSR
 

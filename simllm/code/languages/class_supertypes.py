@@ -24,7 +24,8 @@ _HERITAGE = {
 def supertypes(node: Node) -> str:
     """Return the names of the types that a class extends or implements, separated by spaces.
 
-    Package names and type arguments are removed. Names without a capital first letter are left out.
+    Package names and type arguments are removed. Words without a capital first letter are left out, because
+    they may be keywords such as `extends`.
 
     Args:
         node: The syntax node of the class.

@@ -9,10 +9,10 @@ from inspect import cleandoc
 def strip_block_marks(raw: str) -> str:
     """Remove the comment marks `/**`, `*/` and `*` from a block comment.
 
-    There are two cases for the lines after the first line:
+    Stars are treated differently in two cases:
 
-    - Each of these lines begins with a star or is empty. Then all these stars are removed.
-    - One of these lines has text but no star at its beginning. Then the stars on other lines may mark list
+    - If every line after the first begins with a star or is empty, the stars at the beginnings are removed.
+    - If one of these lines has text but no star at its beginning, the stars of other lines may mark list
       items. Therefore a star is removed only if it stands alone on its line, or before a tag like `@param`.
 
     Args:

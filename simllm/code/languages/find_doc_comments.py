@@ -18,8 +18,8 @@ _NOTHING = (b"", b"<?php", b"'use strict';", b'"use strict";')
 def block_comments(code: bytes) -> Iterator[CommentPlace]:
     """Yield the place of each comment `/** ... */` that has code after it, except for a file header.
 
-    The first comment of this form is a file header if a blank line follows it, and if nothing stands before
-    it, or only a single line such as `<?php`.
+    A file header is the first comment of this form, if two conditions hold: a blank line follows it, and
+    nothing stands before it except a line `<?php` or `'use strict';`.
 
     Args:
         code: The content of a source file.

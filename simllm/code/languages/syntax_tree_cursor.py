@@ -92,14 +92,14 @@ class TreeCursor:
 
 
 def path_to_type(path: NodePath, types: frozenset[str]) -> NodePath | None:
-    """Find the innermost node of some types that begins at the same byte as the last node of a path.
+    """Find the innermost node of a path that has a wanted type and begins where the last node begins.
 
-    Only nodes of the path are searched. For example, if the path ends at the first word of a method, the node
-    of the whole method can be found.
+    For example, if the path ends at the first word of a method, the node of the whole method can be found: it
+    begins at the same byte as the word.
 
     Args:
         path: The nodes from the root of a syntax tree down to some node.
-        types: Types of syntax nodes, such as "method_declaration".
+        types: The wanted types of nodes, such as "method_declaration".
 
     Returns:
         The nodes from the root to the node that was found; None if there is no such node.

@@ -120,7 +120,7 @@ class ParsedFile:
     def text(self, start: int, end: int) -> str:
         """Return a part of the file as text: the bytes from `start` up to `end`, without the byte at `end`.
 
-        If there is only white space (indentation) before `start` on its line, the text begins with it.
+        If only white space (indentation) precedes `start` on its line, this white space is included.
         """
         line = self.code.rfind(b"\n", 0, start) + 1
         indented = not self.code[line:start].strip()
@@ -177,7 +177,8 @@ class ParsedFile:
 
         Two nested syntax nodes may stand for the same function. For example, `export function f() {}` is a
         node, and `function f() {}` is a node inside. The two nodes have the same name and the same end, and
-        only the outer node is added. A declaration without a body is not added if it is inside a function.
+        only the outer node is added. A declaration without a body is not added if it is inside a function:
+        in C++, it may be a variable.
 
         Args:
             path: The syntax nodes from the root to the function.
@@ -220,10 +221,10 @@ def _body(function: Node) -> Node | None:
 
 
 def _first_decorator(path: NodePath) -> Node:
-    """Return the syntax node at which a function begins, together with its decorators.
+    """Return the syntax node at which a function begins, if its decorators count as part of the function.
 
-    This is the node of the first decorator, or of the function if it has no decorators. For a decorated
-    Python function, it is the node that contains both the decorators and the function.
+    This is the node of the first decorator, or the function's own node if there are no decorators. For a
+    decorated Python function, it is the node that contains both the decorators and the function.
 
     Args:
         path: The syntax nodes from the root to the function.

@@ -173,10 +173,10 @@ def _same_function(function: FileFunction, before: ParsedFile, after: ParsedFile
 
 
 def _start_of_reference(function: FileFunction, before: ParsedFile, after: ParsedFile) -> int:
-    """Find the first byte of a function in a file after a commit, or of a new comment directly above it.
+    """Find where a function begins in the file after a commit, to cut out its new code.
 
-    A comment is new if no comment in the file before the commit has the same
-    words. The position is needed to cut out the new code of the function together with its new comment.
+    If a new comment stands directly above the function, the code begins with this comment. A comment is new
+    if no comment in the file before the commit has the same words.
 
     Args:
         function: The function after the commit.

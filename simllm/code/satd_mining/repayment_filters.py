@@ -18,11 +18,11 @@ _TOKEN = re.compile(r"\w+|[^\w\s]")
 
 
 def fulfilled_later_rules(repayment: Repayment, seen: set[bytes]) -> int:
-    """Count the rules in `LATER_RULES` that a repayment fulfils before the first rule that it breaks.
+    """Check three rules in order, and count the rules that a repayment fulfils before it breaks one.
 
-    A repayment is the code of a function before and after a commit that may have repaid technical debt. There
-    are three rules, in this order: the repayment is not a duplicate; both versions of the code are ASCII;
-    each version has at most 1,024 tokens.
+    A repayment is the code of a function before and after a commit that may have repaid technical debt. The
+    rules (`LATER_RULES`) are, in this order: the repayment is not a duplicate; both versions of the code are
+    ASCII; each version has at most 1,024 tokens.
 
     Args:
         repayment: The repayment.

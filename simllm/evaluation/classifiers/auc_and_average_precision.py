@@ -23,22 +23,22 @@ Ints = NDArray[np.int_]
 def auc_within(
     positive: NDArray[np.bool_], scores: Floats, folds: NDArray[np.object_], repeats: float
 ) -> tuple[float, float, float]:
-    """Compute the mean of the AUCs of the folds, with its 95% interval.
+    """Compute the AUC of n predictions in each fold, and the mean over the folds with its 95% interval.
 
     Each fold has its own AUC, because scores of different folds come from different trained models and cannot
-    be compared.
+    be compared. A prediction is called positive or negative by the true class of its item.
 
     Args:
-        positive: (n,) whether the true class of each row is the positive class.
-        scores: (n,) scores.
-        folds: (n,) the fold of each row.
-        repeats: The mean number of rows per item; above 1 if items have several predictions (runs). The
-            interval is then wider, because rows of the same item are not independent.
+        positive: (n,) whether each prediction is positive.
+        scores: (n,) the scores of the predictions.
+        folds: (n,) the fold of each prediction.
+        repeats: The mean number of predictions per item; above 1 if items have several predictions (runs).
+            The interval is then wider, because predictions for the same item are not independent.
 
     Returns:
         The mean AUC, and the lower and upper end of its interval (by DeLong's method). The weight of a fold
-        in the mean is its number of positive rows times its number of negative rows. All three values are NaN
-        if no fold has rows of both classes. The ends are NaN if a fold has too few rows to estimate variance.
+        in the mean is its number of positive times its number of negative predictions. All three values are
+        NaN if no fold has both. The ends are NaN if a fold has too few predictions to estimate the variance.
     """
     areas, covariance = mean_auc_with_covariance(positive, scores[None], folds)
     area, around = float(areas[0]), Z * math.sqrt(float(covariance[0, 0]) * repeats)
@@ -53,15 +53,15 @@ def rank_two_classes(
     """Compute the AUC and the average precision of a classifier with two classes.
 
     Args:
-        rows: n rows of `Predictions`, without outputs that could not be parsed.
+        rows: n predictions (rows of `Predictions.rows`), without outputs that could not be parsed.
         gold: (n,) indices of the true classes in `labels`.
         labels: The classes; the positive one is the first.
-        repeats: The mean number of rows per item; above 1 if items have several predictions (runs). The
-            interval of the AUC is then wider, because rows of the same item are not independent.
+        repeats: The mean number of predictions per item; above 1 if items have several predictions (runs).
+            The interval of the AUC is then wider, because predictions for the same item are not independent.
 
     Returns:
-        The two metrics under "auc" and "average_precision". Their values are None if all rows have the same
-        true class, or if no row has a score.
+        The two metrics under "auc" and "average_precision". Their values are None if all predictions with a
+        score are for items of the same class, or if no prediction has a score.
     """
     from sklearn.metrics import average_precision_score
 
@@ -84,15 +84,15 @@ def rank_classes(
     """Compute the metrics that need a probability for each class, for three or more classes.
 
     Args:
-        rows: n rows of `Predictions`, without outputs that could not be parsed. Rows without probabilities
-            are left out.
+        rows: n predictions (rows of `Predictions.rows`), without outputs that could not be parsed.
+            Predictions without probabilities are left out.
         gold: (n,) indices of the true classes in `labels`.
         labels: The k classes.
 
     Returns:
-        Two dicts, both empty if no row has probabilities. The first has metrics by name: the AUC averaged
-        over classes, the AUC averaged over pairs of classes, the Brier score, and the log loss. The second
-        has, for each class, the AUC of this class against the rest; None if undefined.
+        Two dicts, both empty if no prediction has probabilities. The first has metrics by name: the AUC
+        averaged over classes, the AUC averaged over pairs of classes, the Brier score, and the log loss. The
+        second has, for each class, the AUC of this class against the rest; None if undefined.
     """
     from sklearn.metrics import roc_auc_score
 

@@ -19,7 +19,7 @@ from simllm.evaluation.classifiers.metrics_with_intervals import compute_metrics
 from simllm.evaluation.classifiers.positive_class_score import positive_scores
 from simllm.evaluation.classifiers.significance_verdicts import Answer, Finding, answer
 from simllm.evaluation.classifiers.single_classifier_tests import describe_discordant, is_right
-from simllm.stats.choice_of_classifier_test import MANY_DATA_SETS, choose_for_classifiers
+from simllm.stats.classifier_test_choice import MANY_DATA_SETS, choose_for_classifiers
 from simllm.stats.confusion_matrix_bootstrap import bootstrap, quantiles
 from simllm.stats.confusion_matrix_metrics import Counts, Floats
 from simllm.stats.delong_auc import compare_aucs
@@ -54,7 +54,8 @@ def compare_classifiers(
 
     Yields:
         The result of a test for each pair of classifiers that has common items. With three or more
-        classifiers, the result of a test of all classifiers together may come first.
+        classifiers, the result of a test of all classifiers together comes first. It is left out if there is
+        no such test, for example with several runs on a single data set.
     """
     names = list(dict.fromkeys(rows["classifier"]))
     runs = int(rows.groupby(["classifier", *ITEM]).size().max())
@@ -140,14 +141,15 @@ def compare_metric(rows: DataFrame, labels: Sequence[str], metric: str) -> list[
     item brings the predictions of both classifiers.
 
     Args:
-        rows: The rows of all classifiers.
+        rows: The predictions of all classifiers: a table with a row for each prediction.
         labels: The classes; with two, the positive one is the first.
         metric: The name of the metric.
 
     Returns:
         The result of the comparison, with an interval but no p-value, for each pair whose difference is
-        defined. The list is empty in three cases: a classifier has several predictions for an item, there are
-        more than five classes, or the metric cannot be computed from a confusion matrix (it needs scores).
+        defined. The list is empty in three cases: a classifier has several predictions for an item; there are
+        more than five classes, so that the table of counts would be too large for a bootstrap; or the metric
+        cannot be computed from a confusion matrix (it needs scores).
     """
     number = {label: index for index, label in enumerate(labels)}
     compute, findings = compute_metrics(labels), []
@@ -203,9 +205,10 @@ def _difference(
 
 
 def _over_sets(rows: DataFrame, labels: Sequence[str], metric: str) -> DataFrame:
-    """Compute a metric of each classifier on each data set, from the items that all classifiers have.
+    """Compute a metric of each classifier on each data set, for significance tests over data sets.
 
-    The metric is computed separately for each run and fold, and then averaged over the runs and folds.
+    Only the items for which all classifiers have predictions are used. The metric is computed separately for
+    each run and fold, and then averaged over the runs and folds.
 
     Returns:
         A table with a row for each data set and a column for each classifier. If lower values of the metric
@@ -284,12 +287,12 @@ def _compare_many_over_sets(table: DataFrame, metric: str, alpha: float) -> tupl
 def compare_auc(rows: DataFrame, labels: Sequence[str]) -> list[Finding]:
     """Compare the AUC between each pair of classifiers by DeLong's test.
 
-    A pair is compared on the items for which both classifiers have scores. Scores are averaged over runs.
-    Each fold has its own AUC, and the means over folds are compared; see `mean_auc_with_covariance`. If only
-    one of the two classifiers has folds, its folds are used.
+    A pair is compared on the items for which both classifiers have scores. If an item has several scores from
+    several runs, their mean is used. Each fold has its own AUC, and the means over folds are compared; see
+    `mean_auc_with_covariance`. If only one of the two classifiers has folds, its folds are used for both.
 
     Args:
-        rows: The rows of all classifiers.
+        rows: The predictions of all classifiers: a table with a row for each prediction.
         labels: The two classes; the positive one is the first.
 
     Returns:

@@ -104,8 +104,8 @@ def _compare(study: ClassifierStudy) -> Iterator[str]:
     """Yield sentences about the differences between classifiers.
 
     Each significant difference has a sentence. A difference with a confidence interval but without a p-value
-    has a sentence, too. If classifiers were compared by tests of other quantities than the AUC, and none of
-    these tests is significant, a last sentence says so.
+    has a sentence, too. If no test shows that one classifier is right more often than another, a last
+    sentence says so. Tests of the AUC do not count for this sentence, because the AUC measures ranking.
     """
     compared = [one for one in study.tests if len(one.classifiers) > 1 and one.p_holm is not None]
     significant = [one for one in compared if "This is significant" in one.verdict]

@@ -55,8 +55,8 @@ class ClassifierResult:
             means over all folds and data sets.
         degradation: For each metric, its value on test data minus its value on validation data. Both values
             are means over all folds and data sets.
-        costs: For each reported cost, such as "seconds": its sum, its mean per row, and its sum divided by
-            the number of right answers.
+        costs: For each reported cost, such as "seconds": its sum, its mean per prediction, and its sum
+            divided by the number of right predictions.
         dominated_by: The names of the classifiers that dominate this classifier: they are better or cheaper
             than this classifier, but neither worse nor more expensive.
 

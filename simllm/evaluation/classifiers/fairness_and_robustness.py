@@ -39,8 +39,8 @@ def fill_groups(rows: DataFrame, groups: Sequence[str]) -> DataFrame:
         A copy of the table with the replaced values.
 
     Raises:
-        InputError: A column does not exist or has another meaning (such as `predicted`), or it has more than
-            200 different values.
+        InputError: A column does not exist, has a fixed meaning that is not a group (such as `predicted`), or
+            has more than 200 different values.
     """
     allowed = [str(name) for name in rows if name not in COLUMNS and name != PLACE and ":" not in str(name)]
     rows = rows.copy()
@@ -58,7 +58,7 @@ class GroupRates:
     """The rates of a classifier on one group of items, such as one language. Undefined rates are None.
 
     Attributes:
-        n: The number of rows with a predicted label; outputs that could not be parsed are left out.
+        n: The number of predictions for the group, without outputs that could not be parsed.
         selection_rate: The share of positive predictions.
         tpr: The share of positive items that are predicted positive.
         fpr: The share of negative items that are predicted positive.
@@ -89,12 +89,12 @@ class Fairness:
 
 
 def measure_fairness(rows: DataFrame, group: str, positive: str) -> Fairness:
-    """Measure how the predictions differ between groups of items.
+    """Measure how a classifier's predictions differ between groups of items, such as languages.
 
     Args:
-        rows: Rows of `Predictions`. Rows whose output could not be parsed, and rows without a group, are left
-            out.
-        group: The name of the column with the group of each row.
+        rows: The predictions of the classifier (rows of `Predictions.rows`). Outputs that could not be
+            parsed, and predictions for items without a group, are left out.
+        group: The name of the column with the group of each item, such as "language".
         positive: The positive class.
     """
     groups = {}
@@ -122,9 +122,8 @@ class VariantRobustness:
     """Comparison of a classifier's predictions for rewritten items with its predictions for the originals.
 
     Items can be rewritten in several ways, called variants; this object is about one variant. An output that
-    could not be parsed counts as wrong. An item may have several predictions (from several runs or folds).
-    Such an item counts once in `n`, `lost` and `recovered`. The rates `pdr`, `asr` and `flipped` count each
-    prediction.
+    could not be parsed counts as wrong. An item may have several predictions (from several runs or folds):
+    `n`, `lost` and `recovered` count items, but `pdr`, `asr` and `flipped` are computed from predictions.
 
     Attributes:
         n: The number of items with a prediction for the original and for the variant.

@@ -153,16 +153,16 @@ def _predict(
 
 
 def _learn(scores: Floats, gold: NDArray[np.bool_]) -> tuple[float, float, float]:
-    """Learn to predict from a score whether a pair is acceptable.
+    """Learn to predict from a metric's score whether a pair of texts is acceptable.
 
     Args:
-        scores: (n,) scores.
+        scores: (n,) scores of the pairs.
         gold: (n,) whether each pair is acceptable.
 
     Returns:
-        The threshold, and the slope and the intercept of a logistic regression of the class on the score. Of
-        the values half-way between two neighbouring scores, the threshold is the one with the highest MCC
-        (Matthews' correlation coefficient).
+        The threshold, and the slope and the intercept of a logistic regression of the class on the score. A
+        pair is predicted acceptable if its score is at least the threshold. The threshold lies half-way
+        between two neighbouring scores, where the MCC (Matthews' correlation coefficient) is highest.
     """
     from sklearn.linear_model import LogisticRegression
 

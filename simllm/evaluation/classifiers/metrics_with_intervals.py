@@ -67,10 +67,10 @@ def measure(rows: DataFrame, labels: Sequence[str], bins: int = 10, details: boo
     """Measure the performance of a classifier.
 
     Args:
-        rows: The predictions of the classifier: rows of `Predictions`.
+        rows: The predictions of the classifier: rows of the table `Predictions.rows`.
         labels: The classes; with two, the positive one is the first.
         bins: The number of bins for calibration.
-        details: Whether calibration is tested for significance, which takes time.
+        details: Whether to test if the calibration error is larger than chance explains, which takes time.
     """
     gold, predicted = class_numbers(rows, labels)
     repeats = len(rows) / max(1, rows[["data_set", "item"]].drop_duplicates().shape[0])
@@ -91,15 +91,15 @@ def measure(rows: DataFrame, labels: Sequence[str], bins: int = 10, details: boo
 
 
 def class_numbers(rows: DataFrame, labels: Sequence[str]) -> tuple[Ints, Ints]:
-    """Return the indices of true and predicted classes.
+    """Return the true class and the predicted class of each prediction, as indices.
 
     Args:
-        rows: n rows of `Predictions`.
+        rows: n predictions (rows of `Predictions.rows`).
         labels: The k classes.
 
     Returns:
-        (n,) index of the true class of each row; and (n,) index of the predicted class, which is k for an
-        unparsed output.
+        Two arrays: (n,) indices of the true classes in `labels`, and (n,) indices of the predicted classes.
+        The index of a predicted class is k if the output could not be parsed.
     """
     number = {label: index for index, label in enumerate(labels)}
     predicted = rows["predicted"].map(number).fillna(len(labels))

@@ -66,8 +66,8 @@ def ask_degradation(
 
     Args:
         name: The name of the classifier.
-        validation: The validation rows of the classifier.
-        test: The test rows of the classifier.
+        validation: The predictions of the classifier on validation data.
+        test: The predictions of the classifier on test data.
         labels: The classes; with two, the positive one is the first.
         metric: The metric to compare.
     """

@@ -15,8 +15,9 @@ from simllm.errors import InputError
 def remove_invented_labels(rows: DataFrame) -> tuple[DataFrame, dict[str, int]]:
     """Count invented labels, and remove them if the items have exactly two true classes.
 
-    An invented label is a predicted label that is not the true class of any item. If all items have the same
-    true class, no label counts as invented.
+    An invented label is a predicted label that is not the true class of any item. With two true classes,
+    invented labels are removed, so that the study keeps two classes. If all items have the same true class,
+    no label counts as invented, because another label may be a class that happens to have no item.
 
     Args:
         rows: The predictions: a table with a row for each prediction.

@@ -17,16 +17,16 @@ Floats = NDArray[np.float64]
 
 
 def positive_scores(rows: DataFrame, positive: str, labels: Sequence[str]) -> tuple[Floats, bool]:
-    """Return a score for each row; a high score means that the classifier thinks the item is positive.
+    """Return a score for each prediction; a high score means that the classifier expects a positive item.
 
     Args:
-        rows: n rows of `Predictions`, without outputs that could not be parsed.
+        rows: n predictions (rows of `Predictions.rows`), without outputs that could not be parsed.
         positive: The positive class.
         labels: The classes.
 
     Returns:
-        Two values. The first has (n,) probabilities or other scores, NaN where a row has neither. The second
-        is True if all of these numbers are probabilities.
+        Two values. The first has (n,) probabilities or other scores, NaN for a prediction that has neither.
+        The second is True if all of these numbers are probabilities.
     """
     confidence = rows["confidence"].to_numpy(float)
     values = np.where(rows["predicted"] == positive, confidence, 1 - confidence)

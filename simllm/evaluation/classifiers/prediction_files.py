@@ -381,15 +381,15 @@ def check_probabilities(rows: DataFrame) -> None:
 
 
 def chances_of(rows: DataFrame, classes: Sequence[str]) -> DataFrame | None:
-    """Return the probabilities of the classes, as a table with a column for each class.
+    """Return the predicted probabilities of the classes, as a table with a column for each class.
 
     Args:
-        rows: n rows of `Predictions`.
+        rows: n predictions (rows of `Predictions.rows`).
         classes: The classes.
 
     Returns:
-        The table with n rows; all values of a row without probabilities are NaN. None if no row has
-        probabilities.
+        The table with n rows. If a prediction has probabilities for only some of the classes, the others are
+        0; if it has none, its whole row is NaN. None if no prediction has probabilities.
     """
     named = [f"{_OF_CLASS}{label}" for label in classes]
     present = [name for name in named if name in rows]

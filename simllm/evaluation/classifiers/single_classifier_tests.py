@@ -13,7 +13,7 @@ import numpy as np
 from pandas import DataFrame, Series
 
 from simllm.evaluation.classifiers.significance_verdicts import Finding
-from simllm.stats.binomial_test import compare_with_chance
+from simllm.stats.binomial_p_value import compare_with_chance
 from simllm.stats.fisher_and_chi_squared import compare_groups
 from simllm.stats.mcnemar_and_cochran_q import FEW_DISCORDANT, mcnemar
 from simllm.stats.paired_bootstrap_and_permutation import paired_permutation
@@ -23,7 +23,7 @@ from simllm.stats.wilcoxon_friedman_and_kruskal import compare_group_means
 
 
 def is_right(rows: DataFrame) -> Series:
-    """Return for each row whether the predicted class is the true class.
+    """Return for each prediction (row) whether the predicted class is the true class.
 
     The value is False for an output that could not be parsed.
     """
@@ -31,11 +31,11 @@ def is_right(rows: DataFrame) -> Series:
 
 
 def mean_by_item(values: Series, rows: DataFrame) -> Series:
-    """Average the values of each item over its runs and folds.
+    """Average the values of each item over its predictions, which come from several runs or folds.
 
     Args:
-        values: A value for each row.
-        rows: The rows of one classifier.
+        values: A value for each prediction, such as whether it is right.
+        rows: The predictions of one classifier, one in each row.
 
     Returns:
         The mean value of each item, indexed by data set and item.
@@ -48,7 +48,7 @@ def ask_guessing(name: str, rows: DataFrame, classes: int) -> Finding:
 
     Args:
         name: The name of the classifier.
-        rows: The rows of the classifier.
+        rows: The predictions of the classifier, one in each row.
         classes: The number of classes k; a guess is right with probability 1 / k.
     """
     return _ask_chance(name, rows, 1 / classes, "guessing", f"1 / {classes} classes")
@@ -59,7 +59,7 @@ def ask_largest_class(name: str, rows: DataFrame) -> Finding:
 
     Args:
         name: The name of the classifier.
-        rows: The rows of the classifier.
+        rows: The predictions of the classifier, one in each row.
     """
     shares = rows["gold"].value_counts(normalize=True)
     reason = f"the share of {shares.index[0]} among the true classes"
@@ -74,7 +74,7 @@ def _ask_chance(name: str, rows: DataFrame, chance: float, other: str, reason: s
 
     Args:
         name: The name of the classifier.
-        rows: The rows of the classifier.
+        rows: The predictions of the classifier, one in each row.
         chance: The probability of being right by chance.
         other: The method with which the classifier is compared, such as "guessing".
         reason: A text that says how `chance` was computed, such as "1 / 2 classes".
@@ -102,11 +102,12 @@ def _ask_chance(name: str, rows: DataFrame, chance: float, other: str, reason: s
 def ask_bias(name: str, rows: DataFrame, labels: Sequence[str]) -> Finding:
     """Test whether a classifier is biased towards one of two labels.
 
-    The classifier is biased towards a label if it predicts the label for more rows than truly have it.
+    The classifier is biased towards a label if it predicts the label more often than it is the true class.
 
     Args:
         name: The name of the classifier.
-        rows: The rows of the classifier. Rows whose output could not be parsed are left out.
+        rows: The predictions of the classifier, one in each row. Outputs that could not be parsed are left
+            out.
         labels: The two labels; the positive one is the first.
     """
     parsed = rows[rows["predicted"].notna()]
@@ -136,12 +137,12 @@ def _ask_bias_of_runs(name: str, parsed: DataFrame, labels: Sequence[str]) -> Fi
     """Test whether a classifier with several runs or folds is biased towards one of two labels.
 
     The classifier is biased if it predicts a label more often than the label is the true class. An item can
-    have several rows here, one for each run or fold. The rows of each item are averaged first, so that every
-    item counts once.
+    have several predictions here, one for each run or fold. The predictions for each item are averaged first,
+    so that every item counts once.
 
     Args:
         name: The name of the classifier.
-        parsed: The rows of the classifier whose output could be parsed.
+        parsed: The predictions of the classifier, one in each row, without outputs that could not be parsed.
         labels: The two labels; the positive one is the first.
     """
     claims, truth = (parsed[column] == labels[0] for column in ("predicted", "gold"))
@@ -167,8 +168,9 @@ def ask_groups(name: str, rows: DataFrame, group: str) -> Finding | None:
 
     Args:
         name: The name of the classifier.
-        rows: The rows of the classifier.
-        group: The name of the column with the group of each row. Rows without a group are left out.
+        rows: The predictions of the classifier, one in each row.
+        group: The name of the column with the group of each item, such as "language". Items without a group
+            are left out.
 
     Returns:
         The result of the test; None with fewer than two groups.
@@ -205,12 +207,12 @@ def ask_groups(name: str, rows: DataFrame, group: str) -> Finding | None:
 def _compare_runs_of_groups(rows: DataFrame, group: str) -> Outcome:
     """Test whether a classifier is right equally often in all groups, for items with several runs.
 
-    An item has several runs if there are several predictions for it. The test uses the mean of each item over
-    its runs.
+    An item has several runs if there are several predictions for it. The test uses each item's share of right
+    predictions.
 
     Args:
-        rows: The rows of one classifier.
-        group: The name of the column with the group of each row.
+        rows: The predictions of one classifier, one in each row.
+        group: The name of the column with the group of each item, such as "language".
     """
     shares = [mean_by_item(is_right(own), own).to_numpy() for _, own in rows.groupby(group, sort=False)]
     return compare_group_means(shares)
@@ -219,10 +221,10 @@ def _compare_runs_of_groups(rows: DataFrame, group: str) -> Outcome:
 def describe_discordant(count: int) -> str:
     """Write why the exact or the chi-squared form of McNemar's test is used.
 
-    The form depends on the number of discordant items: exact below 25, chi-squared for 25 or more. The text
-    is, for example, "7 discordant items are below 25". If two classifiers are compared, an item is discordant
-    if exactly one of them is right on it. If one classifier is tested for bias, the discordant items are the
-    false positives and the false negatives.
+    If two classifiers are compared, an item is discordant if exactly one of them is right on it. If one
+    classifier is tested for bias, the discordant items are the false positives and the false negatives. The
+    exact form is used for fewer than 25 discordant items, the chi-squared form for 25 or more. The text is,
+    for example, "7 discordant items are below 25".
 
     Args:
         count: The number of discordant items.

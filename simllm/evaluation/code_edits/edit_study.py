@@ -84,10 +84,10 @@ class EditStudy:
             intervals and paired tests, over the items for which every system has a score.
         summaries: A dict from the name of each system to a dict of further numbers. The inner dict has keys
             such as "lines inserted".
-        coverage: A dict with four numbers of items: of all "items", and of the items solved "by all" systems,
-            "by at least one" and "by exactly one". The baseline does not count as a system.
-        best: A dict from the name of each system with several variants, such as several prompts, to a dict
-            from metric to mean score. The mean is over the items, each with the best score of any variant.
+        coverage: Four numbers of items, by name: "items" (all items), "by all" (items that all systems
+            solve), "by at least one" and "by exactly one". The baseline does not count as a system.
+        best: For each system with several variants, such as several prompts: a dict from metric to the mean
+            score over the items if the best variant were chosen for each item.
         easy: For each item, whether it is easy: its reference inserts at most two lines.
     """
 
@@ -117,7 +117,8 @@ def run_study(
             system. Lines may also have the keys `variant` (the name of a variant of the system) and `passed`
             (whether the candidate passed its tests).
         names: The names of the metrics.
-        top: The numbers k for which TOP-k (also called pass@k) is computed.
+        top: The numbers k for which TOP-k (also called pass@k) is computed: the probability that at least one
+            of k candidates solves an item.
         language: The programming language of lines without the key `language`.
 
     Raises:
@@ -277,7 +278,8 @@ def _summarize(
         ids: The ids of the items.
         easy: For each item, whether it is easy: its reference inserts at most two lines. The pass rate is
             computed for easy items, and for the other items.
-        top: The numbers k for which TOP-k (also called pass@k) is computed.
+        top: The numbers k for which TOP-k (also called pass@k) is computed: the probability that at least one
+            of k candidates passes.
 
     Returns:
         The numbers by name; None if a number is not defined.

@@ -1,8 +1,8 @@
 """Reader of the results of tools: draws (recorded answers about code), or counts of right answers.
 
-Tools answer questions about original code and about rewritten code. The code was rewritten either by all
-rewriting rules together, or by a single rule. A text called `arm` tells which: it is empty for all rules
-together, and otherwise it is the name of the single rule.
+Tools answer questions about original code and about rewritten code. The value `arm` tells how the code was
+rewritten: it is the name of a rewriting rule if this rule alone was used, and empty if all rules were used
+together.
 """
 
 from __future__ import annotations
@@ -72,16 +72,16 @@ class ItemFacts:
 class Recorded:
     """The results of tools on items (pieces of code), as read from a file.
 
-    The keys of the dicts `counts` and `facts` are tuples. The part "rule" tells how the code was rewritten:
-    it is the name of a rewriting rule if this rule alone was used, and empty if all rules were used together.
+    The code of an item is rewritten by all rewriting rules together, or by one rule alone. Below, "rule" is
+    the name of the one rule, or empty for all rules together.
 
     Attributes:
-        draws: A list of answers that are recorded one by one.
-        counts: Results that are recorded as counts: a dict from (name of the tool, rule, id of the item) to
-            two pairs of numbers. The first pair has the number of successes and the number of answers on the
-            original code. The second pair has the same two numbers on the rewritten code.
-        facts: A dict from (rule, id of the item) to properties of the item, such as its group, and of the
-            rewritten code.
+        draws: The answers that are recorded one by one.
+        counts: The answers that are recorded only as counts: a dict from (name of the tool, rule, id of the
+            item) to two pairs (number of successes, number of answers). The first pair is for the original
+            code, the second for the rewritten code.
+        facts: A dict from (rule, id of the item) to properties of the item, such as its group, and of its
+            rewritten code, such as whether it equals the original.
     """
 
     draws: list[Draw] = field(default_factory=list)

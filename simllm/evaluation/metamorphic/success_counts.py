@@ -14,14 +14,13 @@ def count_successes(
 ) -> tuple[dict[str, list[ItemOutcome]], dict[str, dict[str, int]]]:
     """Count the successes of each tool on the original code and on the rewritten code of each item.
 
-    An item is a piece of code. It may be rewritten in several ways: by all rewriting rules together, and by
-    single rules. The argument `arm` selects one of these ways, whose result is called the variant.
+    An item is a piece of code. Its code is rewritten by all rewriting rules together, or by one rule alone.
+    The argument `arm` selects one of these ways of rewriting; the rewritten code is called the variant.
 
-    An item is skipped for a tool for either of two reasons:
+    For a tool, an item is skipped in two cases:
 
     1. The tool crashed each time on the original, or each time on the variant.
-    2. The variant by all rules together is selected, but the only variants on which the tool was run are
-       those by single rules.
+    2. `arm` selects all rules together, but the tool was run only on code that one rule alone rewrote.
 
     Args:
         recorded: The results of the tools. All answers must already be judged: an answer whose `success` is
@@ -34,8 +33,8 @@ def count_successes(
         "transformed" code. Crashes do not count as answers.
 
     Raises:
-        InputError: A tool was run only on the original of an item, or only on its variant, and reason 2 does
-            not apply.
+        InputError: A tool was run only on the original of an item, or only on its variant. (Case 2 is not an
+            error.)
     """
     counts: dict[tuple[str, str], dict[str, tuple[int, int]]] = {
         (model, item): dict(zip(SIDES, pair, strict=True))
@@ -66,15 +65,15 @@ def count_successes(
 
 
 def _with_originals(draws: Iterable[Draw], arm: str) -> Iterable[Draw]:
-    """Select the draws (answers of tools) that compare original code with code rewritten in one way.
+    """Select the draws (answers of tools) about original code, and about code rewritten in one way.
 
-    For each tool and item (piece of code), these draws are selected:
+    The argument `arm` names this way of rewriting. For each tool and item (piece of code), the draws with
+    this `arm` are selected, with two exceptions:
 
-    - The draws with the given `arm` (the name of the way of rewriting).
-    - If these are only about rewritten code: also the draws about original code with an empty `arm`, because
-      the original code is the same for all ways of rewriting.
-    - None if `arm` is empty, and the tool has answers about code that single rules rewrote, but not about
-      code that all rules together rewrote. There is then nothing to compare.
+    - If all of them are about rewritten code, draws about the original code with an empty `arm` are selected,
+      too, because the original code is the same for all ways of rewriting.
+    - With an empty `arm`, nothing is selected if the tool has answers about code that single rules rewrote,
+      but none about code that all rules together rewrote. There is then nothing to compare.
 
     Args:
         draws: The answers of tools about original and rewritten code.

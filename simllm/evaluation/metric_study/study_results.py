@@ -23,9 +23,9 @@ class MetricResult:
         p_value: Two-sided p-value of rho.
         low: Lower bound of rho's 95% interval, from a bootstrap over pairs.
         high: Upper bound of that interval.
-        by_rater: The bounds (lower, upper) of another 95% interval of rho. While `low` and `high` show how
-            much rho could change with other pairs, this interval also allows for other raters. None if there
-            are fewer than two raters.
+        by_rater: The bounds (lower, upper) of a second 95% interval of rho. It shows how much rho could
+            change with other pairs and other raters; `low` and `high` allow only for other pairs. None if
+            there are fewer than two raters.
         kendall: Kendall's tau-b between scores and mean ratings.
         pearson: Pearson's r between scores and mean ratings.
         pairwise_accuracy: The share, from 0 to 1, of comparisons between two rated pairs in which the scores

@@ -21,17 +21,15 @@ FILE, NODES = "FILE", "NODES"  # arguments that stand for a path, and for a numb
 
 @dataclass(frozen=True)
 class CodeMetricKind:
-    """Description of a metric for code, such as CodeBLEU.
-
-    The function `simllm.metrics.code.code_metric.load` reads the description and makes the metric.
+    """Description of a metric for code, such as CodeBLEU; it is needed to load the metric by its name.
 
     Attributes:
-        adapter: The name of the function that makes the metric. The function is in the module of `load`.
-        options: Keyword arguments for the function that makes the metric.
-        argument: The argument that a user may write after the metric's name and `=`; empty if there is none.
-            For example, "multiset" allows `lemod=multiset`. "FILE" allows the path of any file, and "NODES"
-            any positive number of syntax nodes. The argument "as-published", which some metrics also take, is
-            not listed here. With it, they compute exactly what the published code of Sheikhaei et al. does.
+        adapter: The name of the function in `simllm.metrics.code.code_metric` that prepares the metric.
+        options: Keyword arguments for this function.
+        argument: What a user may write after the metric's name and `=`; empty if nothing is allowed. For
+            example, "multiset" allows `lemod=multiset`. "FILE" allows the path of any file, and "NODES" any
+            positive number of syntax nodes. Some metrics also allow "as-published", which is not listed here;
+            it reproduces the scores of the published code of Sheikhaei et al.
         needs_source: Whether the examples must have a source, which is the code before it was edited.
         lower_is_better: Whether a lower score is better.
     """

@@ -1,12 +1,12 @@
 """The class `CodeMetric` for all metrics for code, and a function (adapter) for each kind of metric.
 
-The table `CODE_METRICS` in `built_in_code_metrics.py` names the adapter of each metric, such as `lemod`. A
-metric computes scores in three steps:
+The table `CODE_METRICS` in `built_in_code_metrics.py` names the adapter of each metric. Three functions
+compute the scores; the first returns the second, and the second returns the third:
 
-1. The adapter takes the text that a user wrote after the metric's name and `=`, such as "multiset" in
-   `lemod=multiset`. It returns the function `prepare`, an attribute of the `CodeMetric`.
-2. `prepare` takes all examples, because some metrics first count n-grams in them. It returns a function.
-3. This function scores one example.
+1. The adapter, such as `lemod`, takes the argument that the user wrote after the metric's name, such as
+   "multiset" in `lemod=multiset`.
+2. `CodeMetric.prepare` takes all examples, because some metrics first count n-grams in them.
+3. The last function takes one example, and returns its score.
 """
 
 from __future__ import annotations
@@ -73,6 +73,7 @@ class CodeMetric:
     Attributes:
         name: The name of the metric, with its argument if it has one: "lemod" or "lemod=multiset".
         prepare: A function that takes all examples, and returns the function that scores a single example.
+            Some metrics need all examples in advance, to find n-grams that are frequent in them.
         needs_source: Whether the examples must have a source, which is the code before it was edited.
     """
 

@@ -117,8 +117,9 @@ def keywords() -> dict[str, frozenset[str]]:
 def syntax_match(candidate: Node, reference: Node) -> float:
     """Compute the share of the reference's subtrees that also occur in the candidate.
 
-    A subtree is a node with everything below it. Single leaves do not count, unless the root is a leaf. Two
-    subtrees are equal if tree-sitter prints the same s-expression for them. Comments are ignored.
+    A subtree is a node with everything below it. Single leaves do not count, unless the root is a leaf.
+    Subtrees are equal if they have the same s-expression in tree-sitter, which shows the types of the nodes,
+    but not the text: `a + b` equals `x + y`. Comments are ignored.
 
     Args:
         candidate: The root of the candidate's syntax tree.

@@ -42,8 +42,9 @@ def corpus_value(name: str, items: Items) -> float | None:
             it was edited): one example for each candidate, all with the same reference.
 
     Returns:
-        The value. It is None if the metric has no corpus value, such as "edit-similarity" or any metric with
-        the argument "as-published". It is also None for "rpsr" if the denominator is 0.
+        The value; None if the metric has no corpus value. Examples are "edit-similarity" and all metrics with
+        the argument "as-published" (which reproduces published scores). For "rpsr" (relative patch size
+        ratio), the value is also None if the denominator is 0.
 
     Raises:
         InputError: The file of n-grams that CrystalBLEU ignores cannot be read, or has no n-grams for the

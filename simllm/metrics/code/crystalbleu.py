@@ -51,7 +51,7 @@ def crystal_bleu(candidate: str, reference: str, shared: Collection[NGram]) -> f
 
 
 def corpus_crystal_bleu(pairs: Iterable[tuple[str, str, Collection[NGram]]]) -> float:
-    """Compute CrystalBLEU of a corpus, after summing n-gram counts and text lengths over all pairs.
+    """Compute CrystalBLEU of a corpus from n-gram counts and text lengths, summed over all pairs.
 
     CrystalBLEU is BLEU-4 that ignores n-grams which most code has, such as `) ;`.
 
@@ -93,11 +93,13 @@ def _count_matches(tokens: Sequence[str], expected: Sequence[str], shared: Colle
 def _bleu(counts: Ints, length: int, expected_length: int) -> float:
     """Compute BLEU from counts of n-grams: the geometric mean of precisions, times the brevity penalty.
 
+    For the BLEU of a corpus, all arguments are sums over the pairs of candidate and reference.
+
     Args:
         counts: (4, 2) counts, one row for each n from 1 to 4. The first column counts the n-grams of the
             candidate that the reference has, too. The second column counts all n-grams of the candidate.
-        length: The number of tokens of the candidates.
-        expected_length: The number of tokens of the references.
+        length: The number of tokens of the candidate.
+        expected_length: The number of tokens of the reference.
 
     Returns:
         A value from 0 to 1; 0 if no single token (n = 1) matches.

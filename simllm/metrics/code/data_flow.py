@@ -29,12 +29,13 @@ _DEEPEST_LOOP = 5  # levels of nested loops that are visited twice; deeper loops
 
 
 def data_flow(root: Node, language: str) -> list[Item]:
-    """Extract the data flow of code: for each name in the code, the names from which its value comes.
+    """Extract the data flow of code: for each occurrence of a name, the names from which its value comes.
 
-    A name is a variable, another identifier or a literal. An occurrence of a name in the code gets an item if
-    it takes its value from an occurrence of a name, or passes its value to one. Names are replaced by var_0,
-    var_1 and so on. For example, `x = y` in Python has two items: `("var_1", "computedFrom", ("var_0",))` for
-    x, and `("var_0", "comesFrom", ())` for y. Here y gets the lower number, because x is computed from y.
+    A name is a variable, another identifier or a literal. Names are replaced by var_0, var_1 and so on; the
+    sources of a value are numbered first. For example, `x = y` in Python has two items:
+
+    - `("var_1", "computedFrom", ("var_0",))`: The value of x comes from y.
+    - `("var_0", "comesFrom", ())`: The value of y comes from no other place in the code.
 
     Args:
         root: The root of the syntax tree.
@@ -44,7 +45,8 @@ def data_flow(root: Node, language: str) -> list[Item]:
     Returns:
         A list of items. An item consists of a name, the relation, and the names from which its value comes.
         The relation is "computedFrom" for assigned names and loop variables. It is "comesFrom" for used
-        names, declared names in Java, and Python parameters with a default value.
+        names, declared names in Java, and Python parameters with a default value. Occurrences without any
+        data flow, to or from another place, have no item.
     """
     if language not in _WALKERS:
         return []
@@ -62,8 +64,8 @@ class _Links:
 
     Attributes:
         name: The name.
-        sources: A dict with the key "comesFrom", "computedFrom" or both. The value is a dict from each place
-            to the name at this place.
+        sources: For each relation, a dict from the places to the names at these places. The relation is
+            "computedFrom" if `name` is assigned or a loop variable, and otherwise "comesFrom".
     """
 
     name: str
@@ -71,10 +73,10 @@ class _Links:
 
 
 def _normalize(links: dict[int, _Links]) -> list[Item]:
-    """Convert links between names into the items of the data flow, in the order of the code.
+    """Convert links between places in the code into the items of the data flow, in the order of the code.
 
-    An item says from which names one occurrence of a name gets its value. An occurrence that neither takes
-    its value from a name nor passes it to one gets no item. Names are replaced by var_0, var_1 and so on.
+    An item says from which names one occurrence of a name gets its value. Occurrences without any data flow,
+    to or from another place, get no item. Names are replaced by var_0, var_1 and so on.
 
     Args:
         links: For each occurrence of a name, the places from which its value comes. The key is the position
@@ -190,14 +192,11 @@ class _Walker:
         return table
 
     def _passes(self) -> Iterator[None]:
-        """Yield once for each time that a loop must be visited: twice, or once for a deeply nested loop.
+        """Decide how often a loop of the code is visited: yield None before each visit.
 
-        The methods that handle loops, such as `on_while_statement`, iterate over this generator. In the
-        second visit, a name can get its value from the previous iteration of the loop. A loop inside five or
-        more other loops is visited only once, to save time.
-
-        Yields:
-            None; only the number of the yielded values matters.
+        Usually, there are two visits: in the second, a name can get its value from the previous iteration of
+        the loop. A loop inside five or more other loops is visited only once, to save time. The methods that
+        visit loops, such as `on_while_statement`, iterate over this generator.
         """
         self._loops += 1
         for _ in range(2 if self._loops <= _DEEPEST_LOOP else 1):

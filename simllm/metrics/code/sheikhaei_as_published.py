@@ -163,8 +163,8 @@ def _edit(example: Example, text: str) -> str:
 def _stripped(first: str, second: str, language: str | None) -> tuple[str, str]:
     """Return two pieces of code without comments and imports, and without docstrings in Python.
 
-    If one of two Python texts has a syntax error, both texts are processed by regular expressions instead
-    of a parser.
+    Python code is parsed. If one of the two pieces cannot be parsed, regular expressions process both of them
+    instead, so that both are changed in the same way.
     """
     if language not in ("java", "python"):
         raise InputError(f"language {language!r}: the published code handles java and python only")

@@ -26,7 +26,7 @@ def bleu_of_lists(tokens: Sequence[str], expected: Sequence[str]) -> float:
 
 
 def corpus_bleu_of_tokens(pairs: Iterable[tuple[str, str]]) -> float:
-    """Compute BLEU-4 of a corpus, after summing n-gram counts and text lengths over all pairs.
+    """Compute BLEU-4 of a corpus from n-gram counts and text lengths, summed over all pairs.
 
     Args:
         pairs: The candidate and the reference of each pair.

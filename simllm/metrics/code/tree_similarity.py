@@ -35,7 +35,7 @@ def syntax_tree_similarity(example: Example, largest: int = LARGEST_TREE) -> flo
 
 
 def trees_of(example: Example, *texts: str) -> list[OrderedTree]:
-    """Parse texts in the language of an example, and return their syntax trees."""
+    """Parse pieces of code, all in the language of an example, and return the syntax tree of each."""
     return [syntax_tree(text, example.language or "") for text in texts]
 
 

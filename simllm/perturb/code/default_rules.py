@@ -24,11 +24,11 @@ OPTIONAL_RULES = ("remove-comments", "expand-compound", "add-braces", "dead-code
 
 
 def check_rules(rules: Sequence[str], share: float) -> None:
-    """Check the settings of a rewrite.
+    """Check two settings for rewriting code: the names of the rules, and a probability.
 
     Args:
         rules: The names of the rules to apply.
-        share: The probability of rewriting a place that a rule can rewrite.
+        share: The probability with which each place that a rule can rewrite is rewritten.
 
     Raises:
         InputError: There is no rule, a rule is unknown, or the share is not between 0 and 1.

@@ -1,4 +1,4 @@
-"""Translation between old and new names in texts, such as stack traces, about code with renamed symbols."""
+"""Replacement of old names by new names, or vice versa, in texts about renamed code, such as stack traces."""
 
 from __future__ import annotations
 

@@ -53,7 +53,8 @@ def vary_files(paths: Sequence[Path], plan: RewritePlan, out: Path) -> Iterator[
         out: An existing folder.
 
     Yields:
-        The row of each source file, as `vary_items` yields it. Its id is the file's path in `out`.
+        The row of each source file. Its key `id` has the file's path in `out`; the function `vary_items`
+        describes the other keys.
 
     Raises:
         InputError: A file cannot be read, no source file can be parsed, or two files would get the same path
@@ -105,7 +106,7 @@ def _warn_unparsed(problems: Sequence[str]) -> None:
 
 
 def _recreate_links(links: Iterable[tuple[Path, Path]], out: Path) -> None:
-    """Recreate symbolic links in an output folder, as far as they lead to files or folders inside it.
+    """Recreate symbolic links in an output folder; leave out links that do not lead into this folder.
 
     Args:
         links: Pairs of a path in the output folder, and the link to recreate there.

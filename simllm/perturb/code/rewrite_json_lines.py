@@ -74,8 +74,9 @@ def vary_items(
 
     Yields:
         A row with the `id`, the `language` and the optional fields of its item, such as `label`. Its `status`
-        is "rewritten" or "unchanged". Each attribute of `Rewrite` is a further key, such as `text`. The key
-        `proof` has the value {"verdict": "parsed"}: the variant has been parsed, but not run.
+        is "rewritten" or "unchanged". Each attribute of the class `Rewrite` is a further key, such as `text`
+        (the code of the variant). The key `proof` has the value {"verdict": "parsed"}, because the variant
+        has been parsed, but not run.
 
         An item that cannot be parsed, or is nested too deeply, has a single row. Its `status` is "unparsed",
         and `reason` has the error message.

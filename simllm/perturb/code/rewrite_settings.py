@@ -19,7 +19,8 @@ class RewritePlan:
         namer: The function that proposes new names.
         share: The probability, from 0 to 1, of rewriting a place that a rule can rewrite.
         seed: The seed for choosing the places at random.
-        is_file: Whether each source is a file, even if it holds a single function.
+        is_file: Whether each source is a file. If a file holds a single Python function, the names of the
+            function and of its parameters stay, because other files may use them.
 
     Raises:
         InputError: There is no rule, a rule is unknown, or the share is not between 0 and 1.

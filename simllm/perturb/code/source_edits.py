@@ -100,7 +100,8 @@ def apply_edits(text: bytes, edits: Iterable[Edit]) -> list[Piece]:
         Args:
             start: The index of the first byte of the range.
             end: The index after the last byte of the range.
-            first: An index in `ordered`, the list of all edits by position. Edits before it are ignored.
+            first: An index in `ordered`, the list of all edits by position. Edits before this index are not
+                applied, so that no edit is applied to the copies that it makes itself.
         """
         at = start
         for number in range(max(bisect_left(starts, start), first), len(ordered)):

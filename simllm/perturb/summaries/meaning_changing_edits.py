@@ -1,7 +1,7 @@
 """The kinds of edits that change the meaning of a summary, and the choice of a random edit.
 
-Each kind of edit is a function, which this module imports. The function yields one edited text for each place
-that the edit fits.
+Each kind of edit, such as adding a negation, is a function. It yields one edited text for each place in the
+summary where the edit is possible.
 """
 
 from __future__ import annotations

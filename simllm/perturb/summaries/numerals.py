@@ -61,9 +61,9 @@ def other_spelling(words: list[str], place: int) -> str:
 
 
 def other_number(word: str, random: np.random.Generator) -> str | None:
-    """Return another random number in the same spelling, such as "three" for "two", or "3" for "2".
+    """Return a random number other than `word`; return None if `word` is not a number.
 
-    If `word` is not a number, None is returned.
+    The result is spelled like `word`: for example, "three" for "two", or "3" for "2".
     """
     for series in (_WORDS, _ORDINALS, _TIMES):
         if word in series:

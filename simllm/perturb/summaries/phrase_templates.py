@@ -52,7 +52,8 @@ def load_templates(file: Path, held_out_words: HeldOutWords) -> list[Template]:
             ("get", "fetch") is such a pair, "get {1}" and "fetch {1}" do not replace each other.
 
     Returns:
-        A template for each phrase that can be replaced.
+        A template for each phrase that can be replaced: a regular expression that finds the phrase, and the
+        phrases that may replace it.
     """
     templates = []
     for _, line in lines(file):

@@ -16,10 +16,10 @@ _SWAPPED_AROUND = frozenset("to from into onto with by of in on before after ove
 
 
 def roles(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator[str]:
-    """Yield one text for each preposition between two noun phrases: the noun phrases are swapped.
+    """Yield one text for each preposition between two noun phrases: `text` with the noun phrases swapped.
 
     For example, "copies a to b" becomes "copies b to a". If `text` has a word such as "compare", nothing is
-    yielded, because the order does not matter there. `lexicon` tells which words are verbs and nouns.
+    yielded, because the swap would not change the meaning. `lexicon` tells which words are verbs and nouns.
     `random` is not used; all edits take the same arguments.
     """
     words = text.split()
@@ -36,11 +36,11 @@ def roles(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator[
 
 
 def agents(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator[str]:
-    """Yield one text for each verb with a subject and an object: the subject and the object are swapped.
+    """Yield one text for each verb with a subject and an object: `text` with these two swapped.
 
     For example, "a dog is chasing a cat" becomes "a cat is chasing a dog". If `text` has a word such as
-    "compare", nothing is yielded, because the order does not matter there. `lexicon` tells which words are
-    verbs and nouns. `random` is not used; all edits take the same arguments.
+    "compare", nothing is yielded, because the swap would not change the meaning. `lexicon` tells which words
+    are verbs and nouns. `random` is not used; all edits take the same arguments.
     """
     words = text.split()
     if _SYMMETRIC.search(text):

@@ -56,8 +56,9 @@ def expand_compound(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
 def _needs_no_cast(operator: str, left: str, right: str) -> bool:
     """Return whether `x += e` can certainly be rewritten as `x = x + e` without a cast.
 
-    For example, the result is False if `x` is a byte: Java adds a cast in `x += 1`, but not in `x = x + 1`.
-    The same holds for other operators: `x *= e` would become `x = x * e`.
+    For example, the result is False if `x` is a byte. Java then adds a cast to `x += 1`, but not to
+    `x = x + 1`, which would not compile. Other operators are treated in the same way: `x *= e` would become
+    `x = x * e`.
 
     Args:
         operator: The compound operator, such as "+=" or "*=".

@@ -199,7 +199,8 @@ class JavaScopes:
             name: The text of the identifier.
             role: The role of the identifier, one of these:
                 "parameter", "variable" or "pattern": it declares a variable of this kind.
-                "field": it declares a field; only the position of the identifier is recorded.
+                "field": it declares a field; only the position of the identifier is recorded, because the
+                    fields of a class were recorded at the start of its body.
                 "label": it uses a variable as a `case` label.
                 "" (empty): it uses a variable in any other way.
                 "other": it does not name a variable; nothing is recorded.

@@ -1,7 +1,7 @@
 """Analysis of which Java statements can complete normally.
 
-A statement completes normally if the code after it is reachable. For example, `return` does not. The rules
-are those of the Java Language Specification, section 14.22.
+A statement can complete normally if the code after it is reachable. For example, a `return` statement never
+completes normally. The rules are those of the Java Language Specification, section 14.22.
 """
 
 from __future__ import annotations

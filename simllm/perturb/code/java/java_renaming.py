@@ -217,16 +217,16 @@ def _calls(unit: JavaUnit, method: Node, body: Node) -> list[Span] | str:
 
 
 def _owner(unit: JavaUnit, node: Node, receiver: Node | None, body: Node, name: bytes) -> bool | None:
-    """Return whether a call refers to the method of a given class, and not to that of another class.
+    """Return whether a call refers to a method of a given class, and not of another class.
 
-    For example, the result for `run()` is True if the call stands directly in the given class. It is False
-    for `super.run()`. It is None for `other.run()`, because the class of `other` is not known.
+    For example, `run()` gives True if it stands in the given class, and not in a class inside this class.
+    `super.run()` gives False. `other.run()` gives None, because the class of `other` is not known.
 
     Args:
         unit: The parsed code.
         node: The call, or a method reference such as `this::run`.
-        receiver: The expression before the method's name; None if there is none.
-        body: The body of the class that declares the method.
+        receiver: The expression before the method's name, such as `other`; None if there is none.
+        body: The body of the given class, which declares the method.
         name: The name of the method.
 
     Returns:

@@ -97,7 +97,9 @@ def _binary_type(unit: JavaUnit, node: Node) -> str:
 
 
 def _promote(left: str, right: str) -> str:
-    """Return the type of an arithmetic result by the rules of binary numeric promotion.
+    """Return the type of an arithmetic result, such as `double` for an `int` plus a `double`.
+
+    Java calls the rule binary numeric promotion: the result has the wider of the two types, at least `int`.
 
     Args:
         left: The type of the left operand.

@@ -75,10 +75,10 @@ def prove(
 
 
 def _prepare(batch: Sequence[ProofCase], inputs: int, mutants: int, seed: int) -> Prover:
-    """Prepare a batch of functions, in Java and Python, for the comparison with their variants.
+    """Prepare a batch of Java and Python functions for the comparison with their variants.
 
-    The preparation generates inputs and mutants: variants (rewritten versions) with a deliberate mistake. The
-    functions `prepare_java` and `prepare_python` do it.
+    A variant is a rewritten version of a function. The preparation generates random inputs. It also generates
+    mutants (variants with a deliberate mistake), which show whether the inputs reveal mistakes.
 
     Call this function only in the main thread: in Python 3.11, `ast.parse` fails if two threads call it at
     the same time.
@@ -91,7 +91,7 @@ def _prepare(batch: Sequence[ProofCase], inputs: int, mutants: int, seed: int) -
 
     Returns:
         A function that compares all functions of the batch with their variants, in a given sandbox. It
-        returns the outcome (`Proof`) for each case, in the order of the batch.
+        returns the outcome (`Proof`) for each function, in the order of the batch.
     """
     provers: list[tuple[list[int], Prover]] = []
     for language in sorted({case.language for case in batch}):

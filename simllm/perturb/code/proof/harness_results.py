@@ -5,7 +5,8 @@ A case is one function in several versions, which are named sides. Side 0 is the
 variant, a rewritten version. Higher sides are mutants: variants with a deliberate mistake. The harness
 calls all sides of a case on the same inputs.
 
-A harness writes one line per event, with tabs between the fields. Both harnesses write these lines:
+A harness writes one line per event, with tabs between the fields. CASE, SIDE and INPUT are numbers. Both
+harnesses write these lines:
 
 - `begin CASE`: the case begins.
 - `left CASE REASON`: an input is left out because the original's behaviour on it cannot be compared.
@@ -37,10 +38,11 @@ ORIGINAL, VARIANT, FIRST_MUTANT = 0, 1, 2  # the sides of a case
 
 @dataclass
 class CaseResults:
-    """The results of running one function, its variant and the mutants.
+    """The results of running all versions of one function.
 
-    The variant is a rewritten version of the function. Mutants are variants with a deliberate mistake.
-    A side is the number of a version: 0 for the original, 1 for the variant, 2 and higher for the mutants.
+    The versions are the original, the variant (a rewritten version) and the mutants (variants with a
+    deliberate mistake). A side is the number of a version: 0 for the original, 1 for the variant, 2 and
+    higher for the mutants.
 
     Attributes:
         broken: For each side that does not compile, the error message.

@@ -82,10 +82,10 @@ def _file(number: int, side: int, java: JavaTask) -> tuple[str, bytes]:
     """Build the Java file that contains one version of a function.
 
     Args:
-        number: The number of the case.
+        number: The number of the function in its batch.
         side: The index of the version in `java.task.sides`: 0 for the original, 1 for the variant, and higher
             numbers for mutants (deliberately incorrect variants).
-        java: The case: the function with its variant and mutants.
+        java: The function with its variant (a rewritten version) and mutants.
 
     Returns:
         The relative path and the content of the file.

@@ -60,16 +60,16 @@ def prepare_java(cases: Sequence[ProofCase], inputs: int, mutants: int, seed: in
 
 
 def _prove(batch: Mapping[int, JavaTask], known: Mapping[int, Proof], sandbox: Sandbox) -> list[Proof]:
-    """Compile and run the cases of a batch in the sandbox.
+    """Compile and run a batch of functions and their variants in the sandbox, and compare their behaviour.
 
     Args:
-        batch: The cases to run, by number. A case is a function with its variant.
-        known: The outcomes of the cases that are not run, by number. The original of such a case has a syntax
-            error or is a whole file. These outcomes are only added to the result.
+        batch: The functions to run, each with its variant (a rewritten version), by number.
+        known: The outcomes for the functions that are not run, by number. The source of such a function has a
+            syntax error or is a whole file. These outcomes are only added to the result.
         sandbox: The sandbox.
 
     Returns:
-        The outcome of the comparison (`Proof`) for each case of `batch` and `known`, in the order of the
+        The outcome of the comparison (`Proof`) for each function of `batch` and `known`, in the order of the
         numbers.
     """
     results = {number: CaseResults() for number in batch}
@@ -120,13 +120,13 @@ def _readable(values: str) -> str:
 
 
 def _lines(number: int, java: JavaTask, results: CaseResults) -> Iterator[str]:
-    """Yield the lines that describe one case in the input file of the harness.
+    """Yield the lines that describe one function in the input file of the harness.
 
     The harness is the program that calls all versions of a function.
 
     Args:
-        number: The number of the case.
-        java: The case: a function with its variant, inputs and mutants.
+        number: The number of the function in its batch.
+        java: The function with its variant (a rewritten version), inputs and mutants (incorrect variants).
         results: The results so far. They tell which versions of the function do not compile.
     """
     yield f"case\t{number}"

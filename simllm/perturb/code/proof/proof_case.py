@@ -16,8 +16,8 @@ class ProofCase:
         original: The source of the function.
         variant: The source of the variant.
         names: A mapping from old names to the new names in the variant. The function itself may be renamed.
-        around: Further code that the function needs to run. In Python, the code before it in its module; in
-            Java, the other members of its class.
+        around: Further code that the function needs to run. In Python, this is the part of the module before
+            the function. In Java, this is the other members of the function's class.
     """
 
     id: str

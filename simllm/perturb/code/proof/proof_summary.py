@@ -18,7 +18,8 @@ class ProofSummary:
         verdicts: The number of proofs with each verdict, such as "proven" or "refuted".
         reasons: For proofs with the verdict "compiled" or "parsed", the number of proofs with each reason.
             With these verdicts, the behaviour could not be compared.
-        inputs: The total number of inputs of the proofs with the verdict "proven".
+        inputs: The total number of inputs on which functions and variants behaved the same, counted only in
+            proofs with the verdict "proven".
         mutants: The total number of mutants (variants with a deliberate mistake) that were run.
         killed_mutants: The total number of mutants whose mistake the inputs revealed.
     """

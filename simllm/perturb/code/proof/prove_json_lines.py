@@ -25,12 +25,12 @@ def prove_variants(
     """Run rewritten variants of code and their originals on the same inputs, and compare their behaviour.
 
     Args:
-        rows: Pairs (item, row) of two dicts. The item has the original code under the key `source`, and
-            optionally, under the key `around`, further code that the original needs to run. The row
-            describes the variant of this code, as `vary_items` yields it.
+        rows: Pairs (item, row) of two dicts. The item has the original code under the key `source`. Under the
+            optional key `around`, it has further code that the original needs to run. The row comes from
+            `vary_items`. If its `status` is "rewritten", it has the variant under the key `text`.
         sandbox: The sandbox in which the functions run.
         seed: The seed of the random inputs.
-        parallel: The number of batches that run at the same time.
+        parallel: The number of batches of functions that run at the same time.
 
     Yields:
         The rows, in the given order. A row with the status "rewritten" gets the outcome of the comparison

@@ -299,17 +299,17 @@ def repeat_original(case: dict[str, Any], called: dict[int, str]) -> None:
 def run_variant(case: dict[str, Any], place: int, called: dict[int, str], expected: dict[int, str]) -> None:
     """Call a variant on the inputs of the original, and write its behaviour to the results file.
 
-    The calls stop when the behaviour of the variant differs from the original's. If two calls of the original
-    on an input differ, the behaviour on this input is not compared. The variant is still called on it,
+    The calls stop when the behaviour of the variant differs from the original's. The behaviour on an input is
+    not compared if two calls of the original on this input differ. The variant is called on such inputs, too,
     because each call can affect later calls.
 
     Args:
         case: The case, a dict whose keys are described at the top of this module.
         place: The index of the variant in `case["sides"]`.
-        called: The original's behaviour in its first call on each usable input, by the index of the input.
-            The variant is called on the same inputs.
-        expected: The original's behaviour, by the index of the input. Inputs that are not compared are
-            missing.
+        called: A dict whose keys are the indices of the inputs on which the variant is called. The values,
+            the original's behaviour in its first call, are not used.
+        expected: For each input on which the behaviour is compared, the original's behaviour. The key is the
+            index of the input.
     """
     side = Side(case["around"], **case["sides"][place])
     seconds = VARIANT_SECONDS if place == 1 else MUTANT_SECONDS

@@ -95,14 +95,15 @@ def _signature(source: str) -> tuple[PythonSignature | None, str]:
 
 
 def _description(task: Task, name: str, inputs: list[Input], wanted: int) -> dict[str, Any]:
-    """Describe a case as a JSON object for the harness, the program that calls the functions.
+    """Describe a function and its variant as a JSON object for the harness, the program that calls both.
 
     The module `python_harness` explains the keys. The key `number` is missing; the caller adds it.
 
     Args:
-        task: The function and its variant, with the mutants (deliberately incorrect variants).
+        task: The function and its variant (a rewritten version), with the mutants (variants with a deliberate
+            mistake).
         name: The name of the original function.
-        inputs: The inputs.
+        inputs: The inputs that the harness may try.
         wanted: The number of usable inputs after which the harness stops trying inputs.
     """
     new_name = task.case.names.get(name, name)

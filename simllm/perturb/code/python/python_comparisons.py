@@ -114,11 +114,12 @@ def _is_literal(unit: CodeUnit, node: Node, operator: str) -> bool:
     """Return whether one side of a comparison is a literal that makes swapping safe, such as 3 in `x < 3`.
 
     The class of `x` may define its own comparison methods. `x < 3` calls such a method, so the swapped
-    comparison must call it, too. Whether it does depends on the literal:
+    comparison `3 > x` must call it, too. Whether this happens depends on the literal:
 
-    - An integer or string literal is safe: `3 > x` calls the method of `x`.
-    - A float literal is not safe: `3.0 > x` calls the method of the float if `x` is of a subclass of `int`.
-    - With `is` and `is not`, a float literal is safe as well, because these operators call no method.
+    - An integer or string literal is safe: the swapped comparison calls the method of `x`.
+    - A float literal is not safe: if the class of `x` is a subclass of `int`, `3.0 > x` calls only the
+      method of `float`.
+    - With `is` and `is not`, a float literal is safe, too, because these operators call no method.
 
     Args:
         unit: The parsed code.

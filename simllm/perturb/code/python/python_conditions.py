@@ -66,8 +66,8 @@ def _why_not_nested(
     Args:
         unit: The parsed code.
         lines: The lines of the code, with their indentation.
-        moved: For each line number, counted from 0, how many levels of indentation the rewrites of other `if`
-            statements may add to the line.
+        moved: For each line, the levels of indentation that the rewrites of other `if` statements may add.
+            They are needed because Python limits the depth. The key is the line number, counted from 0.
         chain: The `if` statement.
         clauses: The `elif` clauses of this statement.
     """
@@ -107,8 +107,8 @@ def _nesting(
     Args:
         unit: The parsed code.
         lines: The lines of the code, with their indentation.
-        moved: For each line number, counted from 0, how many levels of indentation the rewrites so far may
-            add to the line. This function adds the levels of its own rewrite.
+        moved: For each line, the levels of indentation that the rewrites so far may add. The key is the line
+            number, counted from 0. This function adds the levels of its own rewrite.
         chain: The `if` statement.
         clauses: The `elif` clauses of this statement.
     """
@@ -132,8 +132,8 @@ def reverse_if(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
     """Find the statements `if c: A else: B` that can be rewritten as `if not c: B else: A`.
 
     Yields:
-        For each `if` with an `else` or `elif`: a `Site` with the edits if it can be rewritten, and otherwise
-        a `SkippedSite` with the reason. An `if` with an `elif` is never rewritten.
+        For each `if` with an `else` and no `elif`: a `Site` with the edits if it can be rewritten, and
+        otherwise a `SkippedSite` with the reason. For each `if` with an `elif`: a `SkippedSite`.
     """
     found = captures(unit, "(if_statement) @if [(global_statement) (nonlocal_statement)] @declaration")
     declared = [node.start_byte for node in found.get("declaration", [])]

@@ -1,6 +1,6 @@
 """Search for the names of parameters in the docstring of a Python function.
 
-The names are needed to rename a parameter: its name in the docstring changes, too.
+If a parameter is renamed in the code, its name in the docstring must change, too.
 """
 
 from __future__ import annotations

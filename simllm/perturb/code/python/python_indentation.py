@@ -7,7 +7,9 @@ from simllm.perturb.code.python.python_parsing import captures
 
 
 class Lines:
-    """The lines of parsed code. A line is identified by its row, counted from 0.
+    """The lines of parsed code: their text and indentation.
+
+    The argument `row` of the methods is the number of a line, counted from 0.
 
     Attributes:
         starts: The index of the first byte of each line.

@@ -27,11 +27,16 @@ class Calls:
         self._attributes = found.get("attribute", [])
 
     def keywords(self, function: Node, parameter: str) -> Iterator[Node]:
-        """Yield the identifier of each keyword argument that passes a given parameter, as `x` in `f(x=1)`.
+        """Find all keyword arguments that pass a given parameter of a function, such as `x` in `f(x=1)`.
+
+        If the parameter is renamed, the identifiers of these arguments must change, too.
 
         Args:
             function: The definition of the function.
             parameter: The name of the parameter.
+
+        Yields:
+            The identifier of each such argument.
         """
         variable = self._scopes.at(field(function, "name"))
         for use in variable.uses if variable else []:
@@ -64,11 +69,11 @@ class Calls:
         return self._why_open_method(function.name.encode(), parameter) if is_own else None
 
     def _why_open_method(self, name: bytes, parameter: str) -> str | None:
-        """Return the reason why a method call may pass a parameter as a keyword argument.
+        """Return the reason why a method call in a function may pass a parameter of this function by name.
 
         If there is such a reason, the parameter must not be renamed. The parsed code is a single function,
-        perhaps a method of an unknown class. In the code of a function `run(self, y)`, for example, `x.run`
-        may therefore refer to this function. Each of these uses of `x.run` is then a reason:
+        perhaps a method of an unknown class. Within a function `run(self, y)`, for example, `x.run` may
+        therefore refer to this function itself. Each of these uses of `x.run` is a reason:
 
         - the calls `x.run(y=1)` and `x.run(**options)`
         - `f = x.run`, without a call, because `f(y=1)` may follow
@@ -78,7 +83,7 @@ class Calls:
             parameter: The name of the parameter.
 
         Returns:
-            The reason; None if the code has no such use. `super().run` is ignored.
+            The reason; None if the code has no such use. A use of `super().run` is ignored.
         """
         for attribute in self._attributes:
             if self._unit.text_of(field(attribute, "attribute")) != name:
@@ -93,7 +98,10 @@ class Calls:
         return None
 
     def is_called_at_once(self, function: Node) -> bool:
-        """Return whether a lambda is called directly, without keyword arguments, as in `(lambda x: x)(1)`."""
+        """Return whether a lambda is called directly, without keyword arguments, as in `(lambda x: x)(1)`.
+
+        The parameters of such a lambda can be renamed, because no call can pass them by name.
+        """
         parent = function.parent
         if parent is None or parent.type != "parenthesized_expression":
             return False
@@ -116,7 +124,10 @@ class Calls:
         return call if call and field(call, "function") == callee else None
 
     def _keywords(self, call: Node, parameter: str) -> Iterator[Node]:
-        """Yield the identifier of the keyword argument that passes a given parameter, if a call has one."""
+        """Yield the identifier of a call's keyword argument for a given parameter, as `x` in `f(x=1)`.
+
+        Nothing is yielded if the call has no such argument.
+        """
         for node in field(call, "arguments").children:
             if (
                 node.type == "keyword_argument"

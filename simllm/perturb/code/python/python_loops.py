@@ -153,10 +153,10 @@ class _Loops:
             yield Edit(end, end, (b"; " + update,))
 
     def _value(self, node: Node) -> list[bytes | Span]:
-        """Return the text with which the rewritten code expresses an argument of `range`.
+        """Return the code that stands for an argument of `range` in the rewritten loop.
 
-        The text is a list of byte strings (new text) and ranges of the source (to copy). An expression with
-        several lines or with `:=` is put into parentheses.
+        The code is a list of pieces: new bytes, or ranges of the source to copy. An expression with several
+        lines or with `:=` is put into parentheses, because it may need them outside `range(...)`.
         """
         span = Span(node.start_byte, node.end_byte)
         if b"\n" in self._unit.text_of(node) or node.type == "named_expression":
@@ -212,8 +212,8 @@ def _reason_to_skip(loop: Node, loops: list[Node], scope: Scope, use: Use) -> st
     """Return the reason why one use of the loop variable prevents rewriting a `for` loop as a `while` loop.
 
     The rewrite changes the value that the variable has after the loop. Code outside the loop must therefore
-    not read the variable. The only exception is the body of another `for` loop that assigns to the variable,
-    because the body reads the value from that loop.
+    not read the variable. Reading it is allowed only in the body of another `for` loop that assigns to the
+    same variable, because there the value comes from the other loop.
 
     Args:
         loop: The loop to rewrite.

@@ -34,7 +34,8 @@ class Use(NamedTuple):
 
     Attributes:
         node: The identifier.
-        role: The role of the identifier, such as "read" or "bind" (see `identifier_roles`).
+        role: The role of the identifier, such as "read", or "bind" for an assignment (see
+            `identifier_roles`).
         scope: The innermost scope around the identifier.
     """
 
@@ -68,7 +69,7 @@ class Scopes:
         module: The outermost scope.
         variables: All variables.
         unresolved: The names that could not be resolved to a variable at one or more places in the code. All
-            names in type parameters and type aliases are included.
+            names in type parameters and type aliases are included, because their scopes are not analysed.
         attributes: The identifiers that are not variables, such as attributes and keywords of calls.
     """
 

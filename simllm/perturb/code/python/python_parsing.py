@@ -31,8 +31,8 @@ def parse(source: bytes, is_file: bool = False) -> CodeUnit:
         is_file: Whether the source is a file, even if it holds a single function.
 
     Returns:
-        The parsed code. Its `is_function` is True if the source is not known to be a file, and has one
-        function and nothing else, apart from comments.
+        The parsed code. Its attribute `is_function` is True if `is_file` is False and the source consists of
+        one function, apart from comments.
 
     Raises:
         InputError: The code is not UTF-8, or has a syntax error. The message begins with the line number, as
@@ -80,7 +80,8 @@ def _check_syntax(text: bytes, frame_lines: int) -> None:
     """Check that CPython can compile a text.
 
     Args:
-        text: The source. If the source is an indented method, the line `if 1:` stands before it.
+        text: The source. Before an indented method, the caller has added the line `if 1:`, because Python
+            does not allow indented code at the beginning.
         frame_lines: The number of added lines before the source, 0 or 1. It is subtracted from line numbers
             in error messages.
 

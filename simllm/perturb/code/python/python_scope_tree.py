@@ -121,7 +121,7 @@ def _is_walrus(node: Node) -> bool:
 
 
 def scopes_of(unit: CodeUnit) -> Scope:
-    """Build the tree of scopes with the identifiers of each scope.
+    """Build the tree of scopes of Python code, such as functions, with the identifiers of each scope.
 
     Returns:
         The scope of the module, which is the root of the tree.

@@ -54,8 +54,8 @@ class LocalValues:
 
         Args:
             node: The expression.
-            depth: The number of expressions around this one. If it exceeds a limit (`_DEEPEST`), the result
-                is None. This limits the recursion.
+            depth: The depth of the recursion: the number of enclosing expressions that were visited before.
+                If it exceeds a limit (`_DEEPEST`), the result is None.
 
         Returns:
             "integer"; "plain" for other immutable values such as strings; or None if the value may be
@@ -99,11 +99,11 @@ class LocalValues:
         )
 
     def _kind_of_call(self, node: Node, depth: int) -> str | None:
-        """Return the kind of value that a call certainly returns: "integer", or None for an unknown kind.
+        """Return "integer" if a call certainly returns an integer, as `len(x)` does; otherwise None.
 
         Args:
             node: The call.
-            depth: The number of expressions around the call, which limits the recursion.
+            depth: The depth of the recursion, which is limited.
         """
         if any(self.is_call_of(node, name) for name in _INTEGER_CALLS):
             return "integer"
