@@ -268,7 +268,7 @@ def _contrastive_stages(
     """Return the commands of all stages after distillation.
 
     1. The encoder is trained together with the meaning head (a network that predicts whether two texts have
-       the same meaning). The encoder's weights are then mixed with its weights before this stage.
+       the same meaning). Afterwards, the new weights of the encoder are mixed with its old weights.
     2. Training and mixing are repeated, with other data. These include meaning items, which are texts with
        rewordings and with texts of another meaning.
     3. The encoder is trained on triplets (a text, a rewording, a text with another meaning), and to imitate

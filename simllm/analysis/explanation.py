@@ -38,7 +38,7 @@ class Explanation:
         reference: The words of the reference, with their contributions to the score.
         rest: The contribution of the start and end tokens (<s> and </s>): one number for the candidate, one
             for the reference. For each text, this number and the words' contributions add up to the score.
-        signature: Text that names everything that can change a score.
+        signature: Text that names everything that can change a score, such as the model and the version.
         same: Probability that the texts have the same meaning; None if the model cannot estimate it.
         changed: Whether the texts have a high score but probably differ in meaning.
     """

@@ -60,7 +60,8 @@ class RayScoring:
     ) -> Iterator[tuple[Shard, dict[str, Any]]]:
         """Score shards (input files) on the actors (worker processes) of a connected Ray cluster.
 
-        An actor scores one shard at a time. It gets the next shard when it is free.
+        The scores of a shard are written into a table, a file of its own. An actor scores one shard at a
+        time. It gets the next shard when it is free.
 
         Args:
             ray: The module `ray`, connected to the cluster.
@@ -68,7 +69,7 @@ class RayScoring:
             shards: The input files, and the paths of their tables.
 
         Yields:
-            Each finished shard, with the summary of its table.
+            Each finished shard, with figures of its table, such as the mean score.
         """
         total = int(ray.cluster_resources().get("CPU", 1))
         actor = ray.remote(num_cpus=_CPUS)(ShardScorer)

@@ -106,7 +106,9 @@ class ShardScorer:
         return self.metric.signature
 
     def score(self, shard: Shard) -> dict[str, Any]:
-        """Score an input file, and write its table. If scoring fails, no table is written.
+        """Score the pairs of an input file, and write the table of their scores.
+
+        If scoring fails, no table is written.
 
         Args:
             shard: The input file, and the path of its table.
@@ -239,10 +241,10 @@ def _plan(sources: Sequence[Path], folder: Path, format_: str) -> list[Shard]:
 
 
 def _done(folder: Path, settings: ShardSettings) -> dict[str, Any]:
-    """Read the summaries of the tables that an earlier run completed.
+    """Read the file `summary.json` of an earlier run, which lists the tables of scores that are complete.
 
     Returns:
-        A dict from the name of each table to its summary (mean score and so on); empty if there was no
+        A dict from the name of each table to its figures, such as the mean score; empty if there was no
         earlier run.
 
     Raises:

@@ -88,7 +88,7 @@ def read_settings(run: Path) -> RunSettings:
 
 
 def read_run_items(run: Path, settings: RunSettings) -> list[RepairItem]:
-    """Read the items of a run from its folder: incorrect programs, or code to summarize.
+    """Read the items of a run from its folder: incorrect programs to repair, or code to summarize.
 
     Args:
         run: The folder of the run.

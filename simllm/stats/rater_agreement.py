@@ -174,8 +174,8 @@ def mean_ratings(raters: Floats, weights: Floats | None = None) -> Floats:
 def round_means(means: Floats, values: Floats) -> Floats:
     """Round means, so that equal means do not differ by floating-point errors.
 
-    All means are rounded to the same number of decimals. With this number, the largest of `values` would keep
-    about twelve significant digits.
+    All means are rounded to the same number of decimals. The number is chosen so that the largest of `values`
+    would keep about twelve significant digits.
 
     Args:
         means: The means, in any shape.

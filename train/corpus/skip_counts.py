@@ -92,12 +92,12 @@ class Tallies:
                     own.add_example(kind, example)
 
     def facts(self) -> dict[str, Any]:
-        """Return the numbers of files, comments and texts of each kind, with examples, as JSON values.
+        """Return the counts of each kind, with examples, for files, comments and texts, as JSON values.
 
         Returns:
             A dict with the keys `files`, `comments` and `texts`. Each value is a dict with two entries.
-            `counts` maps each kind, such as "file too large", to a number. `examples` maps each kind to the
-            stored examples, a list of strings.
+            `counts` maps each kind, such as the reason "file too large", to a number. `examples` maps each
+            kind to the stored examples, a list of strings.
         """
         tallies: dict[str, Tally] = {part.name: getattr(self, part.name) for part in fields(self)}
         return {

@@ -31,7 +31,7 @@ def neighbour_distillation_loss(embeddings: Tensor, cosines: Tensor, temperature
     averaged over the N texts.
 
     Args:
-        embeddings: (N, D) embeddings from the student, of any length.
+        embeddings: (N, D) embeddings from the student; they need not have norm 1.
         cosines: (N, N) cosines between the teacher's embeddings of the texts.
         temperature: The temperature of both softmaxes.
 

@@ -69,10 +69,10 @@ def _changed_by(scored: ScoredPairs, i: int) -> dict[str, Any]:
     """Return the words that make the candidate of pair `i` differ in meaning from its reference.
 
     Returns:
-        A dict to be merged into the pair's JSON object; empty if the pair was not searched for such words.
-        Otherwise, the dict has one key, "changedBy". Its value is a list with one element for each metric or
-        system in `scored.changed`. The element is the list of the words found for this metric or system, or
-        None if the pair was not searched for it.
+        A dict to be merged into the pair's JSON object. Only some pairs are searched for such words, for each
+        metric or system in `scored.changed` separately. The dict is empty if the pair was searched for none
+        of them. Otherwise, it has one key, "changedBy", with a list: for each metric or system, the list of
+        the words that were found, or None if the pair was not searched.
     """
     words = [scored.changed_by.get(name, {}).get(i) for name in scored.changed]
     return {} if all(own is None for own in words) else {"changedBy": words}

@@ -36,7 +36,7 @@ LANGUAGE_OF_SUFFIX = {
 
 
 def find_language(name: str) -> Language:
-    """Return the rules of a programming language, which find the documented functions in code.
+    """Return the rules that find documented functions in code of a programming language.
 
     Unlike `load_language`, this function raises an error with a message for the user, who named the language.
 

@@ -29,14 +29,14 @@ class Performance:
     """The performance of a classifier on n rows (predictions).
 
     Attributes:
-        n: The number of rows.
+        n: The number of rows, with those whose output could not be parsed.
         unparsed: The number of outputs that could not be parsed.
         labels: The k classes; with two classes, the positive one is the first.
         matrix: (k, k) counts of true classes (rows) and predicted classes (columns), without unparsed
             outputs.
         metrics: The value and interval of each metric, by name, without unparsed outputs.
         strict: The values of metrics if unparsed outputs count as wrong. Only metrics that are computed from
-            labels alone are included; for two classes, kappa and balanced accuracy are left out.
+            labels alone are included. For two classes, kappa and balanced accuracy are left out.
         undefined: The names of metrics whose formula gives 0 / 0; their value in `metrics` is 0.
         per_class: A dict from each class to the metrics of this class against the rest, by the metric's name.
             It is empty with two classes.

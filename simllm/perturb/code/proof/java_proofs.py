@@ -88,8 +88,9 @@ def _prove(batch: Mapping[int, JavaTask], known: Mapping[int, Proof], sandbox: S
 def _prepare(case: ProofCase, signature: JavaSignature, inputs: int, mutants: int, seed: int) -> JavaTask:
     """Prepare one Java function, so that it can be compared with its variant (a rewritten version).
 
-    The comparison runs both on random inputs. It also runs mutants: variants with a deliberate mistake,
-    which show whether the inputs reveal mistakes. The preparation generates the inputs and the mutants.
+    The comparison runs the function and its variant on random inputs. It also runs mutants: variants with a
+    deliberate mistake, which show whether the inputs reveal mistakes. This function generates the inputs and
+    the mutants.
 
     Args:
         case: The function and its variant.

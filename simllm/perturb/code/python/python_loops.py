@@ -212,8 +212,8 @@ def _reason_to_skip(loop: Node, loops: list[Node], scope: Scope, use: Use) -> st
     """Return the reason why one use of the loop variable prevents rewriting a `for` loop as a `while` loop.
 
     The rewrite changes the value that the variable has after the loop. Code outside the loop must therefore
-    not read the variable. Reading it is allowed only in the body of another `for` loop that assigns to the
-    same variable, because there the value comes from the other loop.
+    not read the variable, with one exception: the body of another `for` loop that assigns to the same
+    variable may read it, because there the value comes from the other loop.
 
     Args:
         loop: The loop to rewrite.
