@@ -123,10 +123,14 @@ def reproduce(recipe: Recipe) -> None:
         recipe: The paths, and the number of seeds and rounds.
 
     Raises:
-        InputError: A folder is missing; or a repository cannot be fetched; or an output is older than the
-            file from which it is made; or a folder to write exists and simllm did not write it.
+        InputError: The number of seeds or rounds is less than 1; or a folder is missing; or a repository
+            cannot be fetched; or an output is older than the file from which it is made; or a folder to
+            write exists and simllm did not write it.
         SystemExit: A step failed; the exit status is that of the step.
     """
+    for name in ("seeds", "rounds"):
+        if getattr(recipe, name) < 1:
+            raise InputError(f"--{name} {getattr(recipe, name)}: expected 1 or more")
     needed = [recipe.wordnet, *(recipe.teachers / name for name in _TEACHERS)]
     for folder in (*needed, *([recipe.data] if recipe.data else [])):
         if not folder.is_dir():

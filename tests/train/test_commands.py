@@ -78,7 +78,7 @@ def test_existing_output_is_replaced_only_with_overwrite(call, writer):
 
 def test_output_is_checked_before_the_work(call, writer, monkeypatch):
     module, arguments, out = writer
-    for work in ("pairs", "measure", "draw"):
+    for work in ("make_pairs", "find_pairs", "measure", "draw"):
         monkeypatch.setattr(module, work, None, raising=False)
     out.write_text("mine\n")
     assert "exists already" in call(module, *arguments).stderr

@@ -121,6 +121,20 @@ def test_every_step_of_the_recipe_can_be_started(tmp_path):
     assert controls[4].out in release
 
 
+@pytest.mark.parametrize("option", ["--seeds", "--rounds"])
+def test_there_is_at_least_one_run(call, tmp_path, option):
+    folders = ["--trees", tmp_path, "--teachers", tmp_path, "--wordnet", tmp_path]
+    done = call(reproduce, *folders, option, 0)
+    assert (done.returncode, done.stderr) == (2, f"error: {option} 0: expected 1 or more\n")
+
+
+def test_seeds_differ_in_all_rounds(tmp_path):
+    places = {"trees": tmp_path, "teachers": tmp_path, "out": tmp_path / "out", "wordnet": tmp_path}
+    steps = remaining_commands(Recipe(**places, data=None, host="", seeds=3, rounds=2), "data", [])
+    seeds = [word for step in steps for word in step if word.startswith("seed=")]
+    assert seeds == [f"seed={seed}" for seed in (1, 2, 3, 4, 5, 6, 1, 2)]  # the last two: the control model
+
+
 def test_encoders_of_three_seeds_have_equal_parts_of_the_average(tmp_path):
     places = {"trees": tmp_path, "teachers": tmp_path, "out": tmp_path / "out", "wordnet": tmp_path}
     steps = remaining_commands(Recipe(**places, data=None, host="", seeds=3, rounds=1), "data", [])
@@ -234,7 +248,16 @@ def test_finished_files_are_not_made_again(call, checkout):
 
 
 @pytest.mark.parametrize(
-    "name", ["distill", "mixed", "triplets-round3-seed2", "items-control", "default", "repositories"]
+    "name",
+    [
+        "distill",
+        "mixed",
+        "triplets-round3-seed2",
+        "average-round2",
+        "items-control",
+        "default",
+        "repositories",
+    ],
 )
 def test_user_files_are_refused_before_the_first_step(call, checkout, name):
     (checkout.folder / "runs" / name).mkdir()

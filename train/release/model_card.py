@@ -68,7 +68,7 @@ def describe_training(runs: Sequence[Path]) -> list[str]:
                 [f"{name.split('_')[0]}: {Path(key).name}", f"{count:,}"] for key, count in counts.items()
             ]
         rows.append(["configuration", f"`{json.dumps(stage['config'])}`"])
-        parts += [f"### {number}. {stage['objective']}", markdown_table(["", ""], rows)]
+        parts += [f"### {number}. {stage['objective']} ({folder.name})", markdown_table(["", ""], rows)]
     return [*parts, "The logs are beside this file."]
 
 
@@ -148,8 +148,8 @@ def _contrast(figures: dict[str, Any]) -> list[str]:
         metrics = {**{name: metrics[name] for name in own}, **controls, **metrics}
         intro = [
             "The model was trained without these triples, but with word lists that contain their deciding "
-            f"words. The *control* model, one run of {control['updates']:,} updates without these words, "
-            "shows the accuracy on unseen words. Its figures: {}.".format(
+            "words. The *control* model, which was trained without these words, shows the accuracy on unseen "
+            "words. Its figures: {}.".format(
                 ", ".join(f"{name} {value:.3f}" for name, value in _main_figures(control).items())
             )
         ]

@@ -133,13 +133,12 @@ def measure_run(
         config: The data sets to measure on.
 
     Returns:
-        The evaluation figures by name, as `train.release.measure.measure` returns them. The key "updates" is
-        added, with the run's number of optimizer steps.
+        The evaluation figures by name, as `train.release.measure.measure` returns them.
     """
     with TemporaryDirectory() as folder:
         model = Path(folder) / "model"
         write_model(run, model)
-        return {"updates": saved_model.load(model).info.provenance["updates"], **measure(model, config)}
+        return measure(model, config)
 
 
 def _provenance(run: Path) -> dict[str, Any]:

@@ -4,7 +4,7 @@ Most lines have a part of speech and some words. Examples of lines:
 
 synonyms.txt             verb: compute, calculate
 antonyms.txt             verb: open | close, shut     words on the left are opposites of those on the right
-same_category_words.txt  noun: row, column, cell      words of one category with different meanings
+one_category_words.txt   noun: row, column, cell      words of one category with different meanings
 phrases.txt              ^returns true if {1}$ | ^checks whether {1}$     phrases with the same meaning
 abbreviations.txt        config: configuration        a short form and its long form
 irregular.txt            verb: send, sends, sent, sent, sending
@@ -129,7 +129,7 @@ def load(held_out: Collection[tuple[str, str]] = (), folder: Path = FOLDER) -> L
             for replacements in (synonyms, abbreviations):
                 replacements.setdefault(old, []).append(Replacement("noun", new))
     opposites = table(_opposites(folder / "antonyms.txt"), held_out_words.words)
-    neighbours = table(_groups(folder / "same_category_words.txt"), held_out_words.words)
+    neighbours = table(_groups(folder / "one_category_words.txt"), held_out_words.words)
     phrases = load_templates(folder / "phrases.txt", held_out_words)
     forms = _forms(folder, irregular)
     return Lexicon(synonyms, abbreviations, opposites, neighbours, phrases, *forms, held_out_words)
@@ -200,7 +200,7 @@ def _forms(folder: Path, irregular: Irregular) -> tuple[dict[str, Forms], frozen
     Returns:
         A dict from each form of a verb to all its forms, and a set with all forms of nouns.
     """
-    files = [folder / f"{name}.txt" for name in ("synonyms", "antonyms", "same_category_words")]
+    files = [folder / f"{name}.txt" for name in ("synonyms", "antonyms", "one_category_words")]
     entries = [(kind, rest.replace("|", ",")) for file in files for kind, rest in _entries(file)]
     verbs: dict[str, Forms] = {}
     nouns: set[str] = set()

@@ -35,7 +35,7 @@ def pairs(name):
         ))  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "sides"), [("synonyms", 1), ("antonyms", 2), ("same_category_words", 1)])
+@pytest.mark.parametrize(("name", "sides"), [("synonyms", 1), ("antonyms", 2), ("one_category_words", 1)])
 def test_every_line_has_a_kind_and_different_words(name, sides):
     found = list(entries(name))
     assert {kind for kind, _ in found} <= KINDS
