@@ -81,7 +81,7 @@ def test_every_listed_package_exists():
 
 def test_module_names_differ():
     """No two modules have the same name, except in commands and in parallel stages of training."""
-    shared = {"__init__", "__main__", "batches", "task", "losses", "config"}
+    shared = {"__init__", "__main__", "batches", "task", "config"}
     names = sorted(
         file.stem for name, file in OURS.items() if ".cli." not in name and file.stem not in shared
     )

@@ -108,7 +108,7 @@ def architecture(theme: dict[str, str]) -> str:
         parts.append(
             _text(36, y + 20, name, theme["accent"] if own else theme["text"], 13.5, weight=600, mono=True)
         )
-        parts.append(_text(172, y + 20, what, theme["text"], 12.5))
+        parts.append(_text(200, y + 20, what, theme["text"], 12.5))
     for x, package, steps, folders in (
         (508, "train", TRAINING, TRAINING_FOLDERS),
         (756, "simllm", SCORING, SCORING_FOLDERS),

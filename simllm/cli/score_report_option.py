@@ -101,13 +101,13 @@ def read_groups(options: argparse.Namespace) -> Groups:
         raise InputError("--group-by goes with --report FILE")
     if options.jsonl is None or not options.jsonl.is_file():
         raise InputError("--group-by goes with --jsonl FILE, and not with standard input or a pipe")
-    from simllm.analysis.score_report.group_means import group_names
-
     fields = list(dict.fromkeys(name.strip() for name in options.group_by.split(",")))
     columns: dict[str, list[Any]] = {name: [] for name in fields}
     for where, row in read_json_lines.objects(options.jsonl):
         for name, values in columns.items():
             values.append(read_json_lines.value_under(row, name, where))
+    from simllm.analysis.score_report.group_means import group_names  # slow, so not before the checks
+
     return {encodable(name): group_names(values) for name, values in columns.items()}
 
 

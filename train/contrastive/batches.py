@@ -158,7 +158,7 @@ def hash_inputs(config: ContrastiveConfig) -> str:
     patterns += [*config.exclude, *config.dev, config.dev_comments]
     patterns += [config.dev_items] if config.dev_items else []
     files = [file for pattern in patterns for file in input_files(pattern)]
-    digest = hashlib.sha256()
+    digest = hashlib.sha256()  # of the contents in this order: a renamed word list can change the order
     for file in [*files, contrast_triples.CONTRAST_SET, *sorted(lexicon.FOLDER.iterdir())]:
         with file.open("rb") as data:
             digest.update(hashlib.file_digest(data, "sha256").digest())

@@ -1,4 +1,4 @@
-"""Proposals of new names for functions, parameters and variables, to rename them in code.
+"""New names for functions, parameters and variables, made of the words with the nearest embeddings.
 
 A new name is the old name with one word, or all words, replaced by similar words.
 """

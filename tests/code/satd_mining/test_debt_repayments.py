@@ -35,6 +35,19 @@ def test_repayment():
     assert (found.source, found.reference) == (BEFORE.rstrip(), AFTER.rstrip())
 
 
+@pytest.mark.parametrize(
+    "word",
+    "TODO todo: Todo(me) TODOs #todo autotodo FIXME! fixme_later HACK hacky @hack shack XXX xxx:".split(),
+)
+def test_every_word_that_admits_debt_leads_to_a_repayment(word):
+    assert [fulfilled for fulfilled, _ in find(BEFORE.replace("TODO:", word), AFTER)] == [ALL]
+
+
+@pytest.mark.parametrize("word", ["to do", "mastodons", "XXXL", "axxx", "afixmes", "whacks", "NOTE"])
+def test_other_words_lead_to_no_repayment(word):
+    assert find(BEFORE.replace("TODO:", word), AFTER) == []
+
+
 # Code before and after, and the number of fulfilled rules for each deleted comment.
 CASES = {
     "two words": (BEFORE.replace("subtract the discount", "discount"), AFTER, [1]),
