@@ -139,7 +139,7 @@ def reproduce(recipe: Recipe) -> None:
     stages = [stage + suffix for stage in stages for suffix in ("", _CONTROL)]
     for number in range(1, recipe.rounds + 1):
         stages += [*_triplet_runs(number, recipe.seeds), *_triplet_runs(number, 1, _CONTROL)]
-        stages += [_round_name(_AVERAGE, number)] if recipe.seeds > 1 else []
+        stages += [_round_name(_AVERAGE, number) + suffix for suffix in ("", _CONTROL)]
     for folder in (_CORPUS, _DISTILLED, *(_RUNS / stage for stage in stages), recipe.out):
         output_folder_check.check(folder)
     repositories = read_repositories(Path("configs/repositories.tsv"))
@@ -277,7 +277,8 @@ def _contrastive_stages(
        rewordings and with texts of another meaning.
     3. The encoder is trained on triplets (a text, a rewording, a text with another meaning), and to imitate
        the embeddings of a larger encoder. A round has `seeds` runs, whose weights are averaged. There are
-       `rounds` rounds; each round after the first starts from the average of the round before.
+       `rounds` rounds; each round after the first starts from the average of the round before. Half of the
+       last average comes from the first round, which agrees better with people.
     4. The meaning head alone is trained, from the weights of the head of the second stage.
 
     Args:
@@ -305,16 +306,19 @@ def _contrastive_stages(
         _mix(items, mixed_2, [_RUNS / mixed], 0.75),
     ]
     start = _RUNS / mixed_2
+    averages: list[Path] = []
     for number in range(1, rounds + 1):
         runs = [_RUNS / name for name in _triplet_runs(number, seeds, suffix)]
         for seed, run in enumerate(runs, (number - 1) * seeds + 1):
             changed = [f"imitation.teachers=[{teacher}]", f"model={start}", f"seed={seed}", f"out={run}"]
             commands.append([train, "configs/triplets.yaml", *more, *changed])
-        start = runs[0] / "model"
-        if seeds > 1:
+        start, others = runs[0] / "model", [run / "model" for run in runs[1:]]
+        if number == rounds > 1:  # as often as there are runs: half of the average comes from the first round
+            others += averages[:1] * seeds
+        if others:
             start = _RUNS / (_round_name(_AVERAGE, number) + suffix)
-            others = [run / "model" for run in runs[1:]]
-            commands.append(_mix(runs[0].name, start.name, others, (seeds - 1) / seeds))
+            commands.append(_mix(runs[0].name, start.name, others, len(others) / (len(others) + 1)))
+        averages.append(start)
     head = [*_HEAD_ONLY, f"model={start}", f"meaning.start={_RUNS / mixed_2}"]
     return [*commands, [train, "configs/items.yaml", *more, *head, f"out={_RUNS / _HEAD}{suffix}"]]
 

@@ -108,12 +108,14 @@ def test_every_step_of_the_recipe_can_be_started(tmp_path):
     assert [mixed[run.model] for run in (items, triplets)] == [second.out, items.out]
     assert [mixed[run.model] for run in controls[1:3]] == [controls[0].out, controls[1].out]
     assert triplets_2.model == triplets.model
-    averages = [mix for mix in mixes if mix[2] in (round_2[0].model, head.model)]
-    for average, (one, other) in zip(averages, (rounds[:2], rounds[2:]), strict=True):
-        assert average[1:] == [one.out, average[2], "--start", f"{other.out}/model", "--share", "0.5"]
-    assert round_2[0].model == round_2[1].model == averages[0][2]
-    assert head.model == averages[1][2]
-    assert [controls[n].model for n in (3, 4)] == [f"{controls[n].out}/model" for n in (2, 3)]
+    first, last = (mix for model in (round_2[0].model, head.model) for mix in mixes if mix[2] == model)
+    assert first[1:] == [triplets.out, first[2], "--start", f"{triplets_2.out}/model", "--share", "0.5"]
+    assert round_2[0].model == round_2[1].model == first[2]
+    starts = [f"{round_2[1].out}/model", first[2], first[2]]  # half of the last average is the first
+    assert last[1:] == [round_2[0].out, head.model, "--start", *starts, "--share", "0.75"]
+    assert controls[3].model == f"{controls[2].out}/model"
+    (control,) = (mix for mix in mixes if mix[2] == controls[4].model)
+    assert control[1:] == [controls[3].out, controls[4].model, "--start", controls[3].model, "--share", "0.5"]
     assert [head.meaning.start, controls[4].meaning.start] == [triplets.model, controls[2].model]
     (release,) = (step for step in steps if step[0] == "train.release")
     trained = [distilled.out, second.out, items.out, *(run.out for run in rounds), head.out]
