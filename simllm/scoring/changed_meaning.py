@@ -9,7 +9,7 @@ if TYPE_CHECKING:  # the command line reads the note, and numpy is slow to impor
     from numpy.typing import NDArray
 
 CHANGED = "meaning may have changed"
-SIMILAR = 0.5  # lowest score of similar texts
+SIMILAR = 0.4  # lowest score of similar texts
 DOUBTFUL = 0.3  # if the probability of the same meaning is lower, the meaning may have changed
 
 
@@ -21,6 +21,6 @@ def meaning_may_have_changed(scores: NDArray[np.float64], same: NDArray[np.float
         same: (n,) probabilities that the two texts have the same meaning.
 
     Returns:
-        (n,) bool, true if the score is at least 0.5 and the probability is below 0.3.
+        (n,) bool, true if the score is at least 0.4 and the probability is below 0.3.
     """
     return (scores >= SIMILAR) & (same < DOUBTFUL)

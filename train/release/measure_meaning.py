@@ -81,7 +81,7 @@ def measure_flags(learned: SimLLM, items: list[MeaningItem]) -> dict[str, Any]:
     """Measure how often a model warns, for similar pairs of texts, that the meaning may have changed.
 
     Each item has a text, rewordings, and changes (texts with another meaning). The text is paired with each
-    rewording and each change. A pair is similar if it scores .5 or more. It is flagged if it is similar, but
+    rewording and each change. A pair is similar if it scores .4 or more. It is flagged if it is similar, but
     the meaning head predicts that the two texts probably differ in meaning.
 
     Args:
@@ -142,7 +142,7 @@ def _score_with_main_text(learned: SimLLM, items: list[MeaningItem]) -> tuple[Sc
 def _flags(rewordings: Scores, changes: Scores) -> dict[str, Any]:
     """Count similar pairs of texts, and compute the share that the model flags.
 
-    A pair is similar if it scores .5 or more. A flag says that the meaning may have changed.
+    A pair is similar if it scores .4 or more. A flag says that the meaning may have changed.
 
     Args:
         rewordings: The model's results for pairs of a text and its rewording: scores and flags.

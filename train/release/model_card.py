@@ -190,7 +190,7 @@ def _flags(figures: dict[str, Any] | None) -> list[str]:
         return []
     shares = [f"{figures[name]['flagged']:.0%} of {figures[name]['similar']:,}" for name in figures]
     return [
-        'The note "meaning may have changed" marks texts that are similar (a score of .5 or more), but whose '
+        'The note "meaning may have changed" marks texts that are similar (a score of .4 or more), but whose '
         "meaning probably differs. On these items, it marks {} similar rewordings, and {} similar "
         "changes.".format(*shares)
     ]
