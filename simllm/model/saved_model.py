@@ -228,4 +228,4 @@ def save(
         settings = {INFO: asdict(info), **other_libraries_files(encoder.config, info.pooling)}
         for name, values in settings.items():
             (partial / name).parent.mkdir(exist_ok=True)
-            atomic_write.write(partial / name, json.dumps(values, indent=2) + "\n")
+            atomic_write.write(partial / name, json.dumps(values, indent=1) + "\n")

@@ -120,7 +120,7 @@ def test_no_pairs(head_folder):
 
 
 def test_changed_texts_are_similar_but_differ_in_meaning():
-    values, same = np.array([0.5, 0.9, 0.9, 0.49, 1.0]), np.array([0.29, 0.3, 0.1, 0.0, 1.0])
+    values, same = np.array([0.4, 0.9, 0.9, 0.39, 1.0]), np.array([0.29, 0.3, 0.1, 0.0, 1.0])
     scores = Scores(values, 0, 0, 0, 0, "", same=same)
     assert scores.changed.tolist() == [True, False, True, False, False]
     assert scores.on("same") is same

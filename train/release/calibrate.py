@@ -86,7 +86,7 @@ def calibrate(folder: Path, comments: Path, rated: Path) -> None:
         f"{_PAIRS:,} random pairs of {comments.name}; {len(people.values):,} ratings of {rated.name}",
     )
     info = replace(metric.model.info, calibration=calibration)
-    write_into_folder.add(folder, saved_model.INFO, json.dumps(asdict(info), indent=2) + "\n")
+    write_into_folder.add(folder, saved_model.INFO, json.dumps(asdict(info), indent=1) + "\n")
 
 
 def _random_scores(metric: SimLLM, texts: list[str]) -> Values:

@@ -113,7 +113,7 @@ def calibrate_meaning(folder: Path, held_out: Sequence[MeaningPair], source: str
         fitted_on=f"{len(pairs):,} pairs, among them those of {source}",
     )
     write_into_folder.add(
-        folder, saved_model.INFO, json.dumps(asdict(replace(info, meaning=meaning)), indent=2) + "\n"
+        folder, saved_model.INFO, json.dumps(asdict(replace(info, meaning=meaning)), indent=1) + "\n"
     )
 
 

@@ -65,7 +65,7 @@ def test_the_page_states_the_rules_of_its_notes(default_metric):
     run = run_of(40, calibration=default_metric.calibration, same={"score": np.ones(40)})
     page = render_report(run, "")
     text = re.sub("<script.*|<[^>]*>", "", page, flags=re.DOTALL)
-    assert 'meaning may have changed: the score is at least .5, but "same" is below .3.' in text
+    assert 'meaning may have changed: the score is at least .4, but "same" is below .3.' in text
     assert "as little in common as unrelated texts" in text
     sentence = (
         r"On average, people would rate the similarity \d\.\d \(estimated on a scale from 1\.0 to 3\.\d\)"
