@@ -21,18 +21,18 @@ SETS = {"rated/haque2022": "Haque et al. 2022", "rated/shen2021_leclair": "Shen 
 METRICS = {"simllm": "simllm", "rouge-l": "ROUGE-L", "jaccard": "Jaccard", "word-vectors": "word vectors"}
 PACKAGES = [
     ("cli", "the commands: options, output"),
-    ("repair", "conversations in which models repair code"),
-    ("evaluation", "studies of metrics, classifiers, rewrites"),
+    ("repair", "models repair code in conversations"),
+    ("evaluation", "studies of metrics and classifiers"),
     ("analysis", "comparing systems, explaining a score"),
     ("metric.py", "SimLLM, the learned metric"),
-    ("scoring", "encoding, token matching, streams of pairs"),
-    ("metrics", "metrics of text and of code, their registry"),
-    ("perturb", "rewrites of summaries and of code, by rule"),
+    ("scoring", "encoding, token matching, streaming"),
+    ("metrics", "metrics of text and of code"),
+    ("perturb", "rewrites of texts and code, by rule"),
     ("execution", "a sandbox for programs, and a judge"),
-    ("code", "languages, comments, syntax trees, mining"),
+    ("code", "languages, comments, syntax trees"),
     ("stats", "intervals, tests, correlations, raters"),
-    ("model", "encoder, tokenizer, pooling, the model folder"),
-    ("io", "files, folders, strict JSON and YAML, tables"),
+    ("model", "encoder, tokenizer, the model folder"),
+    ("io", "files, folders, strict JSON, tables"),
     ("text_cleaning.py", "the cleaning of summaries"),
     ("optional_packages.py", "advice to install an extra"),
     ("errors.py", "InputError"),
@@ -108,7 +108,7 @@ def architecture(theme: dict[str, str]) -> str:
         parts.append(
             _text(36, y + 20, name, theme["accent"] if own else theme["text"], 13.5, weight=600, mono=True)
         )
-        parts.append(_text(200, y + 20, what, theme["text"], 12.5))
+        parts.append(_text(208, y + 20, what, theme["text"], 12.5))
     for x, package, steps, folders in (
         (508, "train", TRAINING, TRAINING_FOLDERS),
         (756, "simllm", SCORING, SCORING_FOLDERS),
