@@ -37,5 +37,5 @@ class Outcome:
 
     @property
     def succeeded(self) -> bool:
-        """Whether the command exceeded no limit and ended with status 0."""
+        """True if the command exceeded no limit and ended with status 0."""
         return self.status == 0 and self.exceeded is None

@@ -1,4 +1,4 @@
-"""How well a model tells rewordings from changes of meaning, and what its card says about that."""
+"""Figures of how well a model tells rewordings from changes of meaning, and their text on the model card."""
 
 import pytest
 from sklearn.metrics import roc_auc_score
