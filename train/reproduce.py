@@ -3,8 +3,9 @@
     python -m train.reproduce --trees ../trees --teachers ../teachers --out runs/default
 
 The command fetches the data sets of the recipe into `data`, or into the folder that the environment
-variable `SIMLLM_DATA` names. It fetches the repositories of configs/repositories.tsv into `--trees`,
-each at one revision; repositories that exist there are not changed. `--teachers` is the folder with the two
+variable `SIMLLM_DATA` names. It fetches the repositories of configs/repositories.tsv (for training) and
+configs/unseen_repositories.tsv (for testing) into `--trees`, each at one revision; repositories that exist
+there are not changed. `--teachers` is the folder with the two
 teachers (larger models whose embeddings the model learns to imitate), in the folders `all-mpnet-base-v2` and
 `all-MiniLM-L6-v2`. Then the command prints and runs one step after the other. Rerun the same command to
 resume: finished trainings are not repeated. All steps take an estimated twelve hours on two cores.
@@ -34,7 +35,7 @@ _LABELLED = ("*nli*.jsonl.gz", "paws_wiki.jsonl.gz", "cannot_wikifactcheck.jsonl
 _RATED = ("haque2022", "shen2021_leclair")
 # Outputs of the steps, with the names that the configurations use.
 _RUNS = Path("runs")
-_CORPUS, _DISTILLED = _RUNS / "repositories", _RUNS / "distill"
+_CORPUS, _UNSEEN, _DISTILLED = _RUNS / "repositories", _RUNS / "unseen-repositories", _RUNS / "distill"
 _TRAIN, _TEST = _CORPUS / "train.txt", _CORPUS / "test.txt"
 _GLOSSES, _HELD_OUT_PAIRS = _RUNS / "glosses.txt", _RUNS / "held-out.jsonl"
 _NEIGHBOURS, _WORDNET = _RUNS / "neighbours.jsonl", _RUNS / "wordnet.jsonl"
@@ -140,15 +141,19 @@ def reproduce(recipe: Recipe) -> None:
     for number in range(1, recipe.rounds + 1):
         stages += [*_triplet_runs(number, recipe.seeds), *_triplet_runs(number, 1, _CONTROL)]
         stages += [_round_name(_AVERAGE, number) + suffix for suffix in ("", _CONTROL)]
-    for folder in (_CORPUS, _DISTILLED, *(_RUNS / stage for stage in stages), recipe.out):
+    for folder in (_CORPUS, _UNSEEN, _DISTILLED, *(_RUNS / stage for stage in stages), recipe.out):
         output_folder_check.check(folder)
-    repositories = read_repositories(Path("configs/repositories.tsv"))
+    lists = [
+        read_repositories(Path("configs", name)) for name in ("repositories.tsv", "unseen_repositories.tsv")
+    ]
     data = str(recipe.data or data_root())
-    remaining_commands(recipe, data, [])  # refuses outdated files before the first step
+    remaining_commands(recipe, data, [], [])  # refuses outdated files before the first step
     if not recipe.data:
         _run(["train.data", "fetch", *_SETS, "--root", data, "--host", recipe.host], data)
-    trees = [fetch_repository(recipe.trees, *entry, recipe.host) for entry in repositories]
-    for command in remaining_commands(recipe, data, trees):
+    trees, unseen_trees = (
+        [fetch_repository(recipe.trees, *entry, recipe.host) for entry in entries] for entries in lists
+    )
+    for command in remaining_commands(recipe, data, trees, unseen_trees):
         _run(command, data)
 
 
@@ -208,7 +213,9 @@ def _triplet_runs(number: int, seeds: int, suffix: str = "") -> list[str]:
     return [stage, *(f"{stage}-seed{seed}" for seed in range(2, seeds + 1))]
 
 
-def remaining_commands(recipe: Recipe, data: str, trees: list[Path]) -> list[list[str]]:
+def remaining_commands(
+    recipe: Recipe, data: str, trees: list[Path], unseen_trees: list[Path]
+) -> list[list[str]]:
     """Return the commands that are still needed to make the default model, in order.
 
     A command that prepares data is left out if its output exists. Commands that train, mix and release
@@ -217,7 +224,8 @@ def remaining_commands(recipe: Recipe, data: str, trees: list[Path]) -> list[lis
     Args:
         recipe: The paths, and the number of seeds and rounds.
         data: Folder of the data sets.
-        trees: The folders of the fetched repositories.
+        trees: The folders of the fetched repositories for training.
+        unseen_trees: The folders of the fetched repositories for testing.
 
     Returns:
         For each command, the Python module and its arguments.
@@ -232,6 +240,8 @@ def remaining_commands(recipe: Recipe, data: str, trees: list[Path]) -> list[lis
     if not (_CORPUS / "corpus.json").is_file():
         built = ["train.corpus", "build", *map(os.fspath, trees), "--installed-python"]
         steps.append([*built, "--exclude", *rated, "--out", str(_CORPUS)])
+    if not (_UNSEEN / "corpus.json").is_file():
+        steps.append(["train.corpus", "build", *map(os.fspath, unseen_trees), "--out", str(_UNSEEN)])
     if not _GLOSSES.exists():
         steps.append(["train.distill.wordnet_glosses", wordnet, str(_GLOSSES)])
     if not _HELD_OUT_PAIRS.exists():

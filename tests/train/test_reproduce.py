@@ -22,6 +22,7 @@ from train.data import catalog
 from train.data.catalog import Catalog
 from train.data.corpus_repositories import fetch_repository, read_repositories
 from train.distill.config import DistillConfig
+from train.release.measurement_config import MeasureConfig
 from train.reproduce import Recipe, remaining_commands
 from train.runtime.yaml_and_overrides import load
 
@@ -71,8 +72,10 @@ def test_missing_revision_leaves_no_files(tmp_path):
 
 def test_recipe_lists_its_repositories_and_missing_files(call, tmp_path):
     named = read_repositories(ROOT / "configs" / "repositories.tsv")
+    unseen = read_repositories(ROOT / "configs" / "unseen_repositories.tsv")
     assert len(named) > 10
-    assert all(len(revision) == 40 and name.count("/") == 1 for name, revision in named)
+    assert all(len(revision) == 40 and name.count("/") == 1 for name, revision in named + unseen)
+    assert not dict(named).keys() & dict(unseen).keys()
     done = call(reproduce, "--trees", tmp_path, "--teachers", tmp_path, "--wordnet", tmp_path / "none")
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
@@ -82,12 +85,16 @@ def test_recipe_lists_its_repositories_and_missing_files(call, tmp_path):
 def test_every_step_of_the_recipe_can_be_started(tmp_path):
     places = {"trees": tmp_path, "teachers": tmp_path, "out": tmp_path / "out", "wordnet": tmp_path}
     recipe = Recipe(**places, data=None, host="", seeds=2, rounds=2)
-    steps = remaining_commands(recipe, "data", [tmp_path / "tree"])
+    steps = remaining_commands(recipe, "data", [tmp_path / "tree"], [tmp_path / "unseen"])
     assert {step[0].rpartition(".")[2] for step in steps} >= {
         "corpus", "wordnet_glosses", "hold_out_pairs", "wordnet_pairs", "lexical_neighbours", "distill",
         "contrastive", "release",
     }  # fmt: skip
     assert all(find_spec(step[0]) for step in steps)
+    built = [step for step in steps if step[:2] == ["train.corpus", "build"]]
+    assert [step[2] for step in built] == [str(tmp_path / "tree"), str(tmp_path / "unseen")]
+    unseen = load(MeasureConfig, ROOT / "configs" / "measure.yaml", []).unseen_comments
+    assert Path(unseen).parent == Path(built[1][-1])
     (distill,) = (step for step in steps if step[0] == "train.distill")
     distilled = load(DistillConfig, ROOT / distill[1], distill[2:])
     assert {Path(teacher).parent for teacher in distilled.teachers} == {tmp_path}
@@ -132,14 +139,14 @@ def test_there_is_at_least_one_run(call, tmp_path, option):
 
 def test_seeds_differ_in_all_rounds(tmp_path):
     places = {"trees": tmp_path, "teachers": tmp_path, "out": tmp_path / "out", "wordnet": tmp_path}
-    steps = remaining_commands(Recipe(**places, data=None, host="", seeds=3, rounds=2), "data", [])
+    steps = remaining_commands(Recipe(**places, data=None, host="", seeds=3, rounds=2), "data", [], [])
     seeds = [word for step in steps for word in step if word.startswith("seed=")]
     assert seeds == [f"seed={seed}" for seed in (1, 2, 3, 4, 5, 6, 1, 2)]  # the last two: the control model
 
 
 def test_encoders_of_three_seeds_have_equal_parts_of_the_average(tmp_path):
     places = {"trees": tmp_path, "teachers": tmp_path, "out": tmp_path / "out", "wordnet": tmp_path}
-    steps = remaining_commands(Recipe(**places, data=None, host="", seeds=3, rounds=1), "data", [])
+    steps = remaining_commands(Recipe(**places, data=None, host="", seeds=3, rounds=1), "data", [], [])
     (average,) = (step for step in steps if step[2:3] == ["runs/average"])
     assert average[-4:] == [
         "runs/triplets-seed2/model", "runs/triplets-seed3/model", "--share", "0.6667",
@@ -148,7 +155,7 @@ def test_encoders_of_three_seeds_have_equal_parts_of_the_average(tmp_path):
 
 def test_configurations_read_what_earlier_steps_write(tmp_path):
     places = {"trees": tmp_path, "teachers": tmp_path, "out": tmp_path / "out", "wordnet": tmp_path}
-    steps = remaining_commands(Recipe(**places, data=None, host="", seeds=1, rounds=1), "data", [])
+    steps = remaining_commands(Recipe(**places, data=None, host="", seeds=1, rounds=1), "data", [], [])
     written = {argument for step in steps for argument in step}
     names = [ROOT / "configs" / f"{name}.yaml" for name in STAGES]
     read = {path for name in names for path in re.findall(r"\bruns/[^\s,\]]+", name.read_text())}
@@ -206,7 +213,8 @@ def checkout(tmp_path, teachers, monkeypatch):
     """Return an empty checkout; its list `steps` records the steps of the recipe, which are not run."""
     for folder in ("shared/data", "wordnet", "checkout/configs", "checkout/runs"):
         (tmp_path / folder).mkdir(parents=True)
-    (tmp_path / "checkout" / "configs" / "repositories.tsv").touch()
+    for name in ("repositories.tsv", "unseen_repositories.tsv"):
+        (tmp_path / "checkout" / "configs" / name).touch()
     monkeypatch.chdir(tmp_path / "checkout")
     steps = []
     monkeypatch.setattr(
@@ -224,10 +232,10 @@ def recipe(call, checkout):
 def test_finished_files_are_not_made_again(call, checkout):
     assert recipe(call, checkout).returncode == 0
     assert checkout.steps.count("train.contrastive.wordnet_pairs") == 2
-    corpus = checkout.folder / "runs" / "repositories"
-    with folder_replacement.replacing(corpus, "a corpus") as partial:
-        for name in ("train.txt", "corpus.json"):
-            (partial / name).write_text("{}\n")
+    for corpus in ("repositories", "unseen-repositories"):
+        with folder_replacement.replacing(checkout.folder / "runs" / corpus, "a corpus") as partial:
+            for name in ("train.txt", "corpus.json"):
+                (partial / name).write_text("{}\n")
     for name in (
         "glosses.txt",
         "held-out.jsonl",
@@ -241,7 +249,8 @@ def test_finished_files_are_not_made_again(call, checkout):
     trained = {"train.distill", "train.contrastive", "train.release.mix_weights", "train.release"}
     assert set(checkout.steps) == trained
 
-    os.utime(corpus / "train.txt", (2**32, 2**32))  # because the corpus was built again
+    training_texts = checkout.folder / "runs" / "repositories" / "train.txt"
+    os.utime(training_texts, (2**32, 2**32))  # because the corpus was built again
     checkout.steps.clear()
     done = recipe(call, checkout)
     assert (done.returncode, checkout.steps) == (2, [])
@@ -259,6 +268,7 @@ def test_finished_files_are_not_made_again(call, checkout):
         "items-control",
         "default",
         "repositories",
+        "unseen-repositories",
     ],
 )
 def test_user_files_are_refused_before_the_first_step(call, checkout, name):

@@ -1,4 +1,4 @@
-"""The git repositories with the training texts of the default model: their list, and their fetching.
+"""The git repositories with texts to train and test the default model: their lists, and their fetching.
 
 Each repository is pinned to one revision.
 """

@@ -22,6 +22,7 @@ from simllm.errors import InputError
 from simllm.io import atomic_write, output_folder_check
 from simllm.io.file_lock import locked
 from train.contrastive.config import ContrastiveConfig
+from train.distill.config import DistillConfig
 from train.pretrain.config import PretrainConfig
 from train.release.measure import measure
 from train.release.measurement_config import MeasureConfig
@@ -30,10 +31,11 @@ from train.runtime.config import TrainingConfig
 from train.runtime.overwrite_option import add_overwrite_option, check_output
 from train.runtime.tool_exit_status import run_tool
 
-_CONFIGS: dict[str, type[TrainingConfig]] = {
+_FIRST_STAGES: dict[str, type[TrainingConfig]] = {
     "train.pretrain": PretrainConfig,
-    "train.contrastive": ContrastiveConfig,
+    "train.distill": DistillConfig,
 }
+_CONFIGS: dict[str, type[TrainingConfig]] = {**_FIRST_STAGES, "train.contrastive": ContrastiveConfig}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,8 +44,8 @@ class Variant:
 
     name: str
     overrides: tuple[str, ...] = ()  # overrides of the contrastive training
-    # overrides of the variant's own pretraining; None: the variant starts from the recipe's initial model
-    pretraining: tuple[str, ...] | None = None
+    # overrides of the variant's own first stage; None: the variant starts from the recipe's initial model
+    first_stage: tuple[str, ...] | None = None
 
     @property
     def folder(self) -> str:
@@ -53,14 +55,19 @@ class Variant:
 
 @dataclass(frozen=True, kw_only=True)
 class FirstStage:
-    """Settings for a short pretraining, which some variants of the recipe have.
+    """Settings for a short first stage (pretraining or distillation), which some variants of the recipe have.
 
-    These variants are trained in two stages: pretraining, and then contrastive training. The other variants
-    have only contrastive training. They start from the model that the recipe's configuration file names.
+    These variants are trained in two stages: the first stage, and then contrastive training. The other
+    variants have only contrastive training. They start from the model that the recipe's configuration names.
     """
 
-    recipe: str  # a configuration file of pretraining
+    training: str  # the Python module to run: train.pretrain or train.distill
+    recipe: str  # a configuration file of this training
     overrides: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if self.training not in _FIRST_STAGES:
+            raise InputError(f"training must be one of {', '.join(_FIRST_STAGES)}, not {self.training!r}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -222,26 +229,24 @@ def _is_row(row: Any) -> bool:
 def training_commands(config: AblationsConfig, variant: Variant, out: Path) -> list[list[str]]:
     """Return the commands that train a variant, in order.
 
-    A variant with its own pretraining has two commands: pretraining and contrastive training. Other variants
-    have only one command: contrastive training.
+    A variant with its own first stage has two commands: the first stage (pretraining or distillation) and
+    contrastive training. Other variants have only one command: contrastive training.
 
     Args:
         config: The configuration of the ablations.
         variant: The variant of the recipe.
-        out: The run folder of the contrastive training. The folder of the pretraining has the same name with
-            the ending `-pretrained`.
+        out: The run folder of the contrastive training. The folder of the first stage has the same name with
+            the ending `-first-stage`.
 
     Returns:
         For each command, the Python module to run and its arguments.
     """
     runs, start = [], []
-    if variant.pretraining is not None:
-        first = config.first_stage
-        pretrained = out.with_name(out.name + "-pretrained")
-        runs.append(
-            ["train.pretrain", first.recipe, *first.overrides, *variant.pretraining, f"out={pretrained}"]
-        )
-        start = [f"model={pretrained / 'model'}"]
+    if variant.first_stage is not None:
+        stage = config.first_stage
+        folder = out.with_name(out.name + "-first-stage")
+        runs.append([stage.training, stage.recipe, *stage.overrides, *variant.first_stage, f"out={folder}"])
+        start = [f"model={folder / 'model'}"]
     overrides = [*config.overrides, *variant.overrides, *start, f"out={out}"]
     return [*runs, ["train.contrastive", config.recipe, *overrides]]
 

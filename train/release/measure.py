@@ -1,13 +1,13 @@
 """Measure a model for its model card, and write the figures as JSON.
 
     python -m train.release.measure runs/contrastive/model -o figures.json
-    python -m train.release.measure runs/mine/model comments=runs/mine/corpus/comments.jsonl
+    python -m train.release.measure runs/mine/model comments=mine/comments.jsonl unseen_comments=null
 
 The figures show the model's agreement with human ratings, how often it scores a rewording higher than a text
 with another meaning, its retrieval of comments, and its scores of random pairs.
 The file after `--config` names the data sets; the default is configs/measure.yaml. Arguments of the form
 `key=value` replace settings of this file. In the second example, `comments` names another file of comments:
-the retrieval and the random pairs then use the held-out comments in this file.
+the retrieval and the random pairs then use the held-out comments in this file, which belongs to a corpus.
 """
 
 from __future__ import annotations

@@ -56,7 +56,8 @@ def describe_training(runs: Sequence[Path]) -> list[str]:
     Raises:
         InputError: A run has not stored its objective and its configuration with its model.
     """
-    parts = ["## Training"]
+    parts: list[str] = ["## Training"]
+    configurations: list[dict[str, Any]] = []
     for number, folder in enumerate(runs, 1):
         stage = saved_model.load(folder / "model").info.provenance
         if not {"objective", "config"} <= set(stage):
@@ -67,9 +68,32 @@ def describe_training(runs: Sequence[Path]) -> list[str]:
             rows += [
                 [f"{name.split('_')[0]}: {Path(key).name}", f"{count:,}"] for key, count in counts.items()
             ]
-        rows.append(["configuration", f"`{json.dumps(stage['config'])}`"])
+        rows.append(["configuration", describe_configuration(stage["config"], configurations)])
+        configurations.append(stage["config"])
         parts += [f"### {number}. {stage['objective']} ({folder.name})", markdown_table(["", ""], rows)]
     return [*parts, "The logs are beside this file."]
+
+
+def describe_configuration(configuration: dict[str, Any], earlier: Sequence[dict[str, Any]]) -> str:
+    """Write the configuration of a training stage, or how it differs from that of an earlier stage.
+
+    Args:
+        configuration: The configuration, by key.
+        earlier: The configurations of the stages before, in order.
+
+    Returns:
+        The keys and values as JSON: all, or only those that differ from the most similar configuration in
+        `earlier` with the same keys.
+    """
+    changes = {
+        number: {key: value for key, value in configuration.items() if other[key] != value}
+        for number, other in enumerate(earlier, 1)
+        if other.keys() == configuration.keys()
+    }
+    if not changes:
+        return f"`{json.dumps(configuration)}`"
+    nearest = min(changes, key=lambda number: len(json.dumps(changes[number])))
+    return f"as {nearest}, except `{json.dumps(changes[nearest])}`"
 
 
 def figure_sections(figures: dict[str, Any]) -> list[str]:
@@ -101,8 +125,8 @@ def figure_sections(figures: dict[str, Any]) -> list[str]:
         *_unseen_items(figures.get("unseen_items")),
         *_reliability(figures.get("reliability")),
         "## Languages",
-        "Held-out comments: how often a summary is nearest to the description in its own comment, among "
-        "all pairs of its language, and the mean reciprocal rank.",
+        "Comments of repositories that are not trained on: how often a summary is nearest to the description "
+        "in its own comment, among all pairs of its language, and the mean reciprocal rank.",
         _languages(figures["languages"]),
         "## What a score means",
         "Two random held-out comments score {mean:.2f} on average (median {median:.2f}, 5th percentile "

@@ -19,10 +19,9 @@ _SEED = 1
 def measure_comments(metric: SimLLM, config: MeasureConfig) -> dict[str, Any]:
     """Measure a model on held-out code comments: retrieval of descriptions, and scores of random pairs.
 
-    A comment's first sentence is its summary, and the rest is its description. Comments with a description of
-    fewer than four words are left out. For each programming language, `config.comments_per_language` comments
-    are chosen at random, or all if there are fewer. Each summary is compared with the descriptions of all
-    chosen comments in the same language.
+    A comment's first sentence is its summary, and the rest is its description. For each programming language,
+    `config.comments_per_language` comments are chosen at random, or all if there are fewer. Each summary is
+    compared with the descriptions of all chosen comments in the same language.
 
     Args:
         metric: The model.
@@ -35,32 +34,77 @@ def measure_comments(metric: SimLLM, config: MeasureConfig) -> dict[str, Any]:
         summaries: "mean", "median", and the 5% and 95% quantiles ("p5", "p95").
 
     Raises:
-        InputError: Fewer than two held-out comments have a description.
+        InputError: A file cannot be read, or fewer than two of its comments have a description.
     """
-    random, languages = np.random.default_rng(_SEED), {}
-    held_out: dict[str, list[tuple[str, str]]] = {}
-    for where, row in read_json_lines.objects(Path(config.comments)):
-        summary, split = (read_json_lines.text_under(row, name, where) for name in ("summary", "split"))
-        rest = row.get("description", "").removeprefix(summary).strip()
-        if split == "test" and len(rest.split()) > 3:
-            held_out.setdefault(row.get("language", "unknown"), []).append((summary, rest))
-    if sum(map(len, held_out.values())) < 2:
-        raise InputError(f"{config.comments}: fewer than two held-out comments with a description")
-    for language, pairs in sorted(held_out.items()):
+    held_out = _read_summaries_and_descriptions(Path(config.comments), ("test",))
+    compared = held_out
+    if config.unseen_comments:
+        compared = _read_summaries_and_descriptions(Path(config.unseen_comments), ("train", "test"))
+    random = np.random.default_rng(_SEED)
+    languages = {}
+    for language, pairs in sorted(compared.items()):
         chosen = random.permutation(len(pairs))[: config.comments_per_language]
-        summaries, rests = (metric.embed([pairs[i][side] for i in chosen]) for side in (0, 1))
-        cosines = token_matching.cosines(summaries, rests)
-        rank = (cosines > cosines.diagonal()[:, None]).sum(axis=1) + 1
-        languages[language] = {
-            "pairs": len(chosen),
-            "first": float((rank == 1).mean()),
-            "mrr": float((1 / rank).mean()),
-        }
-    texts = sorted({summary for pairs in held_out.values() for summary, _ in pairs})
-    a, b = random.integers(len(texts), size=(2, config.random_pairs))
+        languages[language] = _measure_retrieval(metric, [pairs[number] for number in chosen])
+    summaries = sorted({summary for pairs in held_out.values() for summary, _ in pairs})
+    return {
+        "languages": languages,
+        "random_pairs": _score_random_pairs(metric, summaries, config.random_pairs),
+    }
+
+
+def _measure_retrieval(metric: SimLLM, pairs: list[tuple[str, str]]) -> dict[str, float]:
+    """Return how well a model finds the description of each summary among the descriptions of all summaries.
+
+    Args:
+        metric: The model.
+        pairs: The summary and the description of each comment.
+
+    Returns:
+        The number of pairs, the share of summaries with their own description on rank 1 ("first"), and the
+        mean reciprocal rank ("mrr").
+    """
+    summaries, descriptions = (metric.embed(list(texts)) for texts in zip(*pairs, strict=True))
+    cosines = token_matching.cosines(summaries, descriptions)
+    rank = (cosines > cosines.diagonal()[:, None]).sum(axis=1) + 1
+    return {"pairs": len(pairs), "first": float((rank == 1).mean()), "mrr": float((1 / rank).mean())}
+
+
+def _score_random_pairs(metric: SimLLM, texts: list[str], number: int) -> dict[str, float]:
+    """Return statistics of the scores of random pairs of texts: the mean, the median, and two quantiles.
+
+    Args:
+        metric: The model.
+        texts: The texts, each once.
+        number: The number of pairs to choose. A pair of a text with itself is left out.
+    """
+    a, b = np.random.default_rng(_SEED).integers(len(texts), size=(2, number))
     different = a != b
     values = metric.score([texts[i] for i in a[different]], [texts[i] for i in b[different]]).values
-    quantiles = dict(
-        zip(("p5", "median", "p95"), np.quantile(values, [0.05, 0.5, 0.95]).tolist(), strict=True)
-    )
-    return {"languages": languages, "random_pairs": {"mean": float(values.mean()), **quantiles}}
+    quantiles = np.quantile(values, [0.05, 0.5, 0.95]).tolist()
+    return {"mean": float(values.mean()), **dict(zip(("p5", "median", "p95"), quantiles, strict=True))}
+
+
+def _read_summaries_and_descriptions(
+    comments: Path, splits: tuple[str, ...]
+) -> dict[str, list[tuple[str, str]]]:
+    """Read the summary and the description of each comment in the corpus, by programming language.
+
+    Comments with a description of fewer than four words are left out.
+
+    Args:
+        comments: The comments.jsonl of a corpus.
+        splits: The splits to read: "train", "test", or both.
+
+    Raises:
+        InputError: The file cannot be read, or fewer than two comments have a description.
+    """
+    read: dict[str, list[tuple[str, str]]] = {}
+    for where, row in read_json_lines.objects(comments):
+        summary, split = (read_json_lines.text_under(row, name, where) for name in ("summary", "split"))
+        rest = row.get("description", "").removeprefix(summary).strip()
+        if split in splits and len(rest.split()) > 3:
+            read.setdefault(row.get("language", "unknown"), []).append((summary, rest))
+    if sum(map(len, read.values())) < 2:
+        held_out = "held-out " if splits == ("test",) else ""
+        raise InputError(f"{comments}: fewer than two {held_out}comments with a description")
+    return read

@@ -12,6 +12,7 @@ from simllm.model import saved_model
 from simllm.text_cleaning import clean
 from tests.conftest import ROOT
 from train.contrastive.config import ContrastiveConfig
+from train.distill.config import DistillConfig
 from train.pretrain.config import PretrainConfig
 from train.release import ablations, model_card
 from train.release.ablations import AblationsConfig, training_commands
@@ -22,7 +23,7 @@ from train.runtime.yaml_and_overrides import load
 def small(model_folder, sets, corpus_file, comments, tmp_path):
     """Write the configuration of an ablation: a recipe with few optimizer steps, and two variants.
 
-    One variant changes nothing in the recipe; the other variant changes the pretraining.
+    One variant changes nothing in the recipe; the other variant changes the first stage.
     """
     rated = yaml.safe_load(sets.read_text())["rated"][0]
     (tmp_path / "train.txt").write_text("".join(text + "\n" for text in sorted(set(map(clean, comments)))))
@@ -38,9 +39,9 @@ def small(model_folder, sets, corpus_file, comments, tmp_path):
     values = {
         "recipe": str(tmp_path / "recipe.yaml"), "measure": str(sets), "out": str(tmp_path / "runs"),
         "overrides": ["seed=3"],
-        "first_stage": {"recipe": "configs/debug.yaml", "overrides": first},
+        "first_stage": {"training": "train.pretrain", "recipe": "configs/debug.yaml", "overrides": first},
         "variants": [
-            {"name": "no change"}, {"name": "masked, short", "pretraining": ["objective=masked"]},
+            {"name": "no change"}, {"name": "masked, short", "first_stage": ["objective=masked"]},
         ],
     }  # fmt: skip
     file = tmp_path / "ablations.yaml"
@@ -125,6 +126,16 @@ def test_invalid_settings_are_errors_before_any_training(ablate, trained, tmp_pa
     assert not (tmp_path / "ablations.json").exists()
 
 
+def test_unknown_module_for_the_first_stage_is_an_error(ablate, small, trained):
+    values = yaml.safe_load(small.read_text())
+    values["first_stage"]["training"] = "train.corpus"
+    small.write_text(yaml.safe_dump(values))
+    done = ablate()
+    assert (done.returncode, trained.commands) == (2, [])
+    wrong = "first_stage: training must be one of train.pretrain, train.distill, not 'train.corpus'"
+    assert done.stderr == f"error: {small}: {wrong}\n"
+
+
 def test_results_are_kept_when_another_variant_fails(ablate, trained, tmp_path):
     variants = [{"name": name, "overrides": [f"updates={n}"]} for n, name in enumerate("abc", 2)]
     assert ablate(variants=variants[2:]).returncode == 0
@@ -170,14 +181,29 @@ def test_rows_of_other_settings_are_kept_but_not_used(ablate, trained, tmp_path)
     assert [row["variant"] for row in rows_of(tmp_path)] == ["no change", "masked, short"]
 
 
-def test_the_shipped_variants_load_and_differ():
-    config = load(AblationsConfig, ROOT / "configs" / "ablations.yaml", [])
-    loaded = {"train.contrastive": ContrastiveConfig, "train.pretrain": PretrainConfig}
+@pytest.mark.parametrize("name", ["ablations.yaml", "ablations_without_teachers.yaml"])
+def test_the_shipped_variants_load_and_differ(name):
+    config = load(AblationsConfig, ROOT / "configs" / name, [])
+    loaded = {
+        "train.contrastive": ContrastiveConfig,
+        "train.pretrain": PretrainConfig,
+        "train.distill": DistillConfig,
+    }
     made = []
     for variant in config.variants:
-        runs = training_commands(config, variant, Path("run"))
+        runs = training_commands(config, variant, Path(config.out) / variant.folder)
         made.append([load(loaded[name], ROOT / file, overrides) for name, file, *overrides in runs])
-        assert made[-1][-1].out == "run"
         if len(runs) == 2:
             assert made[-1][1].model == f"{made[-1][0].out}/model"
     assert all(a != b for a, b in combinations(made, 2))
+
+
+def test_variants_without_a_first_stage_start_from_the_first_stage_of_the_recipe():
+    config = load(AblationsConfig, ROOT / "configs" / "ablations.yaml", [])
+    recipe, *others = config.variants
+    first, _ = training_commands(config, recipe, Path(config.out) / recipe.folder)
+    folder = first[-1].removeprefix("out=")
+    for variant in others:
+        if variant.first_stage is None:
+            ((_, file, *overrides),) = training_commands(config, variant, Path("run"))
+            assert load(ContrastiveConfig, ROOT / file, overrides).model == f"{folder}/model"

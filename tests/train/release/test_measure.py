@@ -38,6 +38,20 @@ def test_measures_a_model(call, model_folder, sets):
     assert -1 <= unrelated["p5"] <= unrelated["median"] <= unrelated["p95"] <= 1
 
 
+def test_comments_of_other_repositories_are_used_for_the_retrieval_only(model_folder, sets, tmp_path):
+    config = yaml.safe_load(sets.read_text()) | {"baselines": []}
+    before = measure(model_folder, MeasureConfig(**config))
+    other = tmp_path / "other.jsonl"
+    with other.open("w") as file:
+        for number, (_, row) in enumerate(objects(Path(config["comments"]))):
+            split = ("train", "test")[number % 2]  # both are used
+            file.write(json.dumps(row | {"language": "ruby", "split": split}) + "\n")
+    after = measure(model_folder, MeasureConfig(**config | {"unseen_comments": str(other)}))
+    assert set(after["languages"]) == {"ruby"}
+    assert after["languages"]["ruby"]["pairs"] == config["comments_per_language"]
+    assert after["random_pairs"] == before["random_pairs"]
+
+
 def test_the_model_is_loaded_and_the_word_vectors_are_built_once(model_folder, sets, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     config = yaml.safe_load(sets.read_text())
