@@ -172,8 +172,8 @@ class SimLLM:
             Lists of up to 1,024 pairs in input order, each list with the scores of its pairs.
 
         Raises:
-            InputError: The similarity is `precision`, `recall` or `f1`, but the metric was made without
-                `frequencies`.
+            InputError: The similarity is `precision`, `recall` or `f1`, which need the argument `frequencies`
+                of the metric, and the metric has none.
         """
         if self.by_token and self.frequencies is None:
             raise InputError(f"similarity {self.similarity}: a stream needs a table of frequencies")
@@ -320,7 +320,7 @@ class SimLLM:
     def no_scores(self) -> Scores:
         """A `Scores` object for zero pairs: without scores, but with this metric's signature and calibration.
 
-        It is the template for the `Scores` of real pairs, which get their signature and calibration from it.
+        The `Scores` of real pairs are copies of it, with scores added.
         The signature is a text that names everything that can change a score. The calibration maps scores to
         percentiles and human ratings.
         """

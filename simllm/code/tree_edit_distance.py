@@ -178,10 +178,10 @@ class _Columns:
     def running_minimum(self, row: Ints, part: slice) -> Ints:
         """Lower distances in a row of the table, so that each is at most 1 above the distance to its left.
 
-        For example, 3, 9, 5 become 3, 4, 5. Each column stands for a forest of the second tree. The columns
-        form segments, one for each of several subtrees. Within a segment, a forest has one node more than the
-        forest to its left. The insertion of this node costs 1, so that the distance grows by at most 1. This
-        limit does not apply to the first column of a segment.
+        For example, 3, 9, 5 become 3, 4, 5. Each column is about one forest (list of subtrees) of the second
+        tree. The columns form segments. Within a segment, a forest has one node more than the forest to its
+        left. The insertion of this node costs 1, so that the distance grows by at most 1. This limit does not
+        apply to the first column of a segment.
 
         Args:
             row: Distances in one row of the table, for the columns in `part`.

@@ -1,1 +1,1 @@
-"""Safe reading and writing of files and folders, strict loading of JSON, tables and HTML pages."""
+"""Safe reading and writing of files and folders; strict loading of JSON; tables and HTML pages."""

@@ -62,10 +62,10 @@ class CachedMetric:
 
 @cache
 def _code_version() -> str:
-    """Return a text that changes if the code changes on which the scores of metrics depend.
+    """Return a text that identifies the versions of simllm's code and of the libraries that metrics use.
 
     The text has a hash of simllm's Python files, and the versions of numpy, tokenizers and torch, which every
-    metric may use. It becomes part of the cache key, so that changed code does not reuse old scores. The
+    metric may use. It becomes part of the cache key, so that scores of older code are not reused. The
     version of simllm is not enough, because it may stay the same although the code changes.
     """
     package = Path(simllm.__file__).parent

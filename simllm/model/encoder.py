@@ -11,7 +11,7 @@ D  hidden size
 
 When the encoder scores texts, R = C = L. In pretraining, there are two streams of positions: the content
 stream holds the text, and the query stream predicts tokens. All positions attend only to the content stream.
-So C is the number of positions in the content stream, and R is the number of positions in both streams.
+There, C counts the positions of the content stream, and R counts those of both streams together.
 """
 
 from __future__ import annotations
@@ -274,15 +274,15 @@ class Encoder(nn.Module):
     ) -> Tensor:
         """Encode B inputs of R tokens, with given token positions and a given attention function.
 
-        The R tokens are the rows of the attention matrix. Pretraining calls this method, because its input
-        has two streams: the content stream (the text) and the query stream (which predicts tokens). For plain
-        texts, use `forward`, which numbers the tokens from left to right and lets them attend to each other.
+        Pretraining calls this method, because its input has two streams: the content stream (the text) and
+        the query stream (which predicts tokens). For plain texts, use `forward`, which numbers the tokens
+        from left to right and lets them attend to each other.
 
         Args:
             tokens: (B, R) token ids.
             positions: (B or 1, R) position of each token in its text, counted from 0.
-            columns: Number C of tokens that can be attended to: the first C of the R tokens. The other tokens
-                have queries, but no keys and values.
+            columns: Number C of tokens to which all tokens attend: the first C of the R tokens. No token
+                attends to the others.
             attend: The function that computes the attention from queries, keys and values. It also adds the
                 relative position bias.
             last_layers: Number N of layers whose hidden states are returned, counted from the last layer.

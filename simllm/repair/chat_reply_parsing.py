@@ -1,4 +1,4 @@
-"""The replies of a chat model: as the server sends them, and parsed into text and numbers of tokens."""
+"""Parsing of a chat server's replies: the text of a reply, and its number of tokens."""
 
 from __future__ import annotations
 

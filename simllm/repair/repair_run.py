@@ -44,7 +44,7 @@ def run_items(
     folder: Path,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> dict[str, Any]:
-    """Let a model make all attempts at all items, and write the results into a folder.
+    """Let a model try to solve each item several times, and write the results into a folder.
 
     If the folder has an unfinished run with the same items and settings, that run is resumed, and its
     recorded replies are reused.

@@ -57,8 +57,8 @@ class RunSettings:
 
         Raises:
             InputError: `attempts` is less than 1, or `bar` is not finite. Or only one of `judge` and `bar` is
-                given; runs with summaries need both. Or a run with summaries changes the default of
-                `shows_output`, `compare` or `unsafe`, which are only for runs with programs.
+                given; runs with summaries need both. Or a run with summaries sets `shows_output`,
+                `compare` or `unsafe`; only runs with programs may do so.
         """
         if self.attempts < 1:
             raise InputError(f"--attempts {self.attempts}: expected a whole number from 1")

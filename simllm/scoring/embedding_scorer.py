@@ -37,7 +37,7 @@ class EmbeddingScorer:
             texts: 2n tokenized texts: first the n candidates, then their n references.
 
         Returns:
-            (n,) scores. The result has no probabilities of the same meaning (`same` is None).
+            (n,) scores. `same`, the probability that both texts have the same meaning, is None.
         """
         embeddings = embed(self.engine, texts, self.pool)
         n = len(embeddings) // 2

@@ -79,7 +79,7 @@ class ScoreTable:
             - "mean": Mean score on the table's scale.
             - "scale": The table's scale, such as "percentile"; left out if it is "raw".
             - "changed": Number of pairs whose texts are similar but probably differ in meaning. Left out if
-              the table has no column with probabilities of the same meaning.
+              the table has no column `same` (the probability that both texts have the same meaning).
             - "empty", "truncated", "deduplicated", "signature": The attributes of `scores` with these names.
         """
         same = {"changed": int(scores.changed.sum())} if self.with_same else {}

@@ -199,7 +199,7 @@ class TokenScorer:
             texts: 2n tokenized texts: first the n candidates, then their n references.
 
         Returns:
-            (n,) scores. The result has no probabilities of the same meaning (`same` is None).
+            (n,) scores. `same`, the probability that both texts have the same meaning, is None.
         """
         n = len(texts.inputs) // 2
         values = np.zeros(n)

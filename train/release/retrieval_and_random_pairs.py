@@ -1,4 +1,4 @@
-"""Figures for a model card on held-out code comments: retrieval of descriptions, scores of random pairs."""
+"""Two measurements for a model card: retrieval of comments' descriptions, and scores of random pairs."""
 
 from __future__ import annotations
 

@@ -24,10 +24,10 @@ _FACT_FIELDS = ("model", "arm", "nll", "group", "rules", "unchanged")
 
 @dataclass
 class Draw:
-    """One answer of a tool about the original or the rewritten code of an item (a piece of code).
+    """One answer that a tool gave about a piece of code: about its original version or a rewritten version.
 
     Attributes:
-        id: The id of the item.
+        id: The id of the piece of code.
         side: "original" or "transformed": the code that the answer is about.
         number: A number that distinguishes several answers of the tool about the same code.
         success: Whether the answer is right; None if the tool crashed, or the answer is not judged yet.

@@ -50,9 +50,10 @@ class Question:
     code: str
 
     def key(self, command: Sequence[str]) -> str:
-        """Return a hash under which a tool's answer to this question is stored.
+        """Return the key of the stored answer to this question: a hash.
 
-        The hash is computed from the command, the language, the code, and the number of the answer.
+        The hash is computed from the command, the language, the code, and the number of the answer
+        (a tool may answer the same question several times).
 
         Args:
             command: The words of the command that runs the tool.

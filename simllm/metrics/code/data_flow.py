@@ -65,7 +65,7 @@ class _Links:
     Attributes:
         name: The name.
         sources: For each relation, a dict from the places to the names at these places. The relation is
-            "computedFrom" if `name` is assigned or a loop variable, and otherwise "comesFrom".
+            "computedFrom" if `name` is a loop variable or is assigned a value; otherwise "comesFrom".
     """
 
     name: str

@@ -61,7 +61,7 @@ def _prove(tasks: list[Task], descriptions: list[dict[str, Any]], sandbox: Sandb
     Args:
         tasks: The functions and their variants, with inputs and mutants (variants with a deliberate mistake,
             which show whether the inputs reveal mistakes).
-        descriptions: The description of each task for the harness, the program that calls the functions.
+        descriptions: The description of each task, from `_description`.
         sandbox: The sandbox.
 
     Returns:
@@ -95,7 +95,7 @@ def _signature(source: str) -> tuple[PythonSignature | None, str]:
 
 
 def _description(task: Task, name: str, inputs: list[Input], wanted: int) -> dict[str, Any]:
-    """Describe a function and its variant as a JSON object for the harness, the program that calls both.
+    """Describe a function and its variant in JSON, for the program that calls both (the harness).
 
     The module `python_harness` explains the keys. The key `number` is missing; the caller adds it.
 
