@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -89,18 +90,30 @@ def load_prompts(folder: Path | None = None) -> Prompts:
             folder replaces the included file of the same name. None loads only the included files.
 
     Raises:
-        InputError: The folder has neither a template nor `strategies.json`, a template is wrong, or a file
-            cannot be read.
+        InputError: The folder has neither a template nor `strategies.json`, a file in it is never used, a
+            template is wrong, or a file cannot be read.
     """
-    texts = _read(_INCLUDED)
+    texts = included = _read(_INCLUDED)
     if folder is not None:
         own = _read(folder)
         if not own:
             raise InputError(f"{folder}: holds no template (.j2) and no strategies.json")
-        texts |= own
+        texts = included | own
+        for name in sorted(own.keys() - included.keys()):
+            if not _is_used(name, texts):
+                templates = ", ".join(other for other in included if other.endswith(".j2"))
+                raise InputError(
+                    f"{folder / name}: no strategy and no other template uses it; to replace: {templates}"
+                )
     prompts = Prompts(texts)
     prompts.check()
     return prompts
+
+
+def _is_used(name: str, texts: Mapping[str, str]) -> bool:
+    """Return whether another file mentions a template, in quotes as jinja2 and JSON have it."""
+    quoted = re.compile(f"[\"']{re.escape(name)}[\"']")
+    return any(quoted.search(text) for other, text in texts.items() if other != name)
 
 
 def _read(folder: Path) -> dict[str, str]:
