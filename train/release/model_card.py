@@ -315,9 +315,7 @@ def ablations_section(rows: Sequence[dict[str, Any]]) -> list[str]:
     """
     lines = [[row["variant"], *(f"{value:.3f}" for value in _main_figures(row).values())] for row in rows]
     intro = (
-        "Short runs of `configs/contrastive.yaml`, the recipe without teachers, with one seed each; "
-        "differences of .01 are noise. The variants "
-        'called "short pretraining" have a short first stage of their own and should be compared with '
-        'each other. Compare all other variants with "recipe".'
+        "Short trainings, with one seed each; differences of .01 are noise. The first row is the recipe with "
+        "fewer updates and texts. Each of the others is the same training, without or with one ingredient."
     )
     return ["## Ablations", intro, markdown_table(["variant", *_main_figures(rows[0])], lines)]
