@@ -318,7 +318,7 @@ class SimLLM:
 
     @property
     def no_scores(self) -> Scores:
-        """A `Scores` object for zero pairs: without scores, but with this metric's signature and calibration.
+        """An empty `Scores` object: without scores, but with this metric's signature and calibration.
 
         The `Scores` of real pairs are copies of it, with scores added.
         The signature is a text that names everything that can change a score. The calibration maps scores to

@@ -69,7 +69,7 @@ _SPACING = [
 def clean(text: str) -> str:
     """Clean a code summary: remove comment marks, convert to lower-case ASCII, put spaces around punctuation.
 
-    The end of a longer comment is removed, too. If the second or a later line begins with a block tag such as
+    Two rules remove the end of a text. If the second or a later line begins with a block tag such as
     `@param`, everything from this tag on is removed. If the text begins with a comment mark such as `/**`,
     everything from the first blank line on is removed. Only the first 10,000 characters are read.
 

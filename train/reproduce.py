@@ -58,7 +58,7 @@ _HEAD_ONLY = [
 
 
 def main() -> int:
-    """Parse the command line, run all steps, and return the exit status."""
+    """Parse the command line, make the default model, and return the exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m train.reproduce",
         description=__doc__,
@@ -219,7 +219,7 @@ def remaining_commands(
     """Return the commands that are still needed to make the default model, in order.
 
     A command that prepares data is left out if its output exists. Commands that train, mix and release
-    models are always included. The command of a finished training does not train again.
+    models are always included. If a training is already finished, its command does not repeat it.
 
     Args:
         recipe: The paths, and the number of seeds and rounds.
@@ -283,12 +283,13 @@ def _contrastive_stages(
 
     1. The encoder is trained together with the meaning head (a network that predicts whether two texts have
        the same meaning). Afterwards, the new weights of the encoder are mixed with its old weights.
-    2. Training and mixing are repeated, with other data. These include meaning items, which are texts with
-       rewordings and with texts of another meaning.
+    2. Training and mixing are repeated, with other data. These include meaning items. A meaning item has a
+       main text, rewordings, and texts with other meanings.
     3. The encoder is trained on triplets (a text, a rewording, a text with another meaning), and to imitate
        the embeddings of a larger encoder. A round has `seeds` runs, whose weights are averaged. There are
-       `rounds` rounds; each round after the first starts from the average of the round before. Half of the
-       last average comes from the first round, which agrees better with people.
+       `rounds` rounds; each round after the first starts from the average of the round before. After the
+       last of several rounds, its average and the average of the first round are averaged, too, because the
+       scores of the first round's model agree better with human ratings.
     4. The meaning head alone is trained, from the weights of the head of the second stage.
 
     Args:
@@ -337,7 +338,7 @@ def _release_command(recipe: Recipe, rated: str) -> list[str]:
     """Return the command that makes the released model folder from the trained models.
 
     Args:
-        recipe: The options of the recipe; the folder to write, the rounds and the seeds are used.
+        recipe: The options of the recipe. Only `out`, `rounds` and `seeds` are used.
         rated: The file of rated text pairs to which the score scale is fitted. The scale converts a score to
             an expected human rating.
 

@@ -195,11 +195,13 @@ class _Columns:
 
 
 def _columns(tree: OrderedTree, widest: int, largest: int) -> Iterator[_Columns]:
-    """Make the columns of all tables of distances; several tables are used to limit the width of each.
+    """Make the columns of all tables of distances between parts of two trees.
 
-    The columns stand for parts of the second tree. A keyroot is the root of this tree, or a node with a
-    sibling to its left. Each keyroot has a column for the empty forest, and a column for each node of the
-    keyroot's subtree. All columns of a keyroot are in the same table.
+    Several tables are used, so that none is too wide. Each column stands for a part of the second tree,
+    called a forest: a list of subtrees, which may be empty. A keyroot is the root of this tree, or a node
+    with a sibling to its left. Each keyroot has a column for the empty forest, and a column for each node of
+    its subtree. The forest of this column has the node and all earlier nodes of the subtree, in postorder.
+    All columns of a keyroot are in the same table.
 
     Args:
         tree: The second of the two trees whose distance is computed.
@@ -241,16 +243,18 @@ def _levels(tree: OrderedTree) -> dict[int, int]:
 
 
 def _make_columns(roots: list[int], leftmost: list[int], levels: dict[int, int], largest: int) -> _Columns:
-    """Make the columns of one table of distances, for some keyroots of the second of two compared trees.
+    """Make the columns of one table of distances between parts of two trees.
 
-    A keyroot is the root of the tree, or a node with a sibling to its left. Each keyroot gets a column for
-    the empty forest, and a column for each node of the keyroot's subtree.
+    Each column stands for a part of the second tree, called a forest: a list of subtrees, which may be empty.
+    The table has columns for some keyroots of the second tree. A keyroot is the root of the tree, or a node
+    with a sibling to its left. Each keyroot gets a column for the empty forest, and a column for each node of
+    its subtree. The forest of this column has the node and all earlier nodes of the subtree, in postorder.
 
     Args:
         roots: The keyroots, sorted by level.
         leftmost: For each node of the second tree, the number of the leftmost leaf of its subtree.
-        levels: For each keyroot, its level. A keyroot has a higher level than the other keyroots in its
-            subtree. Distances are computed for low levels first.
+        levels: For each keyroot, its level. This number is higher than the levels of all other keyroots in
+            its subtree. Distances are computed for low levels first.
         largest: An upper limit of the distances, from which `_Columns.offset` is computed.
     """
     nodes: list[int] = []
@@ -307,9 +311,11 @@ def _fill(
 ) -> None:
     """Compute distances between subtrees, for one keyroot of the first tree and several of the second tree.
 
-    A keyroot is the root of a tree, or a node with a sibling to its left. The function fills a table of
-    distances between forests, which are parts of the keyroots' subtrees. Some of the forests are whole
-    subtrees. The distances between two whole subtrees are stored in `distances`.
+    A keyroot is the root of a tree, or a node with a sibling to its left. The function fills a table. Each
+    row stands for a part of the subtree of the first tree's keyroot. Each column stands for a part of the
+    subtree of one of the second tree's keyroots. Each part, called a forest, has the first k nodes of the
+    subtree in postorder, for some k. An entry is the distance between two forests. If both forests are single
+    trees, their distance is also stored in `distances`.
 
     Args:
         distances: (n, m) distances between the subtrees of the n nodes of the first tree and the m nodes of
@@ -319,8 +325,8 @@ def _fill(
         root: The keyroot of the first tree.
         labels_a: (n,) labels of the first tree, as numbers.
         labels_b: (m,) labels of the second tree, as numbers.
-        largest: An upper limit of the distances. An impossible edit, such as relabelling a node of an empty
-            forest, costs twice this number, so that it is never chosen.
+        largest: An upper limit of the distances. Some edits are impossible; for example, an empty forest has
+            no node to relabel. Their cost is set to twice this number, so that they are never chosen.
     """
     leaf = leftmost[root]
     table = np.empty((root - leaf + 2, len(columns.nodes)), np.int64)

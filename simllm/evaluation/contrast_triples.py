@@ -101,9 +101,9 @@ def accuracies(score: ScoreFunction, triples: Triples) -> list[float]:
             metric is right if the rewording scores higher; a tie counts as half right.
 
     Returns:
-        Accuracies from 0 to 1: first on all triples, then on the triples of each form, such as "balanced",
-        then on the triples of each kind, such as "negation". Forms and kinds are in the order of their first
-        triple.
+        Accuracies from 0 to 1: first on all triples, then on each group of triples with the same label in
+        `triples.forms`, such as "balanced", then on each group with the same label in `triples.kinds`, such
+        as "negation". The groups are in the order of their first triple.
     """
     wins = rewording_wins(score, triples)
     by_form, by_kind = (mean_by_label(labels, wins) for labels in (triples.forms, triples.kinds))

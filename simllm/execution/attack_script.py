@@ -31,8 +31,8 @@ def write_to_the_system(readable: list[str]) -> str:
     """Try to make all mounts writable, and to make a file in each system folder.
 
     Args:
-        readable: The paths of the machine that programs may read. The attack tries to write to these paths,
-            too.
+        readable: The paths of the machine that programs may read. This function tries to make a file in each
+            of them, too.
 
     Returns:
         The folders in which a file could be made, joined by commas; "" if there is none.
@@ -50,7 +50,7 @@ def fill_memory_with_files(most: int, readable: list[str]) -> str:
 
     Args:
         most: The size limit of each folder in bytes.
-        readable: The paths of the machine that programs may read. The attack skips these paths.
+        readable: The paths of the machine that programs may read. This function does not write to them.
 
     Returns:
         A text that names the first folder that accepted more than `most` bytes; "" if there is none.
@@ -201,7 +201,7 @@ def raise_limits() -> str:
 
 
 def hide_memory() -> str:
-    """Try to allocate memory that the limits of the sandbox do not count, such as shared memory.
+    """Try to allocate memory, such as shared memory, that does not count towards the sandbox's limits.
 
     Such memory belongs neither to a process nor to a file in a folder.
 

@@ -72,7 +72,8 @@ class UsageMeter:
             folders: File descriptors of the sandbox's folders that are kept in memory. The memory that the
                 kernel needs for their files is added.
             begun: The time at which the search for the process ids began, on the clock of `time.monotonic`.
-                The longer the search and the measurement take, the later the next measurement is due.
+                If the search and the measurement together take long, the next measurement is due later, so
+                that measuring takes a fifth of the time at most.
         """
         usage = _measure(proc, pids, folders, self._limits.memory * _MIB)
         self.cpu_seconds = max(self.cpu_seconds, usage.cpu_seconds - self._start_seconds)

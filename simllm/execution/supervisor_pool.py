@@ -73,7 +73,7 @@ class SupervisorPool:
         return outcome
 
     def close(self) -> None:
-        """End all supervisors, and the commands that they are running."""
+        """End all supervisors (child processes that run commands), and the commands that they are running."""
         with self._lock:
             self._closed = True
             supervisors = list(self._all)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import platform
 import struct
 
-# These calls take memory that no limit of a process counts (memfd_create, memfd_secret, shmget, msgget,
-# semget, add_key, request_key, keyctl), or have often been a way into the kernel (bpf, userfaultfd,
-# perf_event_open, io_uring_setup). Neither compilers nor ordinary programs need them.
+# These calls take memory that does not count towards any limit of a process (memfd_create, memfd_secret,
+# shmget, msgget, semget, add_key, request_key, keyctl), or have often been a way into the kernel (bpf,
+# userfaultfd, perf_event_open, io_uring_setup). Neither compilers nor ordinary programs need them.
 _REFUSED = {
     "x86_64": (0xC000003E, (319, 447, 29, 68, 64, 248, 249, 250, 321, 323, 298, 425)),
     "aarch64": (0xC00000B7, (279, 447, 194, 186, 190, 217, 218, 219, 280, 282, 241, 425)),
@@ -24,7 +24,7 @@ def seccomp_program() -> bytes:
     The instructions are a program for the kernel's BPF interpreter. The filter refuses three kinds of system
     calls; they fail with the error ENOSYS:
 
-    - calls that allocate memory that the limits of a process do not count, such as shared memory
+    - calls that allocate memory, such as shared memory, that does not count towards the limits of a process
     - calls that have often been used to attack the kernel
     - calls for another processor architecture than that of this machine
 

@@ -1,8 +1,8 @@
 """Reading and writing files in the working folder of a sandbox.
 
-The files are written before a run and read after it. The folder may be mounted only inside the sandbox; then
-no path outside leads to it. Therefore the functions take an open file descriptor of the folder. Symbolic
-links are not followed.
+The files are written before a run and read after it. The folder may be mounted only inside the sandbox. In
+this case, it has no path outside the sandbox. Therefore the functions take an open file descriptor of the
+folder, not its path. Symbolic links are not followed.
 """
 
 from __future__ import annotations

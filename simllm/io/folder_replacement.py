@@ -208,5 +208,5 @@ def _keep_others(old: Path, folder: Path) -> None:
 
 
 def _others(folder: Path) -> set[str]:
-    """Return the relative paths of the files in a folder that simllm did not write."""
+    """Return the relative paths of all files in a folder except the files that simllm wrote."""
     return set(files_in(folder)) - {MARKER, *written_files(folder)}

@@ -108,7 +108,10 @@ def path_of(output: Path) -> Path:
 
 
 def _line(value: Mapping[str, Any]) -> bytes:
-    """Format a JSON object as a line of the partial file: checksum, space and JSON."""
+    """Format a JSON object as one line of the partial file, which holds a command's results so far.
+
+    The line consists of a checksum, a space and the JSON object.
+    """
     content = json.dumps(value).encode() + b"\n"
     return _checksum(content) + b" " + content
 

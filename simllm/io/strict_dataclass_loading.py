@@ -52,8 +52,9 @@ def _build(cls: type, values: Any, prefix: str, problems: list[str]) -> Any:
 
     Returns:
         The instance; None if a value is missing or has the wrong type. If the dataclass itself refuses a
-        value (its constructor raises InputError), the instance is made without the constructor. It then only
-        serves to find further problems in an enclosing dataclass.
+        value (its constructor raises InputError), the instance is made without a call of the constructor.
+        Such an instance has the refused value. It is needed only if `cls` is the type of a field of another
+        dataclass: that dataclass can then be checked, too.
     """
     if not isinstance(values, Mapping):
         problems.append(f"{prefix.rstrip('.') or 'the file'} must hold keys, not {values!r}")

@@ -106,8 +106,13 @@ def _check_additions(folder: Path, names: Iterable[str]) -> Marker:
 
     The marker is a file `.simllm`, which lists the files that simllm wrote. Other files are not overwritten.
 
+    Args:
+        folder: The folder; it must have a marker.
+        names: The paths of the files, relative to the folder.
+
     Raises:
-        InputError: The folder has no marker, or has one of the files, but simllm did not write it.
+        InputError: The folder has no marker. Or it already has a file with one of the `names`, and simllm did
+            not write this file.
     """
     marker = read_marker(folder)
     if marker is None:

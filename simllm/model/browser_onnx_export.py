@@ -76,8 +76,8 @@ class PairLogits(nn.Module):
     def forward(self, first: Tensor, second: Tensor) -> Tensor:
         """Predict for each of P text pairs whether the two texts have the same meaning.
 
-        W is the width of the meaning head, which makes this prediction. The head's first layer was already
-        applied to both texts. The texts have no padding.
+        The meaning head makes this prediction. Its first layer was already applied to both texts, and has
+        given a vector of length W for each token. The texts have no padding.
 
         Args:
             first: (P, L, W) output of the first layer for the first text of each pair, with L tokens.
@@ -99,9 +99,9 @@ def write_browser_model(model: SavedModel, folder: Path, int8: bool = False) -> 
     Args:
         model: The loaded model folder.
         folder: An existing folder.
-        int8: How to store those large weights that lose precision as int8. True: as int8. False: as float16,
-            which takes twice the space, but makes scores more exact. Other large weights, such as all of the
-            default model, are always stored as int8.
+        int8: Whether to store large weights as int8 even if this loses precision. If false, such weights are
+            stored as float16, which takes twice the space, but makes scores more exact. Large weights that
+            lose no precision, such as all of the default model, are always stored as int8.
 
     Returns:
         Whether this function rounded a weight to 8 bits. If so, scores differ a little from those of the
@@ -188,8 +188,9 @@ def _as_int8(name: str, values: Floats, columns: int) -> tuple[dict[str, Stored]
     Args:
         name: The name of the matrix.
         values: The matrix, in float32.
-        columns: Decides whether blocks lie in rows or columns. If it is 1, a block is 32 consecutive numbers
-            in a row of the matrix. If it is the matrix's number of columns, they are consecutive in a column.
+        columns: Either 1 or the number of columns of the matrix. If it is 1, a block is 32 consecutive
+            numbers in one row. If it is the number of columns, a block is 32 consecutive numbers in one
+            column.
 
     Returns:
         A dict from names to the three arrays that store the matrix (int8 numbers, scales and shape); and the

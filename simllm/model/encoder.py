@@ -11,7 +11,7 @@ D  hidden size
 
 When the encoder scores texts, R = C = L. In pretraining, there are two streams of positions: the content
 stream holds the text, and the query stream predicts tokens. All positions attend only to the content stream.
-There, C counts the positions of the content stream, and R counts those of both streams together.
+Then C is the number of positions in the content stream, and R is the number of positions in both streams.
 """
 
 from __future__ import annotations
@@ -281,8 +281,8 @@ class Encoder(nn.Module):
         Args:
             tokens: (B, R) token ids.
             positions: (B or 1, R) position of each token in its text, counted from 0.
-            columns: Number C of tokens to which all tokens attend: the first C of the R tokens. No token
-                attends to the others.
+            columns: Number C of tokens that can be attended to: the first C of the R tokens. The other tokens
+                attend to the first C tokens, but no token attends to the other tokens.
             attend: The function that computes the attention from queries, keys and values. It also adds the
                 relative position bias.
             last_layers: Number N of layers whose hidden states are returned, counted from the last layer.

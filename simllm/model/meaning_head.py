@@ -84,7 +84,7 @@ class MeaningHead(nn.Module):
         """Predict for each of P text pairs whether the two texts have the same meaning.
 
         The caller first applies the layer `project` to the encoder's hidden states. This layer maps them to
-        the head's width W.
+        vectors of the width W of the meaning head.
 
         Args:
             a: (P, L, W) mapped states of the first text in each pair, with L tokens, padding included.
@@ -118,7 +118,8 @@ class MeaningHead(nn.Module):
 
         Args:
             own: (P, L, W) states of the text whose features are computed, with L tokens, in each of P pairs.
-                The states are mapped to the head's width W.
+                The layer `project` of the meaning head mapped the encoder's hidden states to these vectors of
+                width W.
             mask: (P, L) bool, true for tokens of `own` that are not padding.
             other: (P, M, W) states of the other text in each pair, with M tokens, mapped in the same way.
             other_mask: (P, M) bool, true for tokens of `other` that are not padding.

@@ -26,8 +26,9 @@ def to_blocks(values: Floats, columns: int) -> tuple[NDArray[np.int8], NDArray[n
     Args:
         values: The weights, of any shape. They are read as a flat array, row by row. Their number must be a
             multiple of 32 * `columns`.
-        columns: The direction of the blocks. With 1, a block is 32 consecutive weights in a row of a matrix.
-            With the matrix's number of columns, a block is 32 consecutive weights in a column.
+        columns: Either 1 or the number of columns of the weight matrix. If it is 1, a block is 32 consecutive
+            weights in one row. If it is the number of columns, a block is 32 consecutive weights in one
+            column.
 
     Returns:
         (n, 32, columns) integers from -127 to 127, and (n, 1, columns) scales. n is the number of weights
@@ -48,8 +49,9 @@ def are_blocks(values: Floats, columns: int) -> bool:
 
     Args:
         values: The weights, of any shape.
-        columns: The direction of the blocks, which are 32 weights with a common scale. With 1, a block lies
-            in a row of a matrix. With the matrix's number of columns, a block lies in a column.
+        columns: Either 1 or the number of columns of the weight matrix. A block is 32 weights with a common
+            scale. If `columns` is 1, a block is 32 consecutive weights in one row. If it is the number of
+            columns, a block is 32 consecutive weights in one column.
     """
     if values.size % (BLOCK * columns):
         return False

@@ -68,7 +68,8 @@ class Replies:
 
     Args:
         model: The name of the model.
-        known: A dict with the recorded replies. A key tells which request, in which attempt, was answered.
+        known: A dict with the recorded replies. The key of a reply names the request, item, attempt and round
+            to which the reply belongs.
         budget: The limits for the total cost, and for the number of requests in a minute.
         client: The client of the endpoint; None if only recorded replies are used.
         records: The file to which replies from the endpoint are added; None if only recorded replies are

@@ -1,4 +1,7 @@
-"""Pass rates by round (request): how many of a model's attempts reach a round, and how many succeed in it."""
+"""Pass rates by round: how many of a model's attempts reach each round, and how many succeed in it.
+
+A round is one request to the model. An attempt has one or more rounds.
+"""
 
 from __future__ import annotations
 

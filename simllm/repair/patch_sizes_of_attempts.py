@@ -93,9 +93,10 @@ def patch_statistics(items: AttemptsByItem) -> dict[str, Any]:
         - "RPSR, left out, no fix": The number of attempts that are left out because no fix is known, or
           because a program is too large to be measured.
         - "RPSR published": RPSR as in the code of the repair method CREF. The relative size of a patch or fix
-          is its edits / (nodes of the larger tree, before or after the change). For each item, the mean
-          relative size of all patches is computed, even of patches that fail a test. The value is (sum of the
-          items' means) / (sum of the fixes' relative sizes). Items with an unknown size are left out.
+          is (its edits) / (nodes of the larger tree). The two trees are those of the program before and after
+          the change. For each item, the mean relative size of all patches is computed, even of patches that
+          fail a test. The value is (sum of the items' means) / (sum of the fixes' relative sizes). Items with
+          an unknown size are left out.
     """
     accepted = [attempt for each in items.values() for attempt in each if attempt.accepted]
     sizes = [attempt.patch.edits / attempt.patch.nodes for attempt in accepted if attempt.patch]

@@ -111,7 +111,10 @@ def load_prompts(folder: Path | None = None) -> Prompts:
 
 
 def _is_used(name: str, texts: Mapping[str, str]) -> bool:
-    """Return whether another file mentions a template, in quotes as jinja2 and JSON have it."""
+    """Return whether another file contains the name of a template in single or double quotes.
+
+    A template or strategy that uses the template writes its name in this way.
+    """
     quoted = re.compile(f"[\"']{re.escape(name)}[\"']")
     return any(quoted.search(text) for other, text in texts.items() if other != name)
 

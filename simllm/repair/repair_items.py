@@ -15,7 +15,7 @@ from simllm.io.strict_dataclass_loading import build
 
 @dataclass(frozen=True)
 class RepairItem:
-    """An item that a model repairs: an incorrect program with tests, or code to summarize.
+    """An item: an incorrect program that a model repairs, or code that a model summarizes.
 
     Attributes:
         id: The unique name of the item.
@@ -64,7 +64,7 @@ class RepairItem:
 
 
 def read_items(file: Path, are_summaries: bool = False) -> list[RepairItem]:
-    """Read the items that a model repairs from a file of JSON lines.
+    """Read items from a file of JSON lines: programs that a model repairs, or code that it summarizes.
 
     Args:
         file: The file, with one item per line.

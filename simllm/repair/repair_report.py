@@ -168,7 +168,9 @@ def _diff(old: str, new: str) -> Iterator[tuple[str, str]]:
     Long diffs and long lines are cut.
 
     Yields:
-        The kind of a line ("-": removed, "+": added, " ": unchanged, "@": a position or a cut), and the line.
+        The kind of a line, and the line. The kind is "-" (removed), "+" (added), " " (unchanged) or "@". A
+        line of kind "@" gives line numbers, such as "@@ -1,3 +1,4 @@"; or it is "…", because the rest of the
+        diff is left out.
     """
     lines = difflib.unified_diff(old.splitlines(), new.splitlines(), lineterm="", n=3)
     for number, line in enumerate(lines):

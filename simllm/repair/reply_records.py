@@ -42,7 +42,8 @@ class ReplyRecords:
         folder: The folder of the run.
 
     Attributes:
-        known: A dict with all recorded replies. A key tells which request, in which attempt, was answered.
+        known: A dict with all recorded replies. The key of a reply names the request, item, attempt and round
+            to which the reply belongs.
 
     Raises:
         InputError: The records are damaged, or cannot be written.
@@ -56,7 +57,7 @@ class ReplyRecords:
         """Add a reply to the record, and wait until it is on the disk.
 
         Args:
-            place: The key of the reply: which request, in which attempt, was answered.
+            place: The key of the reply: the request, item, attempt and round to which the reply belongs.
             raw: The server's reply, before it is parsed.
         """
         self._log.append({**vars(place), **vars(raw)})
@@ -71,7 +72,8 @@ def read_records(run: Path) -> Mapping[ReplyPlace, RawReply]:
     """Read the recorded replies of an earlier run from its folder.
 
     Returns:
-        A dict with the replies. A key tells which request, in which attempt, was answered.
+        A dict with the replies. The key of a reply names the request, item, attempt and round to which the
+        reply belongs.
 
     Raises:
         InputError: The folder has no record of replies, or the record is damaged.

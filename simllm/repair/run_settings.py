@@ -56,9 +56,14 @@ class RunSettings:
         """Check the settings.
 
         Raises:
-            InputError: `attempts` is less than 1, or `bar` is not finite. Or only one of `judge` and `bar` is
-                given; runs with summaries need both. Or a run with summaries sets `shows_output`,
-                `compare` or `unsafe`; only runs with programs may do so.
+            InputError: One of these problems was found:
+
+                - `attempts` is less than 1.
+                - `bar`, the lowest score with which a summary is accepted, is infinite or NaN.
+                - Only one of `judge` (the metric that judges summaries) and `bar` is given. A run with
+                  summaries needs both, and a run with programs needs neither.
+                - A run with summaries sets `shows_output`, `compare` or `unsafe`. Only a run with programs
+                  may set them.
         """
         if self.attempts < 1:
             raise InputError(f"--attempts {self.attempts}: expected a whole number from 1")

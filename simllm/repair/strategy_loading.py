@@ -103,7 +103,10 @@ def _repeated(found: list[Round], name: str, rounds: int) -> list[Round]:
 
 
 def _read(prompts: Prompts) -> dict[str, dict[str, list[Round]]]:
-    """Read all strategies from the file `strategies.json`, which is part of the prompts.
+    """Read all strategies from the text of the file `strategies.json`.
+
+    Args:
+        prompts: The texts of several files by file name: the templates of the prompts, and `strategies.json`.
 
     Returns:
         A dict with the keys "programs" (strategies for repairing programs) and "summaries" (strategies for

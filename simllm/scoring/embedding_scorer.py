@@ -37,7 +37,8 @@ class EmbeddingScorer:
             texts: 2n tokenized texts: first the n candidates, then their n references.
 
         Returns:
-            (n,) scores. `same`, the probability that both texts have the same meaning, is None.
+            A `PairValues` object with (n,) scores in the attribute `scores`. Its attribute `same`, the
+            probabilities that the two texts have the same meaning, is None: this scorer cannot estimate them.
         """
         embeddings = embed(self.engine, texts, self.pool)
         n = len(embeddings) // 2

@@ -98,8 +98,9 @@ class MeaningScorer:
         The pairs are processed in batches of similar length.
 
         Args:
-            first: For each pair, the (L, W) states of the first text: one vector for each of its L tokens.
-                These are the encoder's hidden states, mapped to the meaning head's width W.
+            first: For each pair, the (L, W) states of the first text: one vector of length W for each of its
+                L tokens. A linear layer of the meaning head has computed them from the encoder's hidden
+                states.
             second: For each pair, the states of the second text, in the same form.
 
         Returns:
@@ -125,7 +126,8 @@ def _padded(states: list[Tensor]) -> tuple[Tensor, Tensor]:
     """Pad the token states of B texts with zeros to the length L of the longest text.
 
     Args:
-        states: For each text, its (number of tokens, W) states; W is the width of the meaning head.
+        states: For each text, its (number of tokens, W) states: one vector of length W for each token. The
+            meaning head, a network that compares two texts, has computed them.
 
     Returns:
         (B, L, W) padded states; and a (B, L) bool mask, true for tokens that are not padding.

@@ -38,8 +38,9 @@ def score_in_chunks(
         tokenize: A function that cleans and tokenizes a list of texts.
         scorer: A function that scores tokenized pairs.
         size: Number of pairs in a chunk.
-        no_scores: A `Scores` object for zero pairs. It provides the attributes that do not depend on pairs,
-            such as the calibration (the map from scores to percentiles).
+        no_scores: An empty `Scores` object (the metric's result for an empty list of pairs). It provides the
+            attributes that do not depend on pairs, such as the calibration (the map from scores to
+            percentiles).
         first: The number of the first pair in the whole input, counted from 1; for error messages.
 
     Yields:

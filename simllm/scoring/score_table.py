@@ -27,8 +27,8 @@ class ScoreTable:
             (probability that both texts have the same meaning).
         format_: The table's format: "text", "json" or "tsv".
         with_ids: Whether the table has a column with the pairs' ids.
-        no_scores: A `Scores` object of the metric for zero pairs. Its attribute `same` is None if the metric
-            cannot estimate the probability of the same meaning.
+        no_scores: An empty `Scores` object (the metric's result for an empty list of pairs). Its attribute
+            `same` is None if the metric cannot estimate the probability of the same meaning.
     """
 
     def __init__(self, scale: str, format_: str, with_ids: bool, no_scores: Scores) -> None:

@@ -140,8 +140,9 @@ def concatenate(parts: Iterable[Scores], no_scores: Scores) -> Scores:
 
     Args:
         parts: The scores of each chunk, in input order.
-        no_scores: A `Scores` object for zero pairs. It provides the attributes that do not depend on pairs,
-            such as the calibration (the map from scores to percentiles).
+        no_scores: An empty `Scores` object (the metric's result for an empty list of pairs). It provides the
+            attributes that do not depend on pairs, such as the calibration (the map from scores to
+            percentiles).
 
     Returns:
         The scores of all pairs. Counts, such as the number of truncated texts, are added up.

@@ -199,7 +199,8 @@ class TokenScorer:
             texts: 2n tokenized texts: first the n candidates, then their n references.
 
         Returns:
-            (n,) scores. `same`, the probability that both texts have the same meaning, is None.
+            A `PairValues` object with (n,) scores in the attribute `scores`. Its attribute `same`, the
+            probabilities that the two texts have the same meaning, is None: this scorer cannot estimate them.
         """
         n = len(texts.inputs) // 2
         values = np.zeros(n)

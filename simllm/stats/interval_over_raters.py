@@ -1,4 +1,4 @@
-"""Confidence interval of Spearman's correlation that allows for the choice of both items and raters."""
+"""Confidence interval of Spearman's correlation, if items and raters are both chosen at random."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def _fisher(rho: Floats, n: int) -> Floats:
     """Transform correlations to Fisher's z: z = artanh(rho).
 
     z would be infinite for rho = 1 and rho = -1. Therefore, rho is first limited to the range from -m to m.
-    The limit m is halfway between 1 and the next smaller rho that is possible for n items without ties.
+    The limit m is the mean of 1 and r. Here r is the largest rho below 1 that n items without ties can have.
 
     Args:
         rho: Correlations, an array of any shape.

@@ -1,7 +1,7 @@
 """The anchor loss, which keeps the encoder near the initial model during contrastive training.
 
-The anchor is a frozen copy of the initial encoder. The encoder in training learns to give texts the same
-similarities to each other as the anchor gives them.
+The anchor is a frozen copy of the initial encoder. The encoder that is being trained learns to give texts the
+same similarities to each other as the anchor gives them.
 """
 
 from __future__ import annotations
@@ -53,14 +53,14 @@ class Anchor:
 
 
 def anchor_loss(embeddings: Tensor, anchored: Tensor, temperature: float) -> Tensor:
-    """Compute how much the encoder in training has changed the similarities of N texts to each other.
+    """Compute how much the training has changed the encoder's similarities of N texts to each other.
 
-    The encoder is compared with the anchor, a frozen copy of the initial encoder. For each text, a softmax
-    over its cosines with the other texts gives a distribution. The loss is the mean of the KL divergences
-    KL(anchor || encoder) of these distributions.
+    The encoder that is being trained is compared with the anchor, a frozen copy of the initial encoder. For
+    each text, a softmax over its cosines with the other texts gives a distribution. The loss is the mean of
+    the KL divergences KL(anchor || encoder) of these distributions.
 
     Args:
-        embeddings: (N, D) embeddings from the encoder in training.
+        embeddings: (N, D) embeddings from the encoder that is being trained.
         anchored: (N, D) embeddings from the anchor. No gradient flows into them.
         temperature: The temperature of the softmax.
 

@@ -27,9 +27,9 @@ _WORDS = (4, 20)  # fewest and most words of a comment that is edited
 class DevCriterion:
     """Evaluation of models on dev data, to choose the best model of a training run.
 
-    Each model gets one number, the dev criterion; lower is better. The criterion combines two measurements:
-    how well the model's scores correlate with human ratings, and how often the model scores a rewording of a
-    text higher than a text with another meaning.
+    Two kinds of figures are measured for each model: how well its scores correlate with human ratings, and
+    how often it scores a rewording of a text higher than a text with another meaning. For these figures,
+    higher is better. The dev criterion is their negative mean, so that lower is better.
 
     Args:
         dev: Paths of files of text pairs with human ratings.
@@ -109,7 +109,8 @@ def _score_by(metric: SimLLM, measure: str) -> Callable[[Sequence[str], Sequence
     Args:
         metric: The metric that computes the scores.
         measure: "" for the similarity of candidate and reference. "same_" for the probability that both have
-            the same meaning, or for the similarity if the metric has no meaning head to predict it.
+            the same meaning. A metric without a meaning head cannot predict this probability. Then "same_"
+            gives the similarity, too.
     """
 
     def score(candidates: Sequence[str], references: Sequence[str]) -> NDArray[np.float64]:

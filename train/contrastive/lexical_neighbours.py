@@ -6,8 +6,8 @@ A text is paired with one of the ten texts whose words are most similar. The out
 texts `a` and `b`.
 
 With these pairs, configs/meaning.yaml trains the encoder to give texts with shared words similar embeddings.
-This is useful because two summaries of the same code usually share some words. The pairs are not used as
-pairs with the same meaning.
+This is useful because two summaries of the same code usually share some words. The training does not assume
+that the two texts of a pair have the same meaning.
 """
 
 from __future__ import annotations

@@ -120,9 +120,10 @@ class ItemPairs:
     Most pairs are two texts of one item, with the same meaning or different meanings. The other pairs are
     texts of two different items, with different meanings.
 
-    In an item, each text with another meaning resembles the main text or a rewording. From pairs within items
-    alone, a model could learn that two texts with few shared words always have the same meaning. Pairs from
-    two items prevent this, because their texts often share few words but differ in meaning.
+    In an item, each text with another meaning resembles the main text or a rewording. If both texts
+    of a pair always came from the same item, a model could learn a wrong rule: two texts that share few words
+    always have the same meaning. Pairs from two items prevent this, because their texts often share few words
+    but differ in meaning.
     """
 
     def __init__(self, items: Sequence[MeaningItem]) -> None:
@@ -232,7 +233,10 @@ class WordPairs:
 
 
 def _read_texts(config: MeaningSourceConfig) -> Iterator[str]:
-    """Yield the single texts of a source: each line of plain files, or one field of each JSON line."""
+    """Yield the texts of a source that has single texts, not pairs of texts.
+
+    A text is a line of a plain-text file, or one field of a JSON line.
+    """
     if config.fields:
         for where, row in select_rows(config.source, config.only, config.leave_out):
             yield text_under(row, config.fields[0], where)

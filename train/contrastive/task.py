@@ -159,7 +159,7 @@ class ContrastiveTask:
         return self.dev_criterion(self.metric)
 
     def _embed_by_encoder(self, tokens: Tensor, mask: Tensor) -> Tensor:
-        """Embed a batch of tokenized texts with the encoder in training.
+        """Embed a batch of tokenized texts with the encoder that is being trained.
 
         Args:
             tokens: (B, L) token ids.
@@ -172,9 +172,10 @@ class ContrastiveTask:
             return self.pool(self.encoder(tokens, mask), mask).float()
 
     def _embed(self, tokens: Tensor, mask: Tensor) -> Tensor:
-        """Embed a batch of tokenized texts with the model in training, and also with the anchor, if any.
+        """Embed a batch of texts with the model that is being trained, and also with the anchor, if any.
 
-        The anchor is a frozen copy of the initial model. It exists only if the configuration asks for it.
+        The texts are tokenized. The anchor is a frozen copy of the initial model. It exists only if the
+        configuration asks for it.
 
         Args:
             tokens: (B, L) token ids.
@@ -182,7 +183,7 @@ class ContrastiveTask:
 
         Returns:
             (B, D) float32 embeddings. With an anchor, the shape is (B, 2 D): each row is the embedding by the
-            model in training, followed by the embedding by the anchor.
+            model that is being trained, followed by the embedding by the anchor.
         """
         embeddings = self._embed_by_encoder(tokens, mask)
         if not self.anchor:
@@ -201,7 +202,8 @@ class ContrastiveTask:
 
         Args:
             embeddings: (N, D) embeddings of all texts in the batch. With an anchor, the shape is (N, 2 D):
-                each row is the embedding by the model in training, followed by the embedding by the anchor.
+                each row is the embedding by the model that is being trained, followed by the embedding by
+                the anchor.
             batch: The texts and their relations, such as which texts have the same meaning.
 
         Returns:

@@ -53,7 +53,11 @@ class Synset:
 
 
 def main() -> int:
-    """Parse the command line, write the WordNet pairs, and return the exit status."""
+    """Run the command line: make text pairs with the same meaning from WordNet, and write them to a file.
+
+    Returns:
+        The exit status.
+    """
     parser = argparse.ArgumentParser(
         prog="python -m train.contrastive.wordnet_pairs",
         description=__doc__,
@@ -71,7 +75,7 @@ def main() -> int:
 
 
 def _write(wordnet: Path, corpus: Path, out: Path, hold_out_contrast: bool, overwrite: bool) -> None:
-    """Write pairs from WordNet as JSON lines.
+    """Make text pairs with the same meaning from WordNet, and write them as JSON lines.
 
     Args:
         wordnet: The folder with WordNet's database files.

@@ -12,9 +12,9 @@ A SOURCE is one of these:
 - a text file with one comment on each line;
 - a corpus that this command has built;
 - `hf:NAME[:CONFIG][:SPLIT][#COLUMN]`, a data set that Hugging Face `datasets` can read. NAME is a folder of
-  parquet, arrow, csv or JSON files or, with --allow-download, a data set of the hub. The texts are in
-  COLUMN. Without COLUMN, the data set must have source code in the column `content`, as in the data set
-  The Stack, or the same fields as a file of JSON lines (see above).
+  parquet, arrow, csv or JSON files or, with --allow-download, a data set of the Hugging Face hub. The texts
+  are in COLUMN. Without COLUMN, the data set must have source code in the column `content`, as in the data
+  set The Stack, or the same fields as a file of JSON lines (see above).
 
 With `--engine ray`, the corpus is built on a Ray cluster. All nodes must see the same files. The corpus is
 the same as on one machine. Rerun the same command to resume after an interruption. Exit status: 0 done,

@@ -24,9 +24,10 @@ class PairFinder:
             - `function`: hash of the repository, path and full name of the commented function; 0 if this name
               is not unique in the file.
             - `name`: hash of the repository, class and name of the commented method.
-        overrides: Structured array of type `part_file.OVERRIDES`. An entry says that a commented method may
-            override another method. `row` is the index of the comment in `keys`. `name` is the hash of the
-            repository, class and name of the other method.
+        overrides: Structured array of type `part_file.OVERRIDES`. An entry stands for a method with a
+            comment, and for a method of the same name in a supertype of its class. The first method overrides
+            the second if the second exists. `row` is the index of the comment in `keys`. `name` is the hash
+            of the repository, class and name of the second method.
     """
 
     def __init__(self, keys: NDArray[np.void], overrides: NDArray[np.void]) -> None:
@@ -95,9 +96,10 @@ def _overrides(keys: NDArray[np.void], overrides: NDArray[np.void]) -> NDArray[n
         keys: (R,) structured array with hashes for each of R comments. `name` is a hash of the method's
             repository, class and name. `summary` is a hash of the summary. A hash is 0 if it is unknown or
             missing. A comment with a hash of 0 is not paired.
-        overrides: Structured array. An entry says that a commented method may override another method. `row`
-            is the index of the comment in `keys`. `name` is the hash of the repository, class and name of the
-            other method.
+        overrides: Structured array. An entry stands for a method with a comment, and for a method of the same
+            name in a supertype of its class. The first method overrides the second if the second exists.
+            `row` is the index of the comment in `keys`. `name` is the hash of the repository, class and name
+            of the second method.
 
     Returns:
         (P, 2) for each of P pairs, the index in `keys` of the comment on the overriding method, then the

@@ -14,8 +14,9 @@ def choose_held_out(
     There are two rules:
 
     - Texts from known repositories: whole repositories are held out, so that no repository has both training
-      and test texts. The repositories are visited in the order of their hashes. A repository is held out if
-      the held-out texts are then still at most the given share of all texts from known repositories.
+      and test texts. The repositories are visited in the order of their hashes. A repository is skipped if
+      its texts would raise the held-out texts above the given share of all texts from known repositories.
+      Otherwise, it is held out.
     - Texts from unknown repositories: a text is held out if the hash of its comment, divided by 2^64, is
       below `share`.
 

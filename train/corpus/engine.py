@@ -1,6 +1,7 @@
 """Interfaces for the steps of a corpus build that run in parallel, on one machine or on a cluster.
 
-A part is a file with the comments from one batch of source files. A comment has one or several texts.
+A part is a file with the comments from one batch of source files. A comment has one or several texts: its
+summary (first sentence) and its other paragraphs.
 """
 
 from __future__ import annotations

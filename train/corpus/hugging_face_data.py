@@ -1,9 +1,9 @@
 """Readers for data sets named `hf:NAME[:CONFIG][:SPLIT][#FIELD]`; they use Hugging Face `datasets`.
 
-NAME is a local folder with parquet, arrow, csv or JSON files, or a data set of the hub. FIELD is the column
-with the texts. For example, `hf:csn:java:train#docstring` names the column `docstring` in the split `train`
-of the configuration `java` of the data set `csn`. Rows are streamed, so that memory does not grow with the
-size of the data set.
+NAME is a local folder with parquet, arrow, csv or JSON files, or a data set of the Hugging Face hub (a
+website with data sets). FIELD is the column with the texts. For example, `hf:csn:java:train#docstring` names
+the column `docstring` in the split `train` of the configuration `java` of the data set `csn`. Rows are
+streamed, so that memory does not grow with the size of the data set.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class DataSetSource:
 
     Attributes:
         text: The source as the user wrote it.
-        name: The folder, or the name on the hub.
+        name: The folder, or the name on the Hugging Face hub (a website with data sets).
         parts: What the user wrote for CONFIG and SPLIT: two strings, one, or none. A single string can be
             CONFIG or SPLIT; `_config_and_split` decides this.
         field: The name of the column with the texts (FIELD). None if the user named no column. Then the
@@ -65,7 +65,7 @@ class DataSetSource:
 
     @property
     def folder(self) -> Path | None:
-        """The folder of the data set; None if it is on the hub."""
+        """The local folder of the data set; None if the data set is on the Hugging Face hub (a website)."""
         return Path(self.name) if Path(self.name).is_dir() else None
 
 
@@ -98,7 +98,7 @@ def rows(source: DataSetSource, allow_download: bool = False) -> Generator[tuple
 
     Args:
         source: The data set.
-        allow_download: Whether a data set of the hub may be downloaded.
+        allow_download: Whether a data set of the Hugging Face hub may be downloaded.
 
     Yields:
         The location of the row for error messages, and the row.
@@ -145,7 +145,7 @@ def read_code_or_texts(
     Args:
         source: The data set.
         tally: Counter of rows that are left out, such as rows without a text; it is updated.
-        allow_download: Whether a data set of the hub may be downloaded.
+        allow_download: Whether a data set of the Hugging Face hub may be downloaded.
 
     Raises:
         InputError: The data set cannot be read, or lacks the column that the source names.
@@ -257,7 +257,7 @@ def _config_and_split(source: DataSetSource, name: str) -> tuple[str | None, str
 
     Args:
         source: The source as the user wrote it.
-        name: The path of the data set's folder, or the data set's name on the hub.
+        name: The path of the data set's folder, or the data set's name on the Hugging Face hub.
 
     Returns:
         The name of the configuration, and the name of the split. A name that the user did not give is None.

@@ -20,7 +20,8 @@ class Dialect:
             first match.
         blocks: Rules that are applied to the whole prose.
         inline: Rules that are applied to each paragraph.
-        code_indent: The smallest number of spaces at the beginning of a line of code.
+        code_indent: A line counts as code if it begins with at least this many spaces or tabs, and follows an
+            empty line or a colon.
     """
 
     ends: re.Pattern[str] = re.compile(r"(?!)")

@@ -1,8 +1,8 @@
 """The last step of building a corpus: merging its parts into the final files.
 
-A part is the file with the comments from one batch of source files. A comment has one or several texts
-(sentences or paragraphs). Texts are compared by their hashes. Therefore, the texts need not be in memory all
-at once.
+A part is the file with the comments from one batch of source files. A comment has one or several texts: its
+summary (first sentence) and its other paragraphs. Texts are compared by their hashes. Therefore, the texts
+need not be in memory all at once.
 """
 
 from __future__ import annotations
@@ -202,9 +202,10 @@ def _concatenate_tables(parts: list[Part], name: str, kind: np.dtype[np.void]) -
 def _overrides(parts: list[Part]) -> NDArray[np.void]:
     """Join the arrays `overrides` of all parts into one array.
 
-    A part is a file with the comments from one batch of source files. An entry of `overrides` says that a
-    commented method may override another method. The entry has the number of the comment (`row`), and a hash
-    that identifies the other method (`name`).
+    A part is a file with the comments from one batch of source files. An entry of `overrides` stands for a
+    method with a comment, and for a method of the same name in a supertype of its class. The first method
+    overrides the second if the second exists. The entry has the number of the comment (`row`), and a hash
+    that identifies the second method (`name`).
 
     In each part, the comments are numbered from 0. In the joined array, the numbering continues from part to
     part: if the first part has 10 comments, the first comment of the second part gets the number 10.

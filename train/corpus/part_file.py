@@ -75,8 +75,9 @@ class Part:
         - `signatures`: (T, SIGNATURE) bytes, the MinHash signatures of the texts.
         - `keys`: (R,) structured array of type `KEYS`, with hashes of each comment's summary and function.
           `PairFinder` uses them to find pairs of comments that mean the same.
-        - `overrides`: structured array of type `OVERRIDES`. An entry says that a commented method may
-          override another method. It has the number of the comment, and a hash of the other method.
+        - `overrides`: structured array of type `OVERRIDES`. An entry stands for a method with a comment, and
+          for a method of the same name in a supertype of its class. The first method overrides the second if
+          the second exists. The entry has the number of the comment, and a hash of the second method.
         - `rows` and `facts`: bytes of JSON, which the methods `rows` and `facts` parse.
 
         Raises:
@@ -102,7 +103,11 @@ class Part:
         return json.loads(self["facts"].tobytes())
 
     def rows(self) -> Iterator[CommentTexts]:
-        """Yield each comment of the part with its cleaned texts; every comment has at least one text."""
+        """Yield each comment in this file, together with its cleaned texts.
+
+        The texts are the comment's summary (first sentence) and its other paragraphs. Texts that were
+        unusable are left out. Every comment has at least one text.
+        """
         for line in self["rows"].tobytes().splitlines():
             yield CommentTexts(*json.loads(line))
 
@@ -141,8 +146,9 @@ class PartWriter:
         Args:
             comment: The comment.
             cleaned: The same comment with its cleaned texts (at least one).
-            unique_name: True if no other comment in the source file is on a function with the same name.
-                If false, the comment is not paired with comments on other versions of the function.
+            unique_name: Whether the name of the commented function is unique among the commented functions
+                of its source file. A unique name identifies the function in other versions of the file. If
+                false, `PairFinder` does not look for comments on other versions of the function.
         """
         repository = comment.repository
         identities = [_number(identity(text)) for text in cleaned.texts]

@@ -60,7 +60,7 @@ def _blocks(text: str, code_indent: int) -> list[str]:
 
     Args:
         text: The prose.
-        code_indent: The smallest number of spaces at the beginning of a line of code.
+        code_indent: The number of spaces or tabs with which a line must at least begin to count as code.
     """
     blocks: list[list[str]] = [[]]
     for line in text.splitlines():

@@ -36,7 +36,8 @@ _PLACE = np.dtype([("key", "u8"), ("text", "i8")])
 class Group(NamedTuple):
     """Consecutive parts of a corpus that one Ray task reads.
 
-    A part is a file with the comments from one batch of source files. A comment has one or several texts.
+    A part is a file with the comments from one batch of source files. A comment has one or several texts: its
+    summary (first sentence) and its other paragraphs.
 
     Attributes:
         parts: The parts.
@@ -160,10 +161,10 @@ class SignaturesOnCluster:
 
         The search has three steps:
 
-        1. The cluster finds equal texts by their hashes.
-        2. The cluster finds texts whose MinHash signatures are equal in a band (a group of bytes). Only such
-           texts can be near duplicates.
-        3. The process that calls this method compares the texts from step 2, without the cluster.
+        1. Tasks on the Ray cluster find equal texts by their hashes.
+        2. Tasks on the Ray cluster find texts whose MinHash signatures are equal in a band (a group of
+           bytes). Only such texts can be near duplicates.
+        3. The process that calls this method compares the texts from step 2 itself.
 
         Args:
             identities: (T,) for each of the T texts of the corpus, one hash of all its words. Equal texts

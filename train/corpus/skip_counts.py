@@ -31,7 +31,7 @@ class Tally:
         self._examples: dict[str, list[tuple[int, tuple[str, ...]]]] = {}
 
     def add(self, kind: str, *example: str) -> None:
-        """Add 1 to the count of a kind, and add an example of the kind.
+        """Add 1 to the count of a kind of file, comment or text, and add an example of this kind.
 
         Args:
             kind: The kind, such as "file too large".
@@ -41,7 +41,7 @@ class Tally:
         self.add_example(kind, *example)
 
     def add_example(self, kind: str, *example: str) -> None:
-        """Add an example of a kind without increasing the count of the kind.
+        """Add an example of a kind of file, comment or text. The count of this kind stays the same.
 
         Args:
             kind: The kind, such as "file too large".
@@ -56,7 +56,11 @@ class Tally:
 
     @property
     def examples(self) -> dict[str, list[tuple[str, ...]]]:
-        """The stored examples by kind, in the order of their hashes. An example is a tuple of texts."""
+        """The stored examples: a dict from each kind, such as "file too large", to a list of examples.
+
+        The list is sorted by the hashes of the examples. An example is a tuple of texts, such as the path of
+        a file.
+        """
         return {kind: [texts for _, texts in kept] for kind, kept in self._examples.items()}
 
 
@@ -65,8 +69,8 @@ class Tallies:
     """Counters of the files, comments and texts that were read or left out.
 
     Each counter counts by kind, and stores some examples of each kind. Most kinds are reasons for leaving
-    something out, such as "file too large". Some kinds are no reasons: "read" counts all files or texts that
-    were read.
+    something out, such as "file too large". The other kinds count what was read. For example, the count of
+    "read" is the number of all files or texts that were read.
 
     Attributes:
         files: Counter of source files. An example is the path of a file, often followed by an error message.
@@ -92,7 +96,7 @@ class Tallies:
                     own.add_example(kind, example)
 
     def facts(self) -> dict[str, Any]:
-        """Return the counts of each kind, with examples, for files, comments and texts, as JSON values.
+        """Return the counts and the examples of the three counters (files, comments, texts) as JSON values.
 
         Returns:
             A dict with the keys `files`, `comments` and `texts`. Each value is a dict with two entries.

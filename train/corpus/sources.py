@@ -81,8 +81,8 @@ def read(source: str, tags: int, tally: Tally, allow_download: bool = False) -> 
 def match_files(pattern: str) -> list[Path]:
     """Return the files and folders that match a path or glob pattern, sorted.
 
-    An existing path is not treated as a pattern, even if it has special characters. `installed-python` is
-    the name of a source, not a path, and gives an empty list.
+    An existing path is not treated as a pattern, even if it has special characters. The argument may also be
+    `installed-python`, which stands for the Python modules on this machine. Then the list is empty.
 
     Raises:
         InputError: Nothing matches, or the argument is the name of a data set (`hf:NAME`), not a path.
@@ -100,7 +100,7 @@ def match_files(pattern: str) -> list[Path]:
 
 
 def source_paths(source: str) -> list[Path]:
-    """Return the local files and folders that a source of a corpus names.
+    """Return the local files and folders from which one source of a corpus is read.
 
     Args:
         source: A path or glob pattern, `hf:NAME` for a data set, or `installed-python` for the folders of
@@ -157,7 +157,7 @@ def _data_set(source: str, tally: Tally, allow_download: bool) -> Iterator[Item]
     """Yield the source files, docstrings or comments in a data set of Hugging Face `datasets`.
 
     Args:
-        source: The data set, as `hf:NAME`. NAME is a local folder, or a data set of the hub.
+        source: The data set, as `hf:NAME`. NAME is a local folder, or a data set of the Hugging Face hub.
         tally: Counter of rows that are left out; it is updated.
         allow_download: Whether a data set may be downloaded.
     """

@@ -147,8 +147,8 @@ class Catalog:
 
     Attributes:
         commits: A dict from the name of a repository ("owner/name") to the hash of the commit to fetch.
-        evaluation_texts: Files with texts for evaluation. The filters of the output files (their `cleaning`)
-            remove these texts from the training data.
+        evaluation_texts: Files with texts for evaluation. An output file may have a filter
+            (`OutputFile.cleaning`). The filter removes these texts, so that they are not used for training.
         sets: The data sets.
     """
 

@@ -1,7 +1,8 @@
 """Readers of text pairs without ratings: human paraphrases, and references with generated summaries.
 
-A reader is a function that converts fetched files into rows (JSON objects). A row has two texts about code:
-the paraphrases `a` and `b`, or a `reference` and a generated summary or commit message, the `candidate`.
+A reader is a function that converts fetched files into rows (JSON objects). A row has two texts about code.
+Paraphrases have the keys `a` and `b`. In the other rows, the key `candidate` has a generated summary or
+commit message, and the key `reference` has the text that a person wrote for the same code or commit.
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ def descriptions_by_command(files: Iterable[SourceFile]) -> Iterator[Row]:
     """Yield pairs of descriptions of the same shell command, from the data set nl2bash.
 
     Line i of the first file describes the command in line i of the second file. If a command has more than
-    five distinct descriptions, only the first five are paired. A row has two descriptions, `a` and `b`, and
-    the beginning of the command as `group`.
+    five distinct descriptions, only the first five are paired. A row has two descriptions of one command, `a`
+    and `b`, and a name for the command as `group`. The name is "nl2bash-" and the beginning of the command.
     """
     descriptions, commands = (file.lines() for file in files)
     groups: dict[str, dict[str, None]] = {}

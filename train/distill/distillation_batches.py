@@ -50,8 +50,8 @@ class Imitation:
         targets: The texts, and the embeddings that the encoder should learn. The constructor rotates the
             targets towards the encoder's present embeddings, so that they are easier to learn.
         tokenizer: The encoder's tokenizer.
-        embed: Function that computes (B, D) embeddings from (B, L) token ids and their (B, L) mask, with the
-            encoder in training.
+        embed: Function that computes (B, D) embeddings from (B, L) token ids and their (B, L) mask. It uses
+            the encoder that is being trained.
         max_length: The largest number of tokens of a text; longer texts are cut.
         chunk_tokens: The largest number of tokens in a chunk, padding included. A chunk is the texts that are
             embedded at once.
@@ -148,7 +148,7 @@ class Imitation:
         """Compute the weighted sum of the losses that compare the encoder with its teachers.
 
         Args:
-            embeddings: (N, D) embeddings of the texts, computed by the encoder in training.
+            embeddings: (N, D) embeddings of the texts, computed by the encoder that is being trained.
             batch: The N texts, with the embeddings and the cosines between texts that the encoder should
                 learn from its teachers.
         """

@@ -55,7 +55,7 @@ class StoredTexts:
 
     @property
     def flat(self) -> list[str]:
-        """All texts in one list, in the order of their groups."""
+        """All texts in one list: first the texts of the first group, then those of the second, and so on."""
         return [text for group in self.groups for text in group]
 
 
@@ -78,8 +78,9 @@ def collect_texts(
         world: The processes of the run.
         exclude: Files with text pairs that people have rated. Their texts are left out, so that these files
             can be used to evaluate the encoder.
-        hold_out_contrast: Whether to keep the contrast set (a test set) a fair test of the encoder. If true,
-            no variant of a text is made by exchanging words that this set tests, such as "open" and "close".
+        hold_out_contrast: Whether to avoid the pairs of words that the contrast set (a test set) tests, such
+            as "open" and "close". If true, no variant of a text is made by replacing one word of such a pair
+            by the other. Then the contrast set tests the encoder on pairs that these variants did not teach.
         seed: Seed for choosing texts and making variants.
 
     Raises:

@@ -52,7 +52,7 @@ def weighted_loss(
 
     Args:
         config: The weights of the losses. A loss with weight 0 is not computed.
-        embeddings: (N, D) embeddings from the student (the encoder in training).
+        embeddings: (N, D) embeddings from the student (the encoder that is being trained).
         targets: (N, D) embeddings that the student should learn.
         cosines: (N, N) cosines between the texts' embeddings from the teacher (a larger encoder).
         temperature: The temperature of the softmaxes in `neighbour_distillation_loss`.

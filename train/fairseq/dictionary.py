@@ -1,9 +1,9 @@
 """fairseq's vocabulary file `dict.txt`, with a symbol (token) and its count on each line.
 
 The symbol on the first line has id 4. The ids 0 to 3 are `<s> <pad> </s> <unk>`, which are not in the file.
-If the file has no `<mask>`, MPNet's training code for fairseq gives `<mask>` the id after the last line.
-simllm's tokenizers give `<mask>` the id 4. Therefore, the files that simllm writes begin with `<mask>`, and
-all ids stay the same.
+If the file has no `<mask>`, MPNet's training code for fairseq adds `<mask>` as the last symbol, with the
+largest id. But simllm's tokenizers give `<mask>` the id 4. Therefore, the files that simllm writes begin with
+`<mask>`, and each token has the same id in fairseq as in simllm.
 """
 
 from __future__ import annotations

@@ -37,8 +37,9 @@ class PretrainingBatches:
     batch has the texts that begin at the tokens 0 to 499. Each text occurs once in an epoch, whatever the
     number of batches. Any update can be computed without the earlier updates.
 
-    A text's permutation depends on the text, the epoch and the seed. Texts that are too short to predict a
-    token are left out.
+    The tokens of each text are permuted (put in random order), and the model predicts the last ones. The
+    permutation depends on the text, the epoch and the seed. Texts that are too short to predict a token are
+    left out.
 
     Args:
         shards: The tokenized texts.
@@ -152,7 +153,8 @@ class PretrainingBatches:
     def _texts_between(self, begin: int, end: int) -> Iterator[tuple[Ints, Ints]]:
         """Find the texts whose first token has a number from `begin` to `end` - 1.
 
-        The tokens are numbered from 0 at the start of training, and on through all epochs.
+        The first token of the first epoch has the number 0. The numbering does not restart in later epochs:
+        the first token of an epoch gets the number after the last token of the epoch before.
 
         Yields:
             For each epoch with tokens in this range, two (B,) arrays for the B texts found in it: the number

@@ -84,7 +84,16 @@ class _LinearCrossEntropy(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *outputs: Tensor) -> tuple[Tensor | None, ...]:
-        """Multiply the gradients that `forward` stored by the incoming gradient of the loss."""
+        """Compute the gradients with respect to `hidden`, `weight` and `bias` by the chain rule.
+
+        Args:
+            ctx: Autograd's context, with the gradients that `forward` stored: those of its own result.
+            outputs: One scalar from autograd: the gradient with respect to the result of `forward`. The
+                stored gradients are multiplied by it.
+
+        Returns:
+            The three gradients, and None for each other argument of `forward`.
+        """
         (loss,) = outputs
         scaled = ((saved.float() * loss).to(saved.dtype) for saved in ctx.saved_tensors)
         return *scaled, None, None, None

@@ -42,8 +42,9 @@ def measure_perplexity(
         texts: How many texts to take from the start of the held-out texts, as in
             `PretrainingBatches.evaluation_texts`.
         batch_tokens: Approximate number of tokens in a batch.
-        is_sharded: Whether each process stores only a part of the weights. The processes of a sharded model
-            compute together, so each process computes all batches.
+        is_sharded: Whether each process stores only a part of the model's weights. If true, a batch needs all
+            processes at the same time, so every process computes all batches. If false, the batches are
+            divided among the processes.
 
     Returns:
         The perplexity over the texts of all processes.

@@ -1,4 +1,8 @@
-"""The language model for pretraining: encoder, output layers, two-stream forward pass, and loss."""
+"""The language model for pretraining: encoder, output layers, forward pass, and loss.
+
+The forward pass computes two streams (sequences of rows) at once. The content stream has the tokens and
+placeholders of the texts. The query stream makes the predictions.
+"""
 
 from __future__ import annotations
 

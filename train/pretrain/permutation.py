@@ -2,14 +2,16 @@
 
 The n tokens of a text are permuted. The model predicts the last m tokens, one after the other. These m
 tokens are called "originals", and the other tokens "context". Each original also has a placeholder at its
-position, called "slot" (dummy token in the paper). A text becomes these rows:
+position, called "slot" (dummy token in the paper). A text becomes two sequences of rows, called "streams":
 
     content stream: n - m context tokens | m originals | m slots
-    query stream:   m slots
+    query stream:   m rows that make the predictions; their input is a copy of the m slots
+
+All rows see (attend to) only rows of the content stream. Below, "slot" means a row of the content stream.
 
 The i-th row of the query stream predicts the i-th original. For example, the text "a b c d" is permuted to
-"c a d b", and m is 2. The first row of the query stream predicts d. It sees (attends to) c, a, and the slots
-of d and b. The second row predicts b. It sees c, a, d, and the slot of b.
+"c a d b", and m is 2. The first row of the query stream predicts d. It sees c, a, and the slots of d and b.
+The second row predicts b. It sees c, a, d, and the slot of b.
 
 Every row sees all context tokens. For each original, a row sees either the original or its slot:
 
@@ -49,15 +51,16 @@ class PermutedBatch:
 
     The last M rows are the query stream. It has one row for each predicted token.
 
-    A row attends to rows of the content stream of its own text: to all context tokens, and for each predicted
-    token either to the original or to its slot. The attribute `visible_originals` tells which.
+    A row attends only to rows of the content stream of its own text. It attends to all context tokens. For
+    each predicted token, it attends to one of two rows: the original or the slot. The attribute
+    `visible_originals` tells which.
 
     Attributes:
         tokens: (T,) token id of each row.
         positions: (T,) position of each row in its text before the permutation.
         texts: (T,) index of each row's text, from 0.
-        visible_originals: (T,) number v for each row: the row sees the first v originals of its text, and
-            the slots of the other originals.
+        visible_originals: (T,) a number v for each row. The row attends to the first v originals of its text.
+            For the other predicted tokens, it attends to their slots.
         prediction_turns: (C,) kind of each row of the content stream: 0 for a context token, i for the i-th
             original of its text (from 1), and -i for the slot of the i-th original.
         targets: (M,) token ids to predict in the rows of the query stream.
@@ -108,8 +111,9 @@ def is_visible(visible_originals: Tensor, turns: Tensor) -> Tensor:
     """Return whether rows of the attention matrix may attend to columns of the same text.
 
     Each predicted token has two columns: one for the token itself (the original), and one for a placeholder
-    (the slot). Every other token has one column. Each row has a number v. The row attends to the originals of
-    the first v predicted tokens, to the slots of the later predicted tokens, and to all other tokens.
+    (the slot). Every other token has one column. Each row has a number v. For the first v predicted tokens,
+    the row attends to the originals. For the later predicted tokens, it attends to the slots. It also attends
+    to all tokens that are not predicted.
 
     Args:
         visible_originals: The number v of each row, from `PermutedBatch.visible_originals`.
@@ -225,9 +229,11 @@ def ragged_indices(lengths: Ints) -> tuple[Ints, Ints, Ints]:
 def pad_streams(batch: PermutedBatch, step: int) -> PermutedBatch:
     """Pad the two streams of a batch, so that the number of rows of each stream is a multiple of `step`.
 
-    The content stream has the rows of tokens and placeholders. The query stream has the rows that make the
-    predictions. Padded batches have few distinct shapes. This saves time, because a model is compiled once
-    for each shape. All padding rows belong to one additional text.
+    A stream is a sequence of rows. Each row of the content stream has a token of a text, or a placeholder for
+    a predicted token. Each row of the query stream predicts one token.
+
+    Padded batches have few distinct shapes. This saves time, because a model is compiled once for each shape.
+    All padding rows belong to one additional text.
     """
     content, queries = len(batch.prediction_turns), len(batch.targets)
     more_content, more_queries = -content % step, -queries % step

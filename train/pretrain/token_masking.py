@@ -30,8 +30,8 @@ def noisy_slot_tokens(
 ) -> Ints:
     """Choose the token in each slot (placeholder for a predicted token).
 
-    As in BERT, about 80% of the slots get <mask>, 10% get the predicted token itself, and 10% get a random
-    token that is not a special token.
+    As in BERT, about 80% of the slots get <mask>. About 10% get the very token that the model must predict
+    there. About 10% get a random token that is not a special token.
 
     Args:
         originals: (M,) ids of the predicted tokens.

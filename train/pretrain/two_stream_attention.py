@@ -44,8 +44,8 @@ def grouped_attention(batch: PermutedBatch, relative_bias: RelativeBias, dropout
         """Split a tensor by the `groups` of texts, so that the attention of each group is computed at once.
 
         A group has consecutive texts with equal numbers of tokens and of predicted tokens. Each text has two
-        streams: a content stream (the rows of its tokens and placeholders) and a query stream (the rows that
-        make the predictions).
+        streams (sequences of rows). Each row of the content stream has a token of the text, or a placeholder
+        for a predicted token. Each row of the query stream predicts one token.
 
         Args:
             x: The tensor. Along dimension `dim`, it has the content streams of all texts, and then the query

@@ -42,7 +42,8 @@ def meaning_test_pairs(comments: Path, labelled: Path, items: str | None) -> lis
       text may say less than the first. Pairs with any other label have different meanings.
     - The comments. Rules make pairs from them, such as a comment and a rewording of it. The number of these
       pairs equals the number of pairs from `labelled`.
-    - The meaning items (texts with rewordings and changes of meaning). Four pairs per item are drawn.
+    - The meaning items. A meaning item has a main text, rewordings, and texts with other meanings. Four pairs
+      per item are drawn.
 
     Pairs with the more frequent label are then left out at random, until both labels are equally frequent.
 

@@ -6,8 +6,9 @@
 The figures show the model's agreement with human ratings, how often it scores a rewording higher than a text
 with another meaning, its retrieval of comments, and its scores of random pairs.
 The file after `--config` names the data sets; the default is configs/measure.yaml. Arguments of the form
-`key=value` replace settings of this file. In the second example, `comments` names another file of comments:
-the retrieval and the random pairs then use the held-out comments in this file, which belongs to a corpus.
+`key=value` replace settings of this file. In the second example, `comments` names the file comments.jsonl of
+another corpus, which `python -m train.corpus build` has made. The retrieval and the random pairs then use the
+comments in this file that are held out from training.
 """
 
 from __future__ import annotations
@@ -92,7 +93,8 @@ def measure(model: Path, config: MeasureConfig) -> dict[str, Any]:
         - "spearman": for each rated data set, the result of `correlate_metrics`;
         - "contrast": for each metric, its accuracies on the contrast set, from `contrast_accuracies`;
         - "items", "flags" and "unseen_items": the results of `measure_items`, `measure_flags` and
-          `measure_unseen_items` on meaning items (texts with rewordings and with texts of another meaning);
+          `measure_unseen_items` on meaning items. A meaning item has a main text, rewordings, and texts with
+          other meanings;
         - "reliability": how reliable the predicted probabilities of the same meaning are, from
           `measure_reliability`;
         - "languages" and "random_pairs": results on code comments, from `measure_comments`.
@@ -152,7 +154,7 @@ def correlate_metrics(file: Path, metrics: Sequence[Metric]) -> dict[str, Any]:
 def _measure_meaning(metrics: Sequence[Metric], learned: SimLLM, config: MeasureConfig) -> dict[str, Any]:
     """Measure metrics, and the meaning head of a model, on meaning items.
 
-    A meaning item is a text with rewordings and with texts of another meaning. The meaning head predicts the
+    A meaning item has a main text, rewordings, and texts with other meanings. The meaning head predicts the
     probability that two texts have the same meaning.
 
     Args:

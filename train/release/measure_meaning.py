@@ -1,8 +1,8 @@
 """Figures for a model card that show how well metrics tell rewordings from changes of meaning.
 
-A triple is a reference, a rewording and a change (a text with another meaning). A meaning item is a text with
-rewordings and changes. The part of a model called "meaning head" predicts the probability that two texts have
-the same meaning.
+A triple is a reference, a rewording and a change (a text with another meaning). A meaning item has a main
+text, rewordings, and changes. The part of a model called "meaning head" predicts the probability that two
+texts have the same meaning.
 """
 
 from __future__ import annotations
@@ -122,10 +122,9 @@ def measure_unseen_items(learned: SimLLM, items: list[MeaningItem]) -> dict[str,
 
 
 def _score_with_main_text(learned: SimLLM, items: list[MeaningItem]) -> tuple[Scores, Scores]:
-    """Score the rewordings and the changes of meaning items against the main text of their item.
+    """Score each rewording and each text with another meaning against the main text of its item.
 
-    A meaning item is a text (the main text) with rewordings and with changes. A change is a text with another
-    meaning.
+    A meaning item has a main text, rewordings, and changes (texts with another meaning).
 
     Returns:
         The scores of all rewordings, and the scores of all changes.

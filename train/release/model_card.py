@@ -1,4 +1,4 @@
-"""The model card of a release, in Markdown: the model, its training, and the figures of `measure`."""
+"""The model card of a release, in Markdown: the model, its training, and its evaluation results."""
 
 from __future__ import annotations
 
@@ -82,8 +82,9 @@ def describe_configuration(configuration: dict[str, Any], earlier: Sequence[dict
         earlier: The configurations of the stages before, in order.
 
     Returns:
-        The keys and values as JSON: all, or only those that differ from the most similar configuration in
-        `earlier` with the same keys.
+        All keys and values, as JSON in Markdown. But if configurations in `earlier` have the same keys, the
+        text names the most similar of them by its number, from 1, and has only the values that differ from
+        it: "as 2, except ...".
     """
     changes = {
         number: {key: value for key, value in configuration.items() if other[key] != value}
@@ -153,7 +154,7 @@ def _agreement(sets: dict[str, Any]) -> str:
 
 
 def _contrast(figures: dict[str, Any]) -> list[str]:
-    """Return the paragraphs about the contrast set: a table and, with a control model, an introduction.
+    """Return the model card's paragraphs about the contrast set (a test set): a table of accuracies.
 
     A triple of the contrast set is a reference, a rewording and a text with another meaning. A metric is
     right if the rewording scores higher than the text with another meaning. The table has the accuracies of
@@ -185,10 +186,11 @@ def _contrast(figures: dict[str, Any]) -> list[str]:
 
 
 def _items(figures: dict[str, Any] | None) -> list[str]:
-    """Return the section about the metrics' accuracy on meaning items; an empty list if `figures` is None.
+    """Return the model card's section about meaning items; an empty list if `figures` is None.
 
-    A meaning item is a text with rewordings and with texts that have another meaning. `figures` is the result
-    of `train.release.measure_meaning.measure_items`.
+    A meaning item has a main text, rewordings, and texts with other meanings. The section has the accuracies
+    of the metrics on triples from such items. `figures` is the result of
+    `train.release.measure_meaning.measure_items`.
     """
     if figures is None:
         return []
@@ -204,11 +206,12 @@ def _items(figures: dict[str, Any] | None) -> list[str]:
 
 
 def _flags(figures: dict[str, Any] | None) -> list[str]:
-    """Return the card's paragraph about the note "meaning may have changed"; empty if `figures` is None.
+    """Return the model card's paragraph about a note of the model; an empty list if `figures` is None.
 
-    The model gives this note for pairs with a high score whose meaning probably differs. The paragraph says
-    how often the model gives the note for rewordings (false alarms), and for changes of meaning. `figures` is
-    the result of `train.release.measure_meaning.measure_flags`.
+    The note is "meaning may have changed". The model gives it for two texts with a high score if their
+    meanings probably differ. The paragraph says how often the model gives the note for rewordings (false
+    alarms), and for texts with another meaning. `figures` is the result of
+    `train.release.measure_meaning.measure_flags`.
     """
     if figures is None:
         return []
@@ -221,10 +224,10 @@ def _flags(figures: dict[str, Any] | None) -> list[str]:
 
 
 def _unseen_items(figures: dict[str, Any] | None) -> list[str]:
-    """Return the paragraph about meaning items that were never used in training; empty if `figures` is None.
+    """Return the model card's paragraph about meaning items that were never used in training.
 
-    A meaning item is a text with rewordings and with texts that have another meaning. `figures` is the result
-    of `train.release.measure_meaning.measure_unseen_items`.
+    A meaning item has a main text, rewordings, and texts with other meanings. `figures` is the result of
+    `train.release.measure_meaning.measure_unseen_items`. If it is None, an empty list is returned.
     """
     if figures is None:
         return []
@@ -239,7 +242,7 @@ def _unseen_items(figures: dict[str, Any] | None) -> list[str]:
 
 
 def _reliability(figures: dict[str, Any] | None) -> list[str]:
-    """Return the section about the probabilities of the meaning head; an empty list if `figures` is None.
+    """Return the model card's section about the meaning head; an empty list if `figures` is None.
 
     The meaning head predicts the probability that two texts have the same meaning. `figures` is the value of
     the key "reliability" in the result of `train.release.meaning_head_calibration.measure_reliability`.
@@ -260,8 +263,11 @@ def _languages(figures: dict[str, Any]) -> str:
     """Return a table of the model's results in retrieval, for each programming language.
 
     The query is the first sentence of a code comment. The model must find the rest of the same comment among
-    the comments in that language. `figures` has a dictionary of results for each language: the value of the
-    key "languages" in the result of `train.release.retrieval_and_random_pairs.measure_comments`.
+    the comments in that language.
+
+    Args:
+        figures: The results for each language, by its name. `measure_comments` in
+            `train.release.retrieval_and_random_pairs` returns them under the key "languages".
     """
     rows = [[name, f"{x['pairs']}", f"{x['first']:.0%}", f"{x['mrr']:.3f}"] for name, x in figures.items()]
     return markdown_table(["language", "pairs", "nearest", "MRR"], rows)

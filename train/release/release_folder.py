@@ -42,9 +42,9 @@ class Release:
         calibrate_meaning: A file of held-out text pairs, with labels that say whether both texts have the
             same meaning. The meaning head predicts the probability of the same meaning; its probabilities
             are calibrated with these pairs. `calibrate` must be given, too. None: no calibration.
-        held_out: The folder of a control run. In the contrast set (a test set), word pairs such as "attaches"
-            and "detaches" make the difference in meaning between texts. The control run was trained like the
-            last of `runs`, but without these word pairs. None: no control run.
+        held_out: The folder of a control run. In the contrast set (a test set), many texts differ in meaning
+            by a pair of words, such as "attaches" in one text and "detaches" in the other. The control run
+            was trained like the last of `runs`, but without these word pairs. None: no control run.
         seeds: Folders of runs like the last of `runs`, with other random seeds. These runs and the last of
             `runs` are compared by the dev criterion (the mean of figures on dev data). The model with the
             highest dev criterion is released.

@@ -1,4 +1,8 @@
-"""Two measurements for a model card: retrieval of comments' descriptions, and scores of random pairs."""
+"""Two measurements on code comments for a model card: a retrieval task, and the scores of random pairs.
+
+A comment's first sentence is its summary, and the rest is its description. In the retrieval task, the model
+must find the description that belongs to a summary. The random pairs are pairs of summaries.
+"""
 
 from __future__ import annotations
 

@@ -81,8 +81,8 @@ class World:
 
         Raises:
             ReportedError: `work` raised InputError in the first process, which has printed the message. Or
-                `work` raised InputError in another process, but neither in the first process nor in this one.
-            InputError: `work` raised this error in this process, but not in the first process.
+                `work` succeeded in the first process and in this process, but raised InputError in another.
+            InputError: `work` raised this error in this process, but succeeded in the first process.
         """
         failed: InputError | None = None
         try:

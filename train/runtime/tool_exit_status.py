@@ -1,4 +1,7 @@
-"""The exit status of command-line tools other than training, such as 2 for bad input."""
+"""The exit status of command-line tools, such as 2 for bad input.
+
+The commands that train a model use `train.runtime.training_exit_status` instead.
+"""
 
 from __future__ import annotations
 

@@ -58,7 +58,8 @@ class Task(Protocol):
         """Evaluate the model.
 
         Returns:
-            The number that chooses the best model (lower is better), and figures by name for the log.
+            The number that chooses the best model (lower is better), and a dictionary for the log. It has the
+            name of each figure, such as "test_perplexity", and the value.
         """
 
     def format_loss(self, loss: float) -> str:

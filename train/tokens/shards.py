@@ -64,10 +64,11 @@ class Shards:
         return Shards(parts, np.full(sum(counts), length, np.int64), self.truncated)
 
     def read_tokens(self, places: np.ndarray) -> np.ndarray:
-        """Return the token ids at K positions in the concatenation of all `parts`.
+        """Return the token ids at K positions.
 
         Args:
-            places: (K,) positions of tokens in the concatenation, from 0.
+            places: (K,) positions of tokens. They count from 0 at the start of the first array in `parts`,
+                and continue from each array to the next.
 
         Returns:
             (K,) int64 token ids.
@@ -249,7 +250,12 @@ def _write_part(
 
 
 def _files(folder: Path, number: int) -> tuple[Path, Path]:
-    """Return the files with the token ids and the text lengths of part `number` of the corpus, from 0."""
+    """Return the paths of the two files for one part of the corpus: its token ids, and its text lengths.
+
+    Args:
+        folder: The folder of token shards.
+        number: The number of the part, from 0.
+    """
     return folder / f"ids-{number:05d}.npy", folder / f"lengths-{number:05d}.npy"
 
 

@@ -1,4 +1,4 @@
-"""Metrics of a classifier with 95% intervals: its performance on a set of predictions."""
+"""Metrics of a classifier, computed from its predictions, with 95% intervals."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Performance:
     """The performance of a classifier on n rows (predictions).
 
     Attributes:
-        n: The number of rows, with those whose output could not be parsed.
+        n: The number of all rows, including rows in which the output of the classifier could not be parsed.
         unparsed: The number of outputs that could not be parsed.
         labels: The k classes; with two classes, the positive one is the first.
         matrix: (k, k) counts of true classes (rows) and predicted classes (columns), without unparsed

@@ -61,8 +61,9 @@ def ask_degradation(
 ) -> Finding:
     """Test whether a classifier is worse on test data than on validation data.
 
-    A metric is computed for each combination of fold and data set. The test compares the values of the metric
-    on validation data with those on test data.
+    The validation data may consist of several folds and data sets, and so may the test data. The metric is
+    computed for each combination of fold and data set. The test compares the values on validation data with
+    those on test data.
 
     Args:
         name: The name of the classifier.
@@ -105,8 +106,9 @@ def _degradation_interval(
 ) -> tuple[float, float] | None:
     """Compute a bootstrap interval of the change of a metric from validation data to test data.
 
-    The metric is computed for each combination of fold and data set, and averaged over the combinations. The
-    change is the mean on test data minus the mean on validation data.
+    The validation data may consist of several folds and data sets, and so may the test data. The metric is
+    computed for each combination of fold and data set, and averaged over the combinations. The change is the
+    mean on test data minus the mean on validation data.
 
     Args:
         validation: The predictions of one classifier on validation data.

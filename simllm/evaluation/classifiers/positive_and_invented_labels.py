@@ -54,8 +54,8 @@ def choose_classes(rows: DataFrame, positive: str | None) -> tuple[DataFrame, li
         classes, and the positive class is the first.
 
     Raises:
-        InputError: No row has the positive class. Or `positive` is None, although there are fewer than three
-            classes and they are not "0" and "1".
+        InputError: No row has the positive class. Or `positive` is None, there are only one or two classes,
+            and they are not the pair "0" and "1".
     """
     classes = sorted({*rows["gold"].unique(), *rows["predicted"].dropna().unique()})
     if positive is None and set(classes) == {"0", "1"}:

@@ -102,7 +102,8 @@ def _ask_chance(name: str, rows: DataFrame, chance: float, other: str, reason: s
 def ask_bias(name: str, rows: DataFrame, labels: Sequence[str]) -> Finding:
     """Test whether a classifier is biased towards one of two labels.
 
-    The classifier is biased towards a label if it predicts the label more often than it is the true class.
+    The classifier is biased towards a label if the label is more frequent among the predicted classes than
+    among the true classes.
 
     Args:
         name: The name of the classifier.
@@ -136,9 +137,9 @@ def ask_bias(name: str, rows: DataFrame, labels: Sequence[str]) -> Finding:
 def _ask_bias_of_runs(name: str, parsed: DataFrame, labels: Sequence[str]) -> Finding:
     """Test whether a classifier with several runs or folds is biased towards one of two labels.
 
-    The classifier is biased if it predicts a label more often than the label is the true class. An item can
-    have several predictions here, one for each run or fold. The predictions for each item are averaged first,
-    so that every item counts once.
+    The classifier is biased towards a label if the label is more frequent among the predicted classes than
+    among the true classes. An item can have several predictions here, one for each run or fold. The
+    predictions for each item are averaged first, so that every item counts once.
 
     Args:
         name: The name of the classifier.

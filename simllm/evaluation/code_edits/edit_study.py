@@ -74,8 +74,9 @@ class System:
 class EditStudy:
     """The results of a study of code edits.
 
-    A system, such as a repair tool, edits the source code of each item. It solves an item if its edited code
-    passes the item's tests, or equals the reference if no test result is known.
+    A system, such as a repair tool, edits the source code of each item. The reference of an item is the code
+    after the right edit. A system solves an item if its edited code passes the item's tests, or equals the
+    reference if no test result is known.
 
     Attributes:
         ids: The ids of the n items.
@@ -86,9 +87,10 @@ class EditStudy:
             such as "lines inserted".
         coverage: Four numbers of items, by name: "items" (all items), "by all" (items that all systems
             solve), "by at least one" and "by exactly one". The baseline does not count as a system.
-        best: For each system with several variants, such as several prompts: a dict from metric to the mean
-            score over the items if the best variant were chosen for each item.
-        easy: For each item, whether it is easy: its reference inserts at most two lines.
+        best: A dict from the name of each system with several variants (for example, several prompts) to a
+            second dict. The second dict maps each metric to a mean over the items. For each item, the mean
+            uses the best score of any variant.
+        easy: For each item, whether it is easy: the reference inserts at most two lines into the source.
     """
 
     ids: list[str]
@@ -269,15 +271,18 @@ def _compare(systems: Sequence[System], name: str) -> Comparison:
 def _summarize(
     system: System, names: Sequence[str], ids: Sequence[str], easy: Sequence[bool], top: Sequence[int]
 ) -> dict[str, float | None]:
-    """Compute numbers that summarize one system, such as the number of inserted lines.
+    """Compute numbers that summarize the edits of one system, such as the mean number of inserted lines.
+
+    A system, such as a repair tool, edits the code (source) of each item. A candidate is the system's edited
+    code. The reference is the code after the right edit.
 
     Args:
         system: The system.
         names: The names of metrics. Some metrics have a corpus value (one value for all items together); it
             is included in the result.
         ids: The ids of the items.
-        easy: For each item, whether it is easy: its reference inserts at most two lines. The pass rate is
-            computed for easy items, and for the other items.
+        easy: For each item, whether it is easy: the reference inserts at most two lines into the source. The
+            pass rate is computed for easy items, and for the other items.
         top: The numbers k for which TOP-k (also called pass@k) is computed: the probability that at least one
             of k candidates passes.
 

@@ -9,12 +9,14 @@ from dataclasses import dataclass
 class ItemOutcome:
     """Counts of a tool's successes on one item, a piece of code in an original and in a rewritten form.
 
-    The rewritten code is called the variant.
+    The rewritten code is called the variant. A success is a right answer of the tool.
 
     Attributes:
         id: The id of the item.
-        original: Two numbers: the successes on the original code, and all answers (draws) about it.
-        transformed: Two numbers: the successes on the variant, and all answers about it.
+        original: Two numbers: how many answers about the original code are successes, and how many answers
+            about it there are.
+        transformed: Two numbers: how many answers about the variant are successes, and how many answers about
+            it there are.
         nll: The mean negative log-likelihood per token of the original code, in nats; None if unknown.
         group: The name of the group to which the item belongs; empty if it belongs to none.
         rules: The names of the rewriting rules that changed the code of the variant; None if unknown.

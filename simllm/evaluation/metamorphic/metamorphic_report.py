@@ -142,8 +142,9 @@ def _warnings(name: str, found: ToolResult) -> list[str]:
     """Write up to two sentences that warn the reader about the results of one tool.
 
     If the tool crashed, a sentence counts the crashes. If some items (pieces of code) were not changed by the
-    rewriting, a sentence gives the difference of the tool's success rates on these items. This difference is
-    due to chance alone.
+    rewriting, a sentence is about these items. It gives the tool's success rate on their "rewritten" code
+    minus its success rate on their original code. Both codes are equal, so that this difference is due to
+    chance alone.
 
     Args:
         name: The name of the tool, as the sentences show it.
@@ -210,7 +211,8 @@ def worst_items(
 ) -> list[tuple[ItemOutcome, list[tuple[str, str]]]]:
     """Return up to five items on which the tool's success falls most when the code is rewritten.
 
-    An item is a piece of code in an original and a rewritten form. Items without known code are left out.
+    An item is a piece of code in an original and a rewritten form. An item is left out if the study does not
+    have the code of both forms.
 
     Args:
         study: The study, which has the code of the items.

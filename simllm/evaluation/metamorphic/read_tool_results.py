@@ -1,8 +1,9 @@
-"""Reader of the results of tools: draws (recorded answers about code), or counts of right answers.
+"""Reader of files with the results of tools, which answered questions about code.
 
-Tools answer questions about original code and about rewritten code. The value `arm` tells how the code was
-rewritten: it is the name of a rewriting rule if this rule alone was used, and empty if all rules were used
-together.
+A result is a single answer, called a draw, or two numbers: how many answers of a tool are right, and how many
+answers it gave. The questions are about original code and about rewritten code. The value `arm` tells how the
+code was rewritten: it is the name of a rewriting rule if this rule alone was used, and empty if all rules
+were used together.
 """
 
 from __future__ import annotations
@@ -91,8 +92,9 @@ class Recorded:
     def facts_about(self, arm: str, item: str) -> ItemFacts:
         """Return the properties of an item and of one of its variants (versions of its rewritten code).
 
-        The likelihood and the group are the same for all variants of an item. If they are not recorded for
-        this variant, they are taken from the variant that all rules together made.
+        Two properties are the same for all variants of an item: the negative log-likelihood of its original
+        code, and the group to which the item belongs. If one of them is not recorded for this variant, it is
+        taken from the variant that all rules together made.
 
         Args:
             arm: Selects the variant: the name of the rewriting rule that made it, or empty for the variant
@@ -218,9 +220,10 @@ def _count(row: dict[str, Any], side: str, where: str) -> tuple[int, int]:
 
 
 def _read_facts(row: dict[str, Any], where: str) -> dict[str, Any]:
-    """Read the properties of an item (a piece of code that tools were asked about) from a line of results.
+    """Read the properties of an item from a line of a file with the results of tools.
 
-    An example of a property is the group of the item.
+    An item is a piece of code about which tools answered questions. An example of a property is the group of
+    the item.
 
     Args:
         row: The JSON object in the line.

@@ -67,13 +67,14 @@ def count_successes(
 def _with_originals(draws: Iterable[Draw], arm: str) -> Iterable[Draw]:
     """Select the draws (answers of tools) about original code, and about code rewritten in one way.
 
-    The argument `arm` names this way of rewriting. For each tool and item (piece of code), the draws with
-    this `arm` are selected, with two exceptions:
+    The argument `arm` names this way of rewriting. For each tool and item (piece of code), the draws whose
+    `arm` equals the argument are selected, with two exceptions:
 
-    - If all of them are about rewritten code, draws about the original code with an empty `arm` are selected,
-      too, because the original code is the same for all ways of rewriting.
-    - With an empty `arm`, nothing is selected if the tool has answers about code that single rules rewrote,
-      but none about code that all rules together rewrote. There is then nothing to compare.
+    - If all these draws are about the rewritten code, the draws about the original code whose `arm` is empty
+      are selected, too. They fit because the original code is the same for all ways of rewriting.
+    - Suppose that the argument is empty, and the tool has draws about code that a single rule rewrote, but
+      none about code that all rules together rewrote. Then there is nothing to compare, and no draw of this
+      tool and item is selected.
 
     Args:
         draws: The answers of tools about original and rewritten code.

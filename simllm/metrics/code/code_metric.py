@@ -1,11 +1,12 @@
 """The class `CodeMetric` for all metrics for code, and a function (adapter) for each kind of metric.
 
-The table `CODE_METRICS` in `built_in_code_metrics.py` names the adapter of each metric. Three functions
-compute the scores; the first returns the second, and the second returns the third:
+The table `CODE_METRICS` in `built_in_code_metrics.py` names the adapter of each metric. Scores are computed
+in three steps, each by a function:
 
 1. The adapter, such as `lemod`, takes the argument that the user wrote after the metric's name, such as
-   "multiset" in `lemod=multiset`.
-2. `CodeMetric.prepare` takes all examples, because some metrics first count n-grams in them.
+   "multiset" in `lemod=multiset`. It returns the function for step 2.
+2. `CodeMetric.prepare` is this function. It takes all examples, because some metrics first count n-grams in
+   them. It returns the function for step 3.
 3. The last function takes one example, and returns its score.
 """
 
@@ -72,7 +73,7 @@ class CodeMetric:
 
     Attributes:
         name: The name of the metric, with its argument if it has one: "lemod" or "lemod=multiset".
-        prepare: A function that takes all examples, and returns the function that scores a single example.
+        prepare: A function that takes all examples. It returns a second function, which scores one example.
             Some metrics need all examples in advance, to find n-grams that are frequent in them.
         needs_source: Whether the examples must have a source, which is the code before it was edited.
     """
@@ -144,7 +145,7 @@ def exact_match(argument: str) -> Prepare:
         argument: Not used. Every function that prepares a metric for code has this parameter.
 
     Returns:
-        A function that takes all examples, and returns the function that scores one example.
+        A function that takes all examples. It returns a second function, which scores one example.
     """
     return lambda _: exact_match_and_lemod.exact_match
 
@@ -162,7 +163,7 @@ def lemod(argument: str, part: str) -> Prepare:
         part: The value to compute from the matching lines: "precision", "recall" or "f1".
 
     Returns:
-        A function that takes all examples, and returns the function that scores one example.
+        A function that takes all examples. It returns a second function, which scores one example.
     """
     return lambda _: partial(exact_match_and_lemod.lemod, part=part, multiset=bool(argument))
 
@@ -176,7 +177,7 @@ def token_bleu(argument: str, of_edits: bool) -> Prepare:
             (the code before it was edited), instead of the whole code.
 
     Returns:
-        A function that takes all examples, and returns the function that scores one example.
+        A function that takes all examples. It returns a second function, which scores one example.
     """
     compare = compare_edits if of_edits else compare_whole
     return lambda _: partial(compare, score=bleu_of_tokens)
@@ -192,7 +193,7 @@ def crystalbleu(argument: str, of_edits: bool) -> Prepare:
             (the code before it was edited), instead of the whole code.
 
     Returns:
-        A function that takes all examples, and returns the function that scores one example.
+        A function that takes all examples. It returns a second function, which scores one example.
     """
     compare = compare_edits if of_edits else compare_whole
     given = load_shared(Path(argument)) if argument else None
@@ -218,7 +219,7 @@ def edit_similarity(argument: str) -> Prepare:
             is empty, it also counts substituted characters (Levenshtein distance).
 
     Returns:
-        A function that takes all examples, and returns the function that scores one example.
+        A function that takes all examples. It returns a second function, which scores one example.
     """
     score = indel_similarity if argument else levenshtein_similarity
     return lambda _: partial(compare_whole, score=score)
@@ -231,7 +232,7 @@ def code_chrf(argument: str) -> Prepare:
         argument: Not used. Every function that prepares a metric for code has this parameter.
 
     Returns:
-        A function that takes all examples, and returns the function that scores one example.
+        A function that takes all examples. It returns a second function, which scores one example.
     """
     return lambda _: partial(compare_whole, score=chrf_of_code)
 
@@ -246,22 +247,22 @@ def tree_similarity(argument: str) -> Prepare:
             3000. Examples with a larger tree get no score.
 
     Returns:
-        A function that takes all examples, and returns the function that scores one example.
+        A function that takes all examples. It returns a second function, which scores one example.
     """
     largest = int(argument or LARGEST_TREE)
     return lambda _: partial(syntax_tree_similarity, largest=largest)
 
 
 def codebleu(argument: str) -> Prepare:
-    """Prepare CodeBLEU of candidate and reference in normal form.
+    """Prepare CodeBLEU, a metric that compares n-grams, syntax and data flow of candidate and reference.
 
-    A normal form is the code in a uniform layout, without comments, docstrings and imports.
+    Both are first converted to normal form: a uniform layout, without comments, docstrings and imports.
 
     Args:
         argument: Not used. Every function that prepares a metric for code has this parameter.
 
     Returns:
-        A function that takes all examples, and returns the function that scores one example.
+        A function that takes all examples. It returns a second function, which scores one example.
     """
 
     def score(example: Example) -> float:
@@ -284,7 +285,7 @@ def patch_size(argument: str, ratio: bool) -> Prepare:
         ratio: True for RPSR, False for RPS.
 
     Returns:
-        A function that takes all examples, and returns the function that scores one example.
+        A function that takes all examples. It returns a second function, which scores one example.
     """
     largest = int(argument or LARGEST_TREE)
     size = relative_patch_size_ratio if ratio else relative_patch_size

@@ -42,9 +42,9 @@ def corpus_value(name: str, items: Items) -> float | None:
             it was edited): one example for each candidate, all with the same reference.
 
     Returns:
-        The value; None if the metric has no corpus value. Examples are "edit-similarity" and all metrics with
-        the argument "as-published" (which reproduces published scores). For "rpsr" (relative patch size
-        ratio), the value is also None if the denominator is 0.
+        The value; None if the metric has no corpus value. Metrics without a corpus value are, for example,
+        "edit-similarity" and all metrics with the argument "as-published" (which reproduces published
+        scores). For "rpsr" (relative patch size ratio), the value is also None if the denominator is 0.
 
     Raises:
         InputError: The file of n-grams that CrystalBLEU ignores cannot be read, or has no n-grams for the

@@ -31,8 +31,9 @@ _DEEPEST_LOOP = 5  # levels of nested loops that are visited twice; deeper loops
 def data_flow(root: Node, language: str) -> list[Item]:
     """Extract the data flow of code: for each occurrence of a name, the names from which its value comes.
 
-    A name is a variable, another identifier or a literal. Names are replaced by var_0, var_1 and so on; the
-    sources of a value are numbered first. For example, `x = y` in Python has two items:
+    A name is a variable, another identifier or a literal. Names are replaced by var_0, var_1 and so on. In
+    each item, the names from which the value comes are numbered before the name that gets the value. For
+    example, `x = y` in Python has two items:
 
     - `("var_1", "computedFrom", ("var_0",))`: The value of x comes from y.
     - `("var_0", "comesFrom", ())`: The value of y comes from no other place in the code.
@@ -45,8 +46,8 @@ def data_flow(root: Node, language: str) -> list[Item]:
     Returns:
         A list of items. An item consists of a name, the relation, and the names from which its value comes.
         The relation is "computedFrom" for assigned names and loop variables. It is "comesFrom" for used
-        names, declared names in Java, and Python parameters with a default value. Occurrences without any
-        data flow, to or from another place, have no item.
+        names, declared names in Java, and Python parameters with a default value. An occurrence is left out
+        if no value flows to it from another place, and none from it to another place.
     """
     if language not in _WALKERS:
         return []
@@ -75,8 +76,9 @@ class _Links:
 def _normalize(links: dict[int, _Links]) -> list[Item]:
     """Convert links between places in the code into the items of the data flow, in the order of the code.
 
-    An item says from which names one occurrence of a name gets its value. Occurrences without any data flow,
-    to or from another place, get no item. Names are replaced by var_0, var_1 and so on.
+    An item says from which names one occurrence of a name gets its value. An occurrence is left out if no
+    value flows to it from another place, and none from it to another place. Names are replaced by var_0,
+    var_1 and so on.
 
     Args:
         links: For each occurrence of a name, the places from which its value comes. The key is the position
@@ -116,7 +118,9 @@ class _Walker:
         self._loops = 0  # around the current node
 
     def walk(self, node: Node, table: _Table, depth: int) -> _Table:
-        """Visit a node and all nodes below it, and record in `links` the sources of each name's value.
+        """Visit a node and all nodes below it, and record for each name from where its value comes.
+
+        The result is added to the attribute `links`.
 
         Args:
             node: The node.
@@ -192,11 +196,11 @@ class _Walker:
         return table
 
     def _passes(self) -> Iterator[None]:
-        """Decide how often a loop of the code is visited: yield None before each visit.
+        """Yield None once for each visit of a loop in the analyzed code.
 
-        Usually, there are two visits: in the second, a name can get its value from the previous iteration of
-        the loop. A loop inside five or more other loops is visited only once, to save time. The methods that
-        visit loops, such as `on_while_statement`, iterate over this generator.
+        The methods that visit loops, such as `on_while_statement`, iterate over this generator. Usually, a
+        loop is visited twice: in the second visit, a name can get its value from the previous iteration of
+        the loop. A loop inside five or more other loops is visited only once, to save time.
         """
         self._loops += 1
         for _ in range(2 if self._loops <= _DEEPEST_LOOP else 1):

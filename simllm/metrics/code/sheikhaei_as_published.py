@@ -107,9 +107,9 @@ def shared_characters(references: Sequence[str], k: int = SHARED) -> frozenset[N
     """Find the n-grams of characters that CrystalBLEU ignores in the published code of Sheikhaei et al.
 
     CrystalBLEU is a BLEU that ignores frequent n-grams. The published code has a defect: it chooses the k
-    most frequent n-grams of words, but computes BLEU over n-grams of characters. Therefore a chosen n-gram
-    has an effect only if each of its words is a single character, as in ("=", "0"). This function returns
-    only such n-grams.
+    most frequent n-grams of words, but computes BLEU over n-grams of characters. An n-gram of words equals an
+    n-gram of characters only if each word is a single character, as in ("=", "0"). All other chosen n-grams
+    have no effect, and this function leaves them out.
 
     Args:
         references: All references of one language. They are joined, and split at white space.

@@ -51,7 +51,7 @@ def load(model: str) -> ScoreFunction:
 
 
 def data(model: str) -> dict[str, Path]:
-    """Return the path of the model folder, on whose files BERTScore depends.
+    """Return a dict with the path of the model folder; BERTScore depends on the files in this folder.
 
     Args:
         model: The folder of a transformers model.

@@ -32,7 +32,7 @@ def load() -> ScoreFunction:
 
 
 def data() -> dict[str, Path]:
-    """Return the path of the dictionary WordNet, on whose content METEOR scores depend.
+    """Return a dict with the path of the dictionary WordNet; METEOR scores depend on its content.
 
     Returns:
         A dict with one entry, from "wordnet" to the path of WordNet's folder or zip file.

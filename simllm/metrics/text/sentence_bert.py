@@ -43,7 +43,7 @@ def load(model: str) -> ScoreFunction:
 
 
 def data(model: str) -> dict[str, Path]:
-    """Return the data that SentenceBERT scores depend on: the path of the model folder.
+    """Return a dict with the path of the model folder; SentenceBERT scores depend on the files in it.
 
     Args:
         model: A model folder, or the name of a model that was downloaded before.

@@ -57,7 +57,7 @@ def load(corpus: str) -> ScoreFunction:
 
 
 def data(corpus: str) -> dict[str, Path]:
-    """Return the paths of the files on which the word vector scores depend: corpus and tokenizer.
+    """Return a dict with the paths of the files on which word vector scores depend: corpus and tokenizer.
 
     Args:
         corpus: The file from which word vectors are computed.

@@ -27,9 +27,9 @@ class Span(NamedTuple):
 class Edit:
     """The replacement of a range of bytes in a source.
 
-    The replacement may contain copies of ranges of the source, for example to swap two operands. Another edit
-    inside such a range also changes the copy. Apart from that, edits that are applied together should not
-    overlap.
+    The replacement may contain copies of ranges of the source, for example to swap two operands. If another
+    edit lies inside a copied range, the copy is edited, too. All other edits that are applied together should
+    not overlap.
 
     Attributes:
         start: The index of the first byte to replace.
@@ -72,10 +72,10 @@ def apply_edits(text: bytes, edits: Iterable[Edit]) -> list[Piece]:
     """Apply edits to a source, and return the new text as a list of pieces.
 
     A piece is either new text or text from the source. The new text of an edit may contain copies of spans
-    (ranges) of the source. Other edits inside a span also change its copies. For example, if one edit swaps
-    `a + 1` and `b`, and another edit renames `a`, the moved `a` is renamed. Two kinds of edits do not change
-    the copies of a span: an edit that replaces the whole span, and an insertion at the end of a span that is
-    not empty.
+    (ranges) of the source. Other edits inside a span are applied to its copies, too. For example, if one edit
+    swaps `a + 1` and `b`, and another edit renames `a`, the moved `a` is renamed. Two kinds of edits do not
+    affect the copies of a span: an edit that replaces the whole span, and an insertion directly after the
+    last byte of the span. A span may be empty; an insertion at its position is then applied to its copies.
 
     Apart from edits inside copied spans, edits should not overlap. If two edits overlap anyway, only the one
     that begins first is applied.
@@ -100,8 +100,9 @@ def apply_edits(text: bytes, edits: Iterable[Edit]) -> list[Piece]:
         Args:
             start: The index of the first byte of the range.
             end: The index after the last byte of the range.
-            first: An index in `ordered`, the list of all edits by position. Edits before this index are not
-                applied, so that no edit is applied to the copies that it makes itself.
+            first: An index in `ordered`, the list of all edits by position. Only edits from this index on are
+                applied. An edit may copy text from the range that it replaces. The index then excludes this
+                edit, which would otherwise be applied again to its own copy.
         """
         at = start
         for number in range(max(bisect_left(starts, start), first), len(ordered)):

@@ -46,8 +46,8 @@ def restructure(words: list[str], lexicon: Lexicon, random: np.random.Generator)
 def passive(words: list[str], lexicon: Lexicon, random: np.random.Generator) -> list[str] | None:
     """Change a sentence without a subject to the passive voice; return None if the rule does not fit.
 
-    For example, "copies the file to disk" becomes "the file is copied to disk". `random` is not used; all
-    rules take the same arguments.
+    For example, "copies the file to disk" becomes "the file is copied to disk". `random` is not used,
+    but every rule function must accept it.
     """
     forms = lexicon.verb_forms.get(words[0], ("",))
     end = _noun_phrase_end(words, 1)
@@ -63,8 +63,8 @@ def passive(words: list[str], lexicon: Lexicon, random: np.random.Generator) -> 
 def passive_by(words: list[str], lexicon: Lexicon, random: np.random.Generator) -> list[str] | None:
     """Change a sentence with a subject to the passive voice; return None if the rule does not fit.
 
-    For example, "a user opens the file" becomes "the file is opened by a user". `random` is not used; all
-    rules take the same arguments.
+    For example, "a user opens the file" becomes "the file is opened by a user". `random` is not used,
+    but every rule function must accept it.
     """
     if words[0] not in DETERMINERS or {",", "and", "or", "that"} & set(words):
         return None
@@ -85,7 +85,7 @@ def fronted(words: list[str], lexicon: Lexicon, random: np.random.Generator) -> 
     """Move the last prepositional phrase to the front; return None if the rule does not fit.
 
     For example, "copies the file to disk" becomes "to disk, copies the file". `random` decides whether the
-    comma is inserted. `lexicon` is not used; all rules take the same arguments.
+    comma is inserted. `lexicon` is not used, but every rule function must accept it.
     """
     stop = ["."] if words[-1] == "." else []
     body = words[: len(words) - len(stop)]
@@ -101,7 +101,7 @@ def adverb_moved(words: list[str], lexicon: Lexicon, random: np.random.Generator
     """Move an adverb from the front to the end or vice versa; return None if the rule does not fit.
 
     For example, "recursively copies it" becomes "copies it recursively". `lexicon` and `random` are not
-    used; all rules take the same arguments.
+    used, but every rule function must accept them.
     """
     stop = ["."] if words[-1] == "." else []
     body = words[: len(words) - len(stop)]
@@ -118,7 +118,7 @@ def genitive(words: list[str], lexicon: Lexicon, random: np.random.Generator) ->
     """Express possession in another way, with "of" or "'s"; return None if the rule does not fit.
 
     "the size of the list" becomes "the list's size" or "the list size", as `random` decides. "the list's
-    size" becomes "the size of the list". `lexicon` is not used; all rules take the same arguments.
+    size" becomes "the size of the list". `lexicon` is not used, but every rule function must accept it.
     """
     for place, word in enumerate(words):
         if word == "of" and place:

@@ -42,8 +42,8 @@ _NEGATIONS = [
 def negations(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator[str]:
     """Yield one text for each place in `text` where a negation can be added or removed.
 
-    For example, "is empty" becomes "is not empty". `lexicon` has the verb forms. `random` is not used; all
-    edits take the same arguments.
+    For example, "is empty" becomes "is not empty". `lexicon` has the verb forms. `random` is not used,
+    but every edit function must accept it.
     """
     for pattern, new in _NEGATIONS:
         for match in pattern.finditer(text):

@@ -16,12 +16,12 @@ _JOINERS = frozenset("-./:_#")  # marks in names with numbers, such as utf - 8
 
 
 def numerals(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator[str]:
-    """Yield one text for each word: `text` with this word in another spelling, such as "two" for "2".
+    """Yield, for each word of `text`, a copy of the text that spells this word differently: "two" for "2".
 
     Only a number from 2 to 12 has another spelling. For all other words, and for a number in a name such as
-    "utf-8", the yielded text equals `text`.
+    "utf-8", the copy equals `text`.
 
-    `lexicon` and `random` are not used; all edits take the same arguments.
+    `lexicon` and `random` are not used, but every edit function must accept them.
     """
     words = text.split()
     for place in range(len(words)):
@@ -31,8 +31,8 @@ def numerals(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterat
 def numbers(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator[str]:
     """Yield one text for each number in `text`: this number is replaced by a random other number.
 
-    The word "one" is not replaced, because it may be a pronoun. `lexicon` is not used; all edits take the
-    same arguments.
+    The word "one" is not replaced, because it may be a pronoun. `lexicon` is not used, but every edit
+    function must accept it.
     """
     words = text.split()
     for place, word in enumerate(words):

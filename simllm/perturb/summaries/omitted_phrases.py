@@ -1,4 +1,4 @@
-"""Edits that leave out a phrase of a summary, such as a condition or one of two things."""
+"""Edits that leave out a part of a summary, such as a condition, or one of two nouns joined by "and"."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ def parts(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator[
 
     For example, "sorts keys and values" becomes "sorts keys" or "sorts values". The word "only" can also be
     left out, and so can a condition or exception at the end of the text, such as "unless it is empty".
-    `lexicon` tells which words are verbs and nouns. `random` is not used; all edits take the same arguments.
+    `lexicon` tells which words are verbs and nouns. `random` is not used, but every edit function must accept
+    it.
     """
     words = text.split()
     stop = ["."] if words[-1:] == ["."] else []

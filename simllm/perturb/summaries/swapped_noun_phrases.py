@@ -20,7 +20,7 @@ def roles(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator[
 
     For example, "copies a to b" becomes "copies b to a". If `text` has a word such as "compare", nothing is
     yielded, because the swap would not change the meaning. `lexicon` tells which words are verbs and nouns.
-    `random` is not used; all edits take the same arguments.
+    `random` is not used, but every edit function must accept it.
     """
     words = text.split()
     if _SYMMETRIC.search(text):
@@ -40,7 +40,7 @@ def agents(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator
 
     For example, "a dog is chasing a cat" becomes "a cat is chasing a dog". If `text` has a word such as
     "compare", nothing is yielded, because the swap would not change the meaning. `lexicon` tells which words
-    are verbs and nouns. `random` is not used; all edits take the same arguments.
+    are verbs and nouns. `random` is not used, but every edit function must accept it.
     """
     words = text.split()
     if _SYMMETRIC.search(text):

@@ -13,7 +13,7 @@ from simllm.perturb.summaries.word_replacement import replace, replace_each, rep
 def synonyms(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator[str]:
     """Yield one text for each word and each of its synonyms: `text` with the synonym instead of the word.
 
-    `lexicon` has the synonyms. `random` is not used; all edits take the same arguments.
+    `lexicon` has the synonyms. `random` is not used, but every edit function must accept it.
     """
     return replace_each(text, lexicon.synonyms, lexicon)
 
@@ -22,7 +22,7 @@ def abbreviations(text: str, lexicon: Lexicon, random: np.random.Generator) -> I
     """Yield one text for each word that can be abbreviated or written out: `text` with this change.
 
     For example, "config" becomes "configuration", and vice versa. `lexicon` has the abbreviations. `random`
-    is not used; all edits take the same arguments.
+    is not used, but every edit function must accept it.
     """
     return replace_each(text, lexicon.abbreviations, lexicon)
 

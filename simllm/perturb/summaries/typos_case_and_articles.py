@@ -15,7 +15,7 @@ _ARTICLES = frozenset(("the", "a", "an"))
 def case(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator[str]:
     """Yield `text` in three forms: with a capital first letter, all in capitals, and each word capitalized.
 
-    `lexicon` and `random` are not used; all edits take the same arguments.
+    `lexicon` and `random` are not used, but every edit function must accept them.
     """
     yield from (text[:1].upper() + text[1:], text.upper(), text.title())
 
@@ -23,7 +23,7 @@ def case(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator[s
 def punctuation(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator[str]:
     """Yield `text` in two forms: with the final full stop added or removed, and without commas.
 
-    `lexicon` and `random` are not used; all edits take the same arguments.
+    `lexicon` and `random` are not used, but every edit function must accept them.
     """
     yield text.removesuffix(" .") if text.endswith(" .") else f"{text} ."
     yield text.replace(" ,", "")
@@ -32,7 +32,7 @@ def punctuation(text: str, lexicon: Lexicon, random: np.random.Generator) -> Ite
 def articles(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator[str]:
     """Yield the text without the articles "the", "a" and "an".
 
-    `lexicon` and `random` are not used; all edits take the same arguments.
+    `lexicon` and `random` are not used, but every edit function must accept them.
     """
     yield " ".join(word for word in text.split() if word not in _ARTICLES)
 
@@ -41,7 +41,7 @@ def typos(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator[
     """Yield one text for each word of at least five letters: `text` with a typo in this word.
 
     The typo swaps two neighbouring letters, which `random` chooses. If the two letters are equal, the yielded
-    text equals `text`. `lexicon` is not used; all edits take the same arguments.
+    text equals `text`. `lexicon` is not used, but every edit function must accept it.
     """
     for match in re.finditer(r"\b[a-z]{5,}\b", text):
         word = match[0]

@@ -62,7 +62,7 @@ def test_loss_is_added(update_folder, overrides, tmp_path):
 
 
 def test_anchor_and_imitation_read_their_own_embeddings(update_folder, overrides, tmp_path):
-    """The imitation compares the teachers with the encoder in training, not with the anchor."""
+    """The imitation compares the teachers with the encoder that is being trained, not with the anchor."""
     more = overrides(tmp_path, "anchor_weight=2")
     config = settings(update_folder, *more)
     targets = load_or_compute_targets(config, World())

@@ -29,10 +29,10 @@ _RUN_LIMITS = Limits(time=300, memory=1024, disk=256, processes=128)
 def prepare_java(cases: Sequence[ProofCase], inputs: int, mutants: int, seed: int) -> Prover:
     """Prepare a batch of Java functions, so that they can be compared with their variants.
 
-    A variant is a rewritten version of a function. The comparison compiles and runs both on random inputs. It
-    also runs mutants: variants with a deliberate mistake, which show whether the inputs reveal mistakes. The
-    preparation generates the inputs and the mutants. If the original is a whole file, or cannot be parsed,
-    nothing is run.
+    A variant is a rewritten version of a function. The comparison compiles the function and its variant, and
+    runs them on the same random inputs. It also runs mutants: variants with a deliberate mistake, which show
+    whether the inputs reveal mistakes. The preparation generates the inputs and the mutants. If the original
+    is a whole file, or cannot be parsed, nothing is run.
 
     Args:
         cases: The Java functions and their variants.
@@ -101,7 +101,7 @@ def _prepare(case: ProofCase, signature: JavaSignature, inputs: int, mutants: in
 
     Returns:
         The function and its variant, with the inputs and mutants. If a parameter has an unsupported type,
-        there are no inputs and no mutants, and `task.obstacle` names the type.
+        there are no inputs and no mutants. Then the attribute `task.obstacle` of the result names the type.
     """
     if unknown := unknown_types(signature.parameters):
         obstacle = f"needs types that are unknown: {', '.join(unknown)}"

@@ -68,7 +68,8 @@ def make_mutants(case: ProofCase, number: int, seed: int) -> list[str]:
 def _changed_characters(case: ProofCase) -> frozenset[int]:
     """Return the indices of the characters of a variant (rewritten function) that were changed or moved.
 
-    Renamed symbols do not count as changes. Deliberate mistakes are preferably made at these characters.
+    Renamed symbols do not count as changes. If possible, `make_mutants` makes its deliberate mistakes
+    at these characters.
     """
     old = _TOKEN.findall(rename_text(case.original, case.names))
     tokens = list(_TOKEN.finditer(case.variant))

@@ -78,7 +78,8 @@ def verdict(task: Task, results: CaseResults) -> Proof:
 
     Args:
         task: The function and its variant (a rewritten version), with the inputs and mutants.
-        results: The results that the harness, the program that calls all versions, wrote.
+        results: The results of running all versions of the function: the original, the variant and the
+            mutants.
 
     Returns:
         The outcome of the comparison (`Proof`): the verdict, the reason, the number of inputs, and the number

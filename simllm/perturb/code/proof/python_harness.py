@@ -306,8 +306,8 @@ def run_variant(case: dict[str, Any], place: int, called: dict[int, str], expect
     Args:
         case: The case, a dict whose keys are described at the top of this module.
         place: The index of the variant in `case["sides"]`.
-        called: A dict whose keys are the indices of the inputs on which the variant is called. The values,
-            the original's behaviour in its first call, are not used.
+        called: A dict with the inputs on which the variant is called. Each key is the index of an input. Each
+            value describes how the original behaved in its first call on the input; the values are not used.
         expected: For each input on which the behaviour is compared, the original's behaviour. The key is the
             index of the input.
     """
@@ -400,7 +400,7 @@ def write(*fields: object) -> None:
 
 
 def main() -> None:
-    """Call the functions and variants listed in cases.json, and write their behaviour to results.txt."""
+    """Run each function in cases.json and its rewritten versions; write their behaviour to results.txt."""
     sys.stderr = io.StringIO()
     for case in json.loads(Path("cases.json").read_text(encoding="utf-8")):
         run_case(case)

@@ -28,9 +28,9 @@ _RUN_LIMITS = Limits(time=600, memory=1024, disk=256)
 def prepare_python(cases: Sequence[ProofCase], inputs: int, mutants: int, seed: int) -> Prover:
     """Prepare a batch of Python functions, so that they can be compared with their variants.
 
-    A variant is a rewritten version of a function. The comparison runs both on random inputs. It also runs
-    mutants: variants with a deliberate mistake, which show whether the inputs reveal mistakes. The
-    preparation generates the inputs and the mutants.
+    A variant is a rewritten version of a function. The comparison runs the function and its variant on the
+    same random inputs. It also runs mutants: variants with a deliberate mistake, which show whether the
+    inputs reveal mistakes. The preparation generates the inputs and the mutants.
 
     Args:
         cases: The functions and their variants.

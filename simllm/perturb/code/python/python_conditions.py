@@ -46,7 +46,7 @@ def nest_else_if(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
     if not chains:
         return
     lines = Lines(unit)
-    moved: Counter[int] = Counter()  # by row: levels of indentation that rewrites may add
+    moved: Counter[int] = Counter()  # by row: levels by which rewrites would indent the line
     for chain in reversed(chains):
         clauses = [child for child in chain.children if child.type == "elif_clause"]
         reason = _why_not_nested(unit, lines, moved, chain, clauses)
@@ -66,8 +66,8 @@ def _why_not_nested(
     Args:
         unit: The parsed code.
         lines: The lines of the code, with their indentation.
-        moved: For each line, the levels of indentation that the rewrites of other `if` statements may add.
-            They are needed because Python limits the depth. The key is the line number, counted from 0.
+        moved: For each line number (counted from 0), the number of levels by which the rewrites of other `if`
+            statements would indent the line further. Python limits the levels of indentation of a line.
         chain: The `if` statement.
         clauses: The `elif` clauses of this statement.
     """
@@ -107,8 +107,8 @@ def _nesting(
     Args:
         unit: The parsed code.
         lines: The lines of the code, with their indentation.
-        moved: For each line, the levels of indentation that the rewrites so far may add. The key is the line
-            number, counted from 0. This function adds the levels of its own rewrite.
+        moved: For each line number (counted from 0), the number of levels by which the rewrites of other `if`
+            statements would indent the line further. This function adds the levels of its own rewrite.
         chain: The `if` statement.
         clauses: The `elif` clauses of this statement.
     """

@@ -69,11 +69,11 @@ class Calls:
         return self._why_open_method(function.name.encode(), parameter) if is_own else None
 
     def _why_open_method(self, name: bytes, parameter: str) -> str | None:
-        """Return the reason why a method call in a function may pass a parameter of this function by name.
+        """Return the reason why a use such as `x.run(y=1)` forbids renaming the parameter `y` of `run`.
 
-        If there is such a reason, the parameter must not be renamed. The parsed code is a single function,
-        perhaps a method of an unknown class. Within a function `run(self, y)`, for example, `x.run` may
-        therefore refer to this function itself. Each of these uses of `x.run` is a reason:
+        The parsed code is a single function, perhaps a method of an unknown class. Inside a function
+        `run(self, y)`, for example, `x.run` may therefore refer to this function itself. A call of `x.run`
+        may then pass `y` by its name. Each of these uses of `x.run` is a reason:
 
         - the calls `x.run(y=1)` and `x.run(**options)`
         - `f = x.run`, without a call, because `f(y=1)` may follow

@@ -153,10 +153,11 @@ class _Loops:
             yield Edit(end, end, (b"; " + update,))
 
     def _value(self, node: Node) -> list[bytes | Span]:
-        """Return the code that stands for an argument of `range` in the rewritten loop.
+        """Return the code that gives the value of an argument of `range` in the rewritten loop.
 
-        The code is a list of pieces: new bytes, or ranges of the source to copy. An expression with several
-        lines or with `:=` is put into parentheses, because it may need them outside `range(...)`.
+        The code is a list of pieces. Each piece is either new text (bytes) or a range of the source to copy
+        (`Span`). If the argument has several lines, or has the form `name := value`, it is put into
+        parentheses, because it may need them outside `range(...)`.
         """
         span = Span(node.start_byte, node.end_byte)
         if b"\n" in self._unit.text_of(node) or node.type == "named_expression":

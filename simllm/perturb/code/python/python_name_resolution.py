@@ -92,7 +92,10 @@ class Scopes:
         return self._at.get(node.start_byte)
 
     def is_known(self, variable: Variable | None) -> bool:
-        """Return whether all occurrences of a variable were certainly found; False if `variable` is None."""
+        """Return whether `variable.uses` certainly has all uses of the variable; False if `variable` is None.
+
+        A use may be missing if the same name could not be resolved at some place in the code.
+        """
         return variable is not None and variable.name not in self.unresolved
 
     def is_builtin(self, node: Node) -> bool:

@@ -89,7 +89,7 @@ class _Renaming:
         """Return the reason why a function, parameter or variable cannot be renamed; None if it can be.
 
         Args:
-            variable: The `Variable` that stands for the function, parameter or variable.
+            variable: The function, parameter or variable. The class `Variable` represents all three.
             kind: "function", "parameter" or "variable".
         """
         unit, name = self._unit, variable.name

@@ -94,8 +94,8 @@ class Scope:
         table of the enclosing scope. For example, if a function contains `[x for x in y]` and also reads a
         global `x`, the function's table has a single entry for both variables.
 
-        The result has the names that such comprehensions assign. Names that this scope itself also assigns
-        are left out, because their entry always describes the variable of this scope.
+        The result has the names that such comprehensions assign. A name that this scope itself assigns, too,
+        is left out: its entry always describes the scope's own variable, never that of a comprehension.
         """
         inlined = self._inlined()
         own = {name for _, name, role in self.names if role in BINDING}

@@ -60,8 +60,8 @@ def _pair(
     decide which table belongs to it.
 
     Args:
-        scopes: Scopes that begin on the same line and have the same name. Scopes without a name are of the
-            same kind.
+        scopes: Scopes that begin on the same line. Either all have the same name, or all are of the same kind
+            and have no name, such as two lambdas.
         tables: The symbol tables that have this name (or kind) and begin on this line.
 
     Returns:

@@ -1,4 +1,4 @@
-"""Type inference for local variables in Python code: which certainly hold integers or immutable values."""
+"""Type inference for Python: find local variables whose values are always integers, or always immutable."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _DEEPEST = 50  # operators inside operators; deeper expressions count as unknown
 
 
 class LocalValues:
-    """Analysis of local variables: which of them certainly hold integers, or other immutable values.
+    """Analysis of local variables: find those whose values are always integers, or always immutable.
 
     A variable has one of these kinds, or no kind:
 
@@ -132,9 +132,11 @@ class LocalValues:
         )
 
     def _kind_of_bindings(self, variable: Variable) -> str | None:
-        """Return the kind of all values that are assigned to a variable: "integer" or "plain" (immutable).
+        """Return the kind that describes all values assigned to a variable.
 
-        If the kind of one value is unknown, None is returned.
+        Returns:
+            "integer" if all values are integers; "plain" if all are immutable, but not all are known to be
+            integers; or None if the kind of any value is unknown.
         """
         return _common(self._kind_of_binding(use.node) for use in variable.uses if use.role == "bind")
 
