@@ -74,7 +74,7 @@ def find_pairs(texts: Iterable[str], lexicon: Lexicon) -> Iterator[dict[str, str
 
     Args:
         texts: Cleaned texts.
-        lexicon: The word lists; only their verb forms are used.
+        lexicon: The word lists. Only the forms of verbs are used: "adds" and "add" count as one word.
 
     Yields:
         For each pair, a dictionary: the texts `a` and `b`, and in `group` the content words that both texts
@@ -96,7 +96,7 @@ def extract_content_words(text: str, lexicon: Lexicon) -> list[str]:
 
     Args:
         text: The cleaned text.
-        lexicon: The word lists; only their verb forms are used.
+        lexicon: The word lists. Only the forms of verbs are used: "adds" and "add" count as one word.
     """
     words = text.split()
     content = [
@@ -137,7 +137,7 @@ def _base_form(before: str, word: str, after: str, lexicon: Lexicon) -> str:
         before: The previous word in the text, or "".
         word: The word.
         after: The next word in the text, or "".
-        lexicon: The word lists; only their verb forms are used.
+        lexicon: The word lists. Only the forms of verbs are used: "adds" and "add" count as one word.
     """
     if before and before not in BEFORE_VERBS:
         return word

@@ -114,7 +114,7 @@ def _plain(block: str, rules: Rules) -> str:
 
 
 def _without_remains(prose: list[str]) -> list[str]:
-    """Remove paragraphs that make no sense without the removed code and tables, such as "For example:".
+    """Remove signatures, labels, and introductions to code or tables, such as "For example:".
 
     At the beginning of the comment, function signatures are removed. At the end of the comment, paragraphs
     that end with a colon are removed. After the first paragraph, labels such as "Usage" are removed. At least

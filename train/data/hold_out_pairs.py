@@ -47,7 +47,8 @@ def write_held_out(patterns: Iterable[str], share: float, output: Path, overwrit
 
     Args:
         patterns: Paths or glob patterns of JSON lines with the texts `a` and `b`, and a `label`.
-        share: Approximate share of the distinct first texts (`a`) whose pairs are chosen, between 0 and 1.
+        share: Approximate share of the first texts (`a`) to choose, between 0 and 1. All pairs with a chosen
+            first text are chosen.
         output: The file to write. Each line has a pair with its label, and the name of the pair's original
             file under `set`.
         overwrite: Whether an existing file may be replaced.

@@ -58,7 +58,7 @@ def embed_all(teacher: Path, texts: Sequence[str], folder: Path, world: World) -
 
 
 def _shard_folder(folder: Path, start: int) -> Path:
-    """Return the folder of one shard (a file with the embeddings of `SHARD` texts).
+    """Return the folder of one shard. A shard is a file with the embeddings of `SHARD` texts.
 
     Args:
         folder: The folder of all shards, which contains the returned folder.

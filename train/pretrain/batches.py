@@ -157,8 +157,8 @@ class PretrainingBatches:
         the first token of an epoch gets the number after the last token of the epoch before.
 
         Yields:
-            For each epoch with tokens in this range, two (B,) arrays for the B texts found in it: the number
-            of the epoch, repeated B times, and the index of each text in the shards.
+            For each epoch with tokens in this range, two (B,) arrays for the B texts that were found: the
+            number of the epoch, repeated B times, and the index of each text in the shards.
         """
         for epoch in range(begin // self.epoch_tokens, (end - 1) // self.epoch_tokens + 1):
             texts, starts = self._epoch(epoch)

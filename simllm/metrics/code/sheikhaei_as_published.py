@@ -104,7 +104,7 @@ def token_bleu(candidate: str, reference: str) -> float:
 
 
 def shared_characters(references: Sequence[str], k: int = SHARED) -> frozenset[NGram]:
-    """Find the n-grams of characters that CrystalBLEU ignores in the published code of Sheikhaei et al.
+    """Find the n-grams that CrystalBLEU ignores, if it is computed as by the code of Sheikhaei et al.
 
     CrystalBLEU is a BLEU that ignores frequent n-grams. The published code has a defect: it chooses the k
     most frequent n-grams of words, but computes BLEU over n-grams of characters. An n-gram of words equals an
