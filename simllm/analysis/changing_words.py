@@ -54,7 +54,8 @@ def pairs_without_words(candidate: Sequence[Word], reference: Sequence[Word]) ->
 
     Returns:
         Two pairs for each word: first for the words of the candidate, then for those of the reference. In
-        each pair, the text with the left-out word comes first, and the text with its match second.
+        each pair, the first text is the one from which the word was removed. The second text is the one that
+        contains the match: whole in the first pair, and without the match in the second pair.
     """
     sides = [candidate, reference]
     texts = [[word.text for word in side] for side in sides]

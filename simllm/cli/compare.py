@@ -84,15 +84,19 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _json(comparison: Comparison) -> str:
-    """Format the comparison of the systems as a JSON object."""
+    """Format the results of a comparison as a JSON object.
+
+    The comparison is between systems (sources of candidates). The object has the attributes of `Comparison`,
+    such as each system's mean score.
+    """
     values = {**asdict(comparison), "wins": comparison.wins.tolist()}
     return json.dumps(tables.finite(values), indent=2) + "\n"
 
 
 def _text(comparison: Comparison) -> str:
-    """Format the comparison of the systems as three tables for a terminal.
+    """Format the results of a comparison as three tables for a terminal.
 
-    A system is a source of candidates. The first table has each system's mean score. The second table has a
+    The comparison is between systems (sources of candidates). The first table has each system's mean score. The second table has a
     row for each pair of systems, with the difference between their mean scores. The third table has a row and
     a column for each system. It shows the share of items for which the row's system scores higher than the
     column's system.

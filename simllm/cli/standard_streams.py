@@ -1,4 +1,7 @@
-"""Standard input, output and error: replacements for closed streams, and escapes for unknown characters."""
+"""Preparation of standard input, standard output and standard error at the start of a command.
+
+Closed streams are replaced. Printed characters that the locale cannot encode become backslash escapes.
+"""
 
 from __future__ import annotations
 

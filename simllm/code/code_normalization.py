@@ -2,9 +2,9 @@
 
 The result is the normal form of the code. It serves to compare code: texts that differ only in comments,
 docstrings, imports and layout have equal normal forms. Valid Python is printed by Python's module `ast`. All
-other code is split into tokens: the leaves of its tree-sitter tree, and whole literals such as strings. The
-tokens of a line are joined by single spaces. A line end inside a token, such as a long string, becomes the
-character `␊`. If several Python texts are compared and one of them is not valid, all are split into tokens.
+other code is split into tokens. Each leaf of its tree-sitter tree is a token. The exception is a literal, such
+as a string: the whole literal is one token, even if it has several leaves. The tokens of a line are joined by
+single spaces. A line end inside a token, such as a long string, becomes the character `␊`. If several Python texts are compared and one of them is not valid, all are split into tokens.
 """
 
 from __future__ import annotations
@@ -111,7 +111,8 @@ def _is_ignored(statement: ast.stmt) -> bool:
 def _token_lines(text: str, language: str) -> tuple[str, ...]:
     """Return the normal form of code as lines, with single spaces between the tokens of a line.
 
-    The normal form leaves out comments, docstrings and imports. Each leaf of the syntax tree is a token. The
+    The normal form is a uniform text that is used to compare code. Comments, docstrings and imports are
+    omitted from it. Each leaf of the syntax tree is a token. The
     exception is a literal, such as a string: the whole literal is one token, even if it has several leaves.
     A line end inside a token becomes the character `␊`.
 
@@ -140,7 +141,8 @@ class _Kind(NamedTuple):
     """Properties of a tree-sitter node type, which all nodes of this type share.
 
     Attributes:
-        is_ignored: Whether the nodes are comments or imports, which the normal form leaves out.
+        is_ignored: Whether the nodes are comments or imports. Such nodes are omitted from the normal form
+            (the uniform text that is used to compare code).
         is_literal: Whether the nodes are literals, such as strings.
         is_statement: Whether the nodes are statements, declarations or definitions.
     """
@@ -159,14 +161,15 @@ def _kind(node_type: str) -> _Kind:
     )
 
 
-# Text of a token, its syntax node, type of the node, and whether the token begins a statement in a block.
+# Text of a token, its syntax node, type of the node, and whether the token begins a statement (see `_tokens`).
 _Token = tuple[bytes, Node, str, bool]
 
 
 def _tokens(root: Node, code: bytes, language: str) -> Iterator[_Token]:
     """Yield the tokens of a syntax tree, without comments, docstrings and imports.
 
-    Tokens are the leaves of the tree, and whole literals such as strings.
+    Each leaf of the tree is a token. The exception is a literal, such as a string: the whole literal is one
+    token, even if it has several leaves.
 
     Args:
         root: The root of the syntax tree.
@@ -174,9 +177,9 @@ def _tokens(root: Node, code: bytes, language: str) -> Iterator[_Token]:
         language: The language, such as "python".
 
     Yields:
-        For each token: its text, its syntax node, the type of the node, and whether the token begins a
-        statement in a block. A statement in a block is a statement, declaration or definition that stands at
-        the top level of the file or directly inside braces.
+        Four values for each token: its text, its syntax node, the type of the node, and a truth value. The
+        truth value is true if the token begins a statement, declaration or definition that is at the top
+        level of the file or directly inside braces.
     """
     cursor = root.walk()  # three times as fast as reading lists of children
     parents: list[Node] = []
@@ -212,8 +215,8 @@ def _is_block(parents: Sequence[Node]) -> bool:
 def _is_ignored_node(node: Node, node_type: str, language: str) -> bool:
     """Return whether a syntax node is a Python statement that is only a string, or a Ruby import.
 
-    The normal form leaves out both. In Python, such a string is usually a docstring. In Ruby, imports are
-    calls of `require` and `require_relative`.
+    Such nodes are omitted from the normal form (the uniform text that is used to compare code). In Python,
+    such a string is usually a docstring. In Ruby, imports are calls of `require` and `require_relative`.
     """
     if language == "python":
         return node_type == "expression_statement" and [c.type for c in node.children] == ["string"]

@@ -1,7 +1,8 @@
-"""Search for the folders of an untrusted git repository, and safe reading of its files without git.
+"""Location of an untrusted git repository's own folders, such as `.git`, and safe reading without git.
 
 Git is not run, because the configuration of a repository can make git run commands. This module finds the
-folders, reads the beginnings of files, and checks that git can read the repository's objects safely.
+folders in which the repository stores HEAD, refs and objects. It also reads the beginnings of files, and
+checks that git can read the repository's objects safely.
 """
 
 from __future__ import annotations

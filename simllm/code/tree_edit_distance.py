@@ -153,16 +153,17 @@ class _Columns:
 
     Attributes:
         nodes: The node of each column; 0 for the first column of a segment.
-        before: For each column, the index of an earlier column, whose forest remains if the subtree of this
-            column's node is removed from this column's forest. The first column of a segment has its own
-            index, because its forest is empty.
+        before: For each column, the index of an earlier column of the same segment. Removing the subtree of
+            the column's node from the column's forest gives the forest of this earlier column. For the first
+            column of a segment, whose forest is empty, the index is that of the column itself.
         is_first: Whether each column is the first of its segment.
         on_path: Whether each column's node has the same leftmost leaf as the keyroot. If so, the forest of
             the column is a single tree.
         insertions: The number of nodes in each column's forest: the cost of inserting all of them.
-        offset: A number for each column: the same for all columns of a segment, and much lower for each later
-            segment. `running_minimum` adds it to the distances, so that one running minimum over all columns
-            never carries a value from one segment into the next.
+        offset: A number for each column, which `running_minimum` adds to the column's distances. All columns
+            of a segment have the same number. Each segment's number is much lower than that of the segment
+            before. Therefore all distances of a segment become lower than those of the segments before, and
+            earlier segments do not affect the running minimum in later ones.
         levels: Slices of columns, in the order in which they must be computed, because later slices may need
             the results of earlier ones. Each slice consists of whole segments.
     """
@@ -176,12 +177,12 @@ class _Columns:
     levels: list[slice]
 
     def running_minimum(self, row: Ints, part: slice) -> Ints:
-        """Lower distances in a row of the table, so that each is at most 1 above the distance to its left.
+        """Limit each distance in a row of the table to the distance on its left plus 1.
 
-        For example, 3, 9, 5 become 3, 4, 5. Each column is about one forest (list of subtrees) of the second
-        tree. The columns form segments. Within a segment, a forest has one node more than the forest to its
-        left. The insertion of this node costs 1, so that the distance grows by at most 1. This limit does not
-        apply to the first column of a segment.
+        For example, 3, 9, 5 become 3, 4, 5. Each distance in the row belongs to a column, which stands for a
+        forest (list of subtrees) of the second tree. The columns form segments. Within a segment, each forest
+        has one node more than the forest on its left. The insertion of this node costs 1, so that the
+        distance grows by at most 1. This limit does not apply to the first column of a segment.
 
         Args:
             row: Distances in one row of the table, for the columns in `part`.

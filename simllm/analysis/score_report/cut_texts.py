@@ -1,4 +1,4 @@
-"""Cut texts of the score report: the page shows only the beginning of very long texts and ids."""
+"""Shortening of very long texts and ids: the page of the score report shows only their beginning."""
 
 from __future__ import annotations
 

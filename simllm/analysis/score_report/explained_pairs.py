@@ -1,7 +1,7 @@
-"""Explained pairs of the score report: the few text pairs in which the report searches for changing words.
+"""Search for changing words: the words that make a candidate differ in meaning from its reference.
 
-Changing words make a candidate differ in meaning from its reference. The report searches for changing words
-in a few pairs of similar texts that probably differ in meaning.
+The score report searches only a few of its text pairs, because the search is slow. These pairs are called
+explained pairs. The two texts of such a pair are similar, but probably differ in meaning.
 """
 
 from __future__ import annotations

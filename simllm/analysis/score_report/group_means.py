@@ -59,7 +59,8 @@ def mean_with_interval(name: str, values: Floats) -> GroupMean:
         values: (n,) scores of the pairs. Scores that are NaN do not count.
 
     Returns:
-        The mean and its interval. The attributes `difference` and `p` are None: they need the other pairs.
+        The mean and its interval. The attributes `difference` and `p` are None, because they depend on the
+        pairs outside the group, which this function does not know.
     """
     from scipy.stats import t
 

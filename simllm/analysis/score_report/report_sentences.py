@@ -68,9 +68,10 @@ def describe_scores(scored: ScoredPairs) -> str:
 def describe_high_scores(scored: ScoredPairs) -> str:
     """Write the report's note about which scores its table treats as low and which as high.
 
-    The distinction matters for two ways to sort the table: "common words, but a low score" and "other words,
-    but a high score". The note names the threshold between low and high scores. It also says that pairs in
-    which a text has no words are left out if the table is sorted in one of these ways.
+    The distinction matters for two ways to sort the table. One way lists pairs whose texts share many words,
+    but have a low score. The other way lists pairs whose texts share few words, but have a high score. The
+    note names the threshold between low and high scores. It also says that pairs in which a text has no words
+    are left out if the table is sorted in one of these ways.
     """
     good = "low up to" if scored.lower_is_better else "high from"
     bar = scored.worst_good_score
@@ -135,7 +136,7 @@ def _on_the_best(comparison: Comparison) -> str:
 
 
 def _on_the_scale(scored: ScoredPairs) -> list[str]:
-    """Write sentences that compare the scores with those of unrelated texts, and estimate human ratings.
+    """Write sentences on the scores: a comparison with unrelated texts, and an estimated human rating.
 
     The list is empty if the model has no calibration (map from scores to percentiles and ratings).
     """
@@ -160,10 +161,11 @@ def _on_the_scale(scored: ScoredPairs) -> list[str]:
 
 
 def _on_the_scale_of_systems(scored: ScoredPairs) -> list[str]:
-    """Write sentences that compare each system's scores with those of unrelated texts, and estimate ratings.
+    """Write sentences on each system's scores: a comparison with unrelated texts, and an estimated rating.
 
-    The ratings are those that people would give to the system's candidates, on average. The list is empty if
-    the model has no calibration (map from scores to percentiles and ratings).
+    A system is a source of candidates. Its estimated rating is the one that people would give to its
+    candidates, on average. The list is empty if the model has no calibration (map from scores to percentiles
+    and ratings).
     """
     scale, bar = scored.calibration, scored.unrelated_below
     if scale is None or bar is None:

@@ -23,7 +23,7 @@ def choose_pairs(scored: ScoredPairs) -> NDArray[np.int64]:
     - pairs with the highest scores
     - pairs with a bad score, although candidate and reference share many words
     - pairs with a good score, although candidate and reference share few words
-    - of the pairs of similar texts that probably differ in meaning, those with the highest scores
+    - pairs of similar texts that probably differ in meaning (the pairs of this kind with the highest scores)
     - if there are several systems, pairs with the largest difference between the scores of two systems
 
     The rest of the 5,000 pairs is chosen at random.

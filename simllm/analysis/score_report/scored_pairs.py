@@ -72,8 +72,9 @@ class ScoredPairs:
 
     @cached_property
     def main(self) -> Floats:
-        """(n,) main scores, one for each reference, which the report's sentences and group means use.
+        """(n,) main scores, one for each reference.
 
+        The sentences of the report, and its mean scores of groups of pairs, are computed from these scores.
         With a single system (source of candidates), the main score is the candidate's score by the first
         metric. With several systems, a reference has a candidate from each system, and the main score is
         the mean of these candidates' scores.
@@ -151,14 +152,19 @@ class ScoredPairs:
 
     @cached_property
     def any_unrelated(self) -> NDArray[np.bool_]:
-        """(n,) bool, true for a pair if a candidate scores so low that it may be unrelated to the reference.
+        """(n,) bool, true for a pair if it may have unrelated texts, because a score is very low.
 
-        The threshold is `unrelated_below`. If it is None, all values are false.
+        A pair has a reference, and a candidate from each system (source of candidates). The value is true if
+        at least one of these candidates scores so low that it may be unrelated to the reference. The threshold is `unrelated_below`. If it is None, all values are false.
         """
         columns = list(self.scores.values()) if self.has_systems else [self.main]
         return pair_flags.flag_unrelated(columns, self.unrelated_below)
 
     @cached_property
     def any_changed(self) -> NDArray[np.bool_]:
-        """(n,) bool, true if a candidate is similar to its reference but probably differs in meaning."""
+        """(n,) bool, true for a pair if its texts are similar but probably differ in meaning.
+
+        A pair has a reference, and a candidate from each system (source of candidates). The value is true if
+        at least one of these candidates is similar to the reference but probably differs from it in meaning.
+        """
         return pair_flags.flag_changed(list(self.changed.values()), len(self))

@@ -222,7 +222,8 @@ def _ask(
 ) -> Recorded:
     """Run the tool that `--command` names on original and rewritten code, and record its answers.
 
-    Each answer is stored in the folder of the report, so that the same command resumes a stopped run.
+    Each answer is stored in the folder of the report. If a run is stopped and the user enters the same command
+    again, only the missing answers are requested.
 
     Args:
         options: The parsed options of the command.

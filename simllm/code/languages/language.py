@@ -45,8 +45,9 @@ class CommentPlace:
     Attributes:
         start: The first byte of the comment.
         end: The first byte after the comment.
-        declaration: The first byte of the declaration. For a Python docstring, which stands inside its
-            function, this is equal to `start`.
+        declaration: The first byte of the declaration, from which the function is found. A Python docstring
+            stands inside its function; there, the function is found from the first byte of the docstring, and
+            this attribute has the same value as `start`.
     """
 
     start: int

@@ -177,8 +177,8 @@ class ParsedFile:
 
         Two nested syntax nodes may stand for the same function. For example, `export function f() {}` is a
         node, and `function f() {}` is a node inside. The two nodes have the same name and the same end, and
-        only the outer node is added. A declaration without a body is not added if it is inside a function:
-        in C++, it may be a variable.
+        only the outer node is added. A declaration without a body is not added if it is inside another
+        function, because in C++ the declaration of a variable can look the same.
 
         Args:
             path: The syntax nodes from the root to the function.
@@ -221,7 +221,7 @@ def _body(function: Node) -> Node | None:
 
 
 def _first_decorator(path: NodePath) -> Node:
-    """Return the syntax node at which a function begins, if its decorators count as part of the function.
+    """Return the syntax node that starts where a function starts, decorators included.
 
     This is the node of the first decorator, or the function's own node if there are no decorators. For a
     decorated Python function, it is the node that contains both the decorators and the function.

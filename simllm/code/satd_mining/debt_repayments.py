@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 from simllm.code.code_normalization import normal_forms
-from simllm.code.git_history import FileVersions
 from simllm.code.languages.language_registry import LANGUAGE_OF_SUFFIX
 from simllm.code.satd_mining.comment_to_function import FileComment, FileFunction, ParsedFile
+from simllm.code.satd_mining.git_history import FileVersions
 from simllm.code.satd_mining.todo_comments import admits_debt, debt_lines
 
 LARGEST_FILE = 1 << 20  # bytes; larger files are usually data
@@ -173,10 +173,11 @@ def _same_function(function: FileFunction, before: ParsedFile, after: ParsedFile
 
 
 def _start_of_reference(function: FileFunction, before: ParsedFile, after: ParsedFile) -> int:
-    """Find where a function begins in the file after a commit, to cut out its new code.
+    """Find the position at which the code of a function begins, in the version of a file after a commit.
 
-    If a new comment stands directly above the function, the code begins with this comment. A comment is new
-    if no comment in the file before the commit has the same words.
+    The caller extracts the code from this position to the end of the function. If a new comment stands
+    directly above the function, the code begins with this comment. A comment is new if no comment in the file
+    before the commit has the same words.
 
     Args:
         function: The function after the commit.

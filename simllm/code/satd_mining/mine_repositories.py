@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import Any
 
 import simllm
-from simllm.code.git_history import file_versions
 from simllm.code.git_repository import open_repository
 from simllm.code.languages.language_registry import LANGUAGE_OF_SUFFIX
 from simllm.code.satd_mining import satd_judge
 from simllm.code.satd_mining.debt_repayments import LARGEST_FILE, RULES, Repayment, find_repayments
 from simllm.code.satd_mining.find_repositories import NamedRepository
+from simllm.code.satd_mining.git_history import file_versions
 from simllm.code.satd_mining.repayment_filters import LATER_RULES, fulfilled_later_rules
 from simllm.code.satd_mining.repository_splits import SPLITS, split_of
 from simllm.code.satd_mining.satd_judge import ChatEndpoint
@@ -149,9 +149,9 @@ class SatdMining:
         """Write the changes that repay technical debt to the output file, and remove the partial file.
 
         A change is a function before and after a commit that deletes a comment such as "TODO: handle errors".
-        A change is written only if it fulfils all rules and, if a model judged the changes, if the model
-        answered "yes". Each change becomes a JSON object on a line of its own (an item). The partial file has
-        the intermediate results of the run.
+        A change is written only if it fulfils all rules in `RULES` and `LATER_RULES`. If a model judged the
+        changes, the model must also have answered "yes". Each change becomes a JSON object on a line of its
+        own (an item). The partial file has the intermediate results of the run.
 
         Args:
             endpoint: The server with the model that judged the changes; None if no model was asked. The
@@ -188,8 +188,9 @@ class SatdMining:
         not a duplicate; both versions of its code are ASCII; each version has at most 1,024 tokens.
 
         Args:
-            funnel: An object with counters. This method increases two of its attributes: `unreadable`, and
-                `remaining` for the rules in `RULES` and `LATER_RULES`.
+            funnel: An object with counters, two of which this method increases. `unreadable` counts the
+                repositories that could not be read. `remaining` counts, for each rule in `RULES` and
+                `LATER_RULES`, the comments that fulfil this rule and all earlier rules.
 
         Yields:
             For each repayment: the name of its repository, and the repayment.

@@ -4,9 +4,9 @@ from textwrap import indent
 
 import pytest
 
-from simllm.code.git_history import FileVersions
 from simllm.code.languages.language_registry import LANGUAGE_OF_SUFFIX
 from simllm.code.satd_mining.debt_repayments import RULES, find_repayments
+from simllm.code.satd_mining.git_history import FileVersions
 
 ALL = len(RULES)
 

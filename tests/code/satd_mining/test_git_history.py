@@ -2,10 +2,11 @@
 
 import pytest
 
-from simllm.code import git_history, git_repository
+from simllm.code import git_repository
 from simllm.code.git_directory import find_repository
-from simllm.code.git_history import file_changes, file_versions
 from simllm.code.git_repository import open_repository
+from simllm.code.satd_mining import git_history
+from simllm.code.satd_mining.git_history import file_changes, file_versions
 from simllm.errors import InputError
 from tests.histories import commit_stream, git, import_history, make_history
 
