@@ -96,10 +96,10 @@ def _json(comparison: Comparison) -> str:
 def _text(comparison: Comparison) -> str:
     """Format the results of a comparison as three tables for a terminal.
 
-    The comparison is between systems (sources of candidates). The first table has each system's mean score. The second table has a
-    row for each pair of systems, with the difference between their mean scores. The third table has a row and
-    a column for each system. It shows the share of items for which the row's system scores higher than the
-    column's system.
+    The comparison is between systems (sources of candidates). The first table has each system's mean score.
+    The second table has a row for each pair of systems, with the difference between their mean scores. The
+    third table has a row and a column for each system. It shows the share of items for which the row's system
+    scores higher than the column's system.
     """
     names = [system.name for system in comparison.systems]
     parts = [

@@ -2,9 +2,10 @@
 
 The result is the normal form of the code. It serves to compare code: texts that differ only in comments,
 docstrings, imports and layout have equal normal forms. Valid Python is printed by Python's module `ast`. All
-other code is split into tokens. Each leaf of its tree-sitter tree is a token. The exception is a literal, such
-as a string: the whole literal is one token, even if it has several leaves. The tokens of a line are joined by
-single spaces. A line end inside a token, such as a long string, becomes the character `␊`. If several Python texts are compared and one of them is not valid, all are split into tokens.
+other code is split into tokens. Each leaf of its tree-sitter tree is a token. The exception is a literal,
+such as a string: the whole literal is one token, even if it has several leaves. The tokens of a line are
+joined by single spaces. A line end inside a token, such as a long string, becomes the character `␊`. If
+several Python texts are compared and one of them is not valid, all are split into tokens.
 """
 
 from __future__ import annotations
@@ -112,9 +113,9 @@ def _token_lines(text: str, language: str) -> tuple[str, ...]:
     """Return the normal form of code as lines, with single spaces between the tokens of a line.
 
     The normal form is a uniform text that is used to compare code. Comments, docstrings and imports are
-    omitted from it. Each leaf of the syntax tree is a token. The
-    exception is a literal, such as a string: the whole literal is one token, even if it has several leaves.
-    A line end inside a token becomes the character `␊`.
+    omitted from it. Each leaf of the syntax tree is a token. The exception is a literal, such as a string:
+    the whole literal is one token, even if it has several leaves. A line end inside a token becomes the
+    character `␊`.
 
     In languages with braces, a new line begins after `{`, before and after `}`, after `;` outside
     parentheses, and before each statement or declaration that is directly inside braces or at the top level.
@@ -161,7 +162,7 @@ def _kind(node_type: str) -> _Kind:
     )
 
 
-# Text of a token, its syntax node, type of the node, and whether the token begins a statement (see `_tokens`).
+# Text of a token, its syntax node, type of the node, and whether the token begins a statement; see `_tokens`
 _Token = tuple[bytes, Node, str, bool]
 
 

@@ -177,7 +177,7 @@ class _Columns:
     levels: list[slice]
 
     def running_minimum(self, row: Ints, part: slice) -> Ints:
-        """Limit each distance in a row of the table to the distance on its left plus 1.
+        """Limit each distance in a row of the table, from left to right, to the distance before it plus 1.
 
         For example, 3, 9, 5 become 3, 4, 5. Each distance in the row belongs to a column, which stands for a
         forest (list of subtrees) of the second tree. The columns form segments. Within a segment, each forest

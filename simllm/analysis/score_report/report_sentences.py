@@ -69,7 +69,7 @@ def describe_high_scores(scored: ScoredPairs) -> str:
     """Write the report's note about which scores its table treats as low and which as high.
 
     The distinction matters for two ways to sort the table. One way lists pairs whose texts share many words,
-    but have a low score. The other way lists pairs whose texts share few words, but have a high score. The
+    but have a bad score. The other way lists pairs whose texts share few words, but have a good score. The
     note names the threshold between low and high scores. It also says that pairs in which a text has no words
     are left out if the table is sorted in one of these ways.
     """

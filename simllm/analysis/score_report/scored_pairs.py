@@ -74,7 +74,8 @@ class ScoredPairs:
     def main(self) -> Floats:
         """(n,) main scores, one for each reference.
 
-        The sentences of the report, and its mean scores of groups of pairs, are computed from these scores.
+        The report uses these scores in its sentences, and for the mean scores of groups of pairs.
+
         With a single system (source of candidates), the main score is the candidate's score by the first
         metric. With several systems, a reference has a candidate from each system, and the main score is
         the mean of these candidates' scores.
@@ -152,10 +153,11 @@ class ScoredPairs:
 
     @cached_property
     def any_unrelated(self) -> NDArray[np.bool_]:
-        """(n,) bool, true for a pair if it may have unrelated texts, because a score is very low.
+        """(n,) bool, true for a pair if its texts may be unrelated, because a score is very low.
 
         A pair has a reference, and a candidate from each system (source of candidates). The value is true if
-        at least one of these candidates scores so low that it may be unrelated to the reference. The threshold is `unrelated_below`. If it is None, all values are false.
+        at least one of these candidates scores below the threshold `unrelated_below`. If the threshold is
+        None, all values are false.
         """
         columns = list(self.scores.values()) if self.has_systems else [self.main]
         return pair_flags.flag_unrelated(columns, self.unrelated_below)

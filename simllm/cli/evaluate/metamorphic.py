@@ -222,8 +222,8 @@ def _ask(
 ) -> Recorded:
     """Run the tool that `--command` names on original and rewritten code, and record its answers.
 
-    Each answer is stored in the folder of the report. If a run is stopped and the user enters the same command
-    again, only the missing answers are requested.
+    Each answer is stored in the folder of the report. If a run is stopped, the user can enter the same
+    command again, and the tool is then asked only for the missing answers.
 
     Args:
         options: The parsed options of the command.

@@ -45,9 +45,9 @@ class CommentPlace:
     Attributes:
         start: The first byte of the comment.
         end: The first byte after the comment.
-        declaration: The first byte of the declaration, from which the function is found. A Python docstring
-            stands inside its function; there, the function is found from the first byte of the docstring, and
-            this attribute has the same value as `start`.
+        declaration: The byte at which the search for the documented function begins. Usually, this is the
+            first byte of the declaration. A Python docstring stands inside its function. In this case, the
+            search begins at the docstring, so that this attribute has the same value as `start`.
     """
 
     start: int
