@@ -5,10 +5,10 @@
 The command fetches the data sets of the recipe into `data`, or into the folder that the environment
 variable `SIMLLM_DATA` names. It fetches the repositories of configs/repositories.tsv (for training) and
 configs/unseen_repositories.tsv (for testing) into `--trees`, each at one revision; repositories that exist
-there are not changed. `--teachers` is the folder with the two
-teachers (larger models whose embeddings the model learns to imitate), in the folders `all-mpnet-base-v2` and
-`all-MiniLM-L6-v2`. Then the command prints and runs one step after the other. Rerun the same command to
-resume: finished trainings are not repeated. All steps take an estimated twelve hours on two cores.
+there are not changed. `--teachers` is the folder with the two teachers (larger models whose embeddings the
+model learns to imitate), in the folders `all-mpnet-base-v2` and `all-MiniLM-L6-v2`. Then the command prints
+and runs one step after the other. Rerun the same command to resume: finished trainings are not repeated. All
+steps take an estimated twelve hours on two cores.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class Recipe:
     """The options of the recipe that makes the default model: paths, and the number of seeds and rounds.
 
     Attributes:
-        trees: Folder for the repositories with the training texts, which are fetched if they are missing.
+        trees: Folder for the repositories with comments, which are fetched if they are missing.
         teachers: Folder with the folders of both teachers (larger models, which the model imitates).
         out: The model folder to make.
         wordnet: Folder of WordNet's database files.

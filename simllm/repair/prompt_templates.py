@@ -90,8 +90,8 @@ def load_prompts(folder: Path | None = None) -> Prompts:
             folder replaces the included file of the same name. None loads only the included files.
 
     Raises:
-        InputError: The folder has neither a template nor `strategies.json`, a file in it is never used, a
-            template is wrong, or a file cannot be read.
+        InputError: The folder has neither a template nor `strategies.json`; or a file has a new name that no
+            other file contains; or a template is wrong; or a file cannot be read.
     """
     texts = included = _read(_INCLUDED)
     if folder is not None:
@@ -101,9 +101,9 @@ def load_prompts(folder: Path | None = None) -> Prompts:
         texts = included | own
         for name in sorted(own.keys() - included.keys()):
             if not _is_used(name, texts):
-                templates = ", ".join(other for other in included if other.endswith(".j2"))
                 raise InputError(
-                    f"{folder / name}: no strategy and no other template uses it; to replace: {templates}"
+                    f"{folder / name}: no other file uses it; to replace an included file, give yours its "
+                    f"name: {', '.join(included)}"
                 )
     prompts = Prompts(texts)
     prompts.check()

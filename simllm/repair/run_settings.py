@@ -61,9 +61,9 @@ class RunSettings:
                 - `attempts` is less than 1.
                 - `bar`, the lowest score with which a summary is accepted, is infinite or NaN.
                 - Only one of `judge` (the metric that judges summaries) and `bar` is given. A run with
-                  summaries needs both, and a run with programs needs neither.
-                - A run with summaries sets `shows_output`, `compare` or `unsafe`. Only a run with programs
-                  may set them.
+                  summaries needs both.
+                - A run with summaries changes the default of `shows_output`, `compare` or `unsafe`. Only a
+                  run with programs may do so.
         """
         if self.attempts < 1:
             raise InputError(f"--attempts {self.attempts}: expected a whole number from 1")

@@ -191,7 +191,7 @@ def test_a_folder_without_prompts_is_refused(tmp_path):
 
 def test_template_that_nothing_uses_is_refused(tmp_path):
     (tmp_path / "hint.j2").write_text("Hint: {{ guidance }}")
-    with pytest.raises(InputError, match=r"hint\.j2: no strategy and no other template .*tutor_hint\.j2"):
+    with pytest.raises(InputError, match=r"hint\.j2: no other file uses it; .*tutor_hint\.j2"):
         load_prompts(tmp_path)
     (tmp_path / "request.j2").write_text('{% include "hint.j2" %}')
     assert requests_with(load_prompts(tmp_path)) == [[{"role": "user", "content": "Hint: GUIDANCE"}]]

@@ -29,7 +29,8 @@ class DevCriterion:
 
     Two kinds of figures are measured for each model: how well its scores correlate with human ratings, and
     how often it scores a rewording of a text higher than a text with another meaning. For these figures,
-    higher is better. The dev criterion is their negative mean, so that lower is better.
+    higher is better. The dev criterion is their negative mean, without the figures on the contrast set (a
+    test set), so that lower is better.
 
     Args:
         dev: Paths of files of text pairs with human ratings.

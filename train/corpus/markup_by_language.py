@@ -20,8 +20,8 @@ class Dialect:
             first match.
         blocks: Rules that are applied to the whole prose.
         inline: Rules that are applied to each paragraph.
-        code_indent: A line counts as code if it begins with at least this many spaces or tabs, and follows an
-            empty line or a colon.
+        code_indent: Number of spaces or tabs. A line counts as code if it begins with at least so many and
+            starts a paragraph, or follows a colon, a heading or other code.
     """
 
     ends: re.Pattern[str] = re.compile(r"(?!)")

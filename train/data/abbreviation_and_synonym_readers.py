@@ -41,8 +41,8 @@ def _word_pairs(files: Iterable[SourceFile], label: str) -> Iterator[Row]:
 def abbreviations(files: Iterable[SourceFile]) -> Iterator[Row]:
     """Yield abbreviations of words, as rows such as `{"word": "message", "abbr": "msg", "degree": ...}`.
 
-    The value of `degree` is copied from the data set. It is a rating of the abbreviation, such as "fine", and
-    says how much the data set recommends the abbreviation.
+    The value of `degree` is copied from the data set. It says how much the data set recommends the
+    abbreviation, as in "recommended".
     """
     for file in files:
         for item in file.json():

@@ -24,7 +24,7 @@ from simllm.io.file_lock import locked
 from train.contrastive.config import ContrastiveConfig
 from train.distill.config import DistillConfig
 from train.pretrain.config import PretrainConfig
-from train.release.measure import measure
+from train.release.measure import check_comments, measure
 from train.release.measurement_config import MeasureConfig
 from train.runtime import signal_handlers, yaml_and_overrides
 from train.runtime.config import TrainingConfig
@@ -131,14 +131,17 @@ def run_ablations(config: AblationsConfig, output: Path, overwrite: bool = False
         Interrupted: A signal stopped a training command.
     """
     sets = replace(yaml_and_overrides.load(MeasureConfig, Path(config.measure), []), baselines=())
+    check_comments(sets)
     outs = {variant.name: Path(config.out) / variant.folder for variant in config.variants}
     for out in outs.values():
         output_folder_check.check(out)
     runs = {
         variant.name: training_commands(config, variant, outs[variant.name]) for variant in config.variants
     }
+    first_stages = {_made_model(run[0]): run[0] for run in runs.values() if len(run) == 2}
     settings = {
-        name: {"commands": run, "configuration": _digest(name, run, sets)} for name, run in runs.items()
+        name: {"commands": run, "configuration": _digest(name, run, first_stages, sets)}
+        for name, run in runs.items()
     }
     before = _finished_rows(output, overwrite)
     rows = {
@@ -164,12 +167,20 @@ def run_ablations(config: AblationsConfig, output: Path, overwrite: bool = False
         atomic_write.write(output, json.dumps(ordered, indent=1) + "\n")
 
 
-def _digest(name: str, runs: list[list[str]], sets: MeasureConfig) -> str:
+def _made_model(command: list[str]) -> str:
+    """Return the model folder that a training command from `training_commands` makes."""
+    return f"{command[-1].removeprefix('out=')}/model"
+
+
+def _digest(name: str, runs: list[list[str]], first_stages: dict[str, list[str]], sets: MeasureConfig) -> str:
     """Hash the settings of a variant's training and measurements, to detect an outdated result.
+
+    If the variant starts from the first stage of another variant, the settings of that stage are hashed, too.
 
     Args:
         name: The variant's name, for error messages.
         runs: The training commands of the variant, from `training_commands`.
+        first_stages: For each model that the first stage of a variant makes, the command of this stage.
         sets: The settings of the measurements.
 
     Returns:
@@ -179,11 +190,24 @@ def _digest(name: str, runs: list[list[str]], sets: MeasureConfig) -> str:
         InputError: The configuration of a training command is wrong.
     """
     try:
-        loaded = [yaml_and_overrides.load(_CONFIGS[module], Path(file), keys) for module, file, *keys in runs]
+        loaded = [_load(command) for command in runs]
+        last = loaded[-1]
+        if len(runs) == 1 and isinstance(last, ContrastiveConfig) and last.model in first_stages:
+            loaded.insert(0, _load(first_stages[last.model]))
     except InputError as error:
         raise InputError(f"{name}: {error}") from None
     values = [*map(asdict, loaded), asdict(sets)]
     return hashlib.sha256(json.dumps(values).encode()).hexdigest()[:12]
+
+
+def _load(command: list[str]) -> TrainingConfig:
+    """Load the configuration of a training command.
+
+    Raises:
+        InputError: The configuration is wrong.
+    """
+    module, file, *overrides = command
+    return yaml_and_overrides.load(_CONFIGS[module], Path(file), overrides)
 
 
 def _finished_rows(output: Path, overwrite: bool) -> dict[str, dict[str, Any]]:

@@ -17,6 +17,7 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
+from glob import glob
 from pathlib import Path
 from typing import Any
 
@@ -75,8 +76,26 @@ def _write(model: Path, overrides: list[str], config: Path, output: Path | None,
     """
     loaded = yaml_and_overrides.load(MeasureConfig, config, overrides)
     if output:
-        check_output(output, overwrite, [config, Path(loaded.comments), *map(Path, loaded.rated)])
+        check_output(output, overwrite, [config, *_input_files(loaded)])
     tables.show(json.dumps(measure(model, loaded), indent=1) + "\n", output)
+
+
+def _input_files(config: MeasureConfig) -> list[Path]:
+    """Return the existing files that the configuration names, by paths or glob patterns."""
+    patterns = [*config.rated, config.comments, config.unseen_comments, config.test_comments, config.labelled]
+    patterns += [config.items, config.unseen_items]
+    return [Path(file) for pattern in patterns if pattern for file in glob(pattern)]  # noqa: PTH207 (Path.glob takes no absolute pattern)
+
+
+def check_comments(config: MeasureConfig) -> None:
+    """Check that the files of comments exist, before a training or measurement that takes long.
+
+    Raises:
+        InputError: A file is missing.
+    """
+    for file in (config.comments, config.unseen_comments):
+        if file and not Path(file).is_file():
+            raise InputError(f"{file}: no such file; it is the comments.jsonl of a corpus")
 
 
 def measure(model: Path, config: MeasureConfig) -> dict[str, Any]:
@@ -97,11 +116,12 @@ def measure(model: Path, config: MeasureConfig) -> dict[str, Any]:
           other meanings;
         - "reliability": how reliable the predicted probabilities of the same meaning are, from
           `measure_reliability`;
-        - "languages" and "random_pairs": results on code comments, from `measure_comments`.
+        - "languages", "unseen" and "random_pairs": results on code comments, from `measure_comments`.
 
     Raises:
         InputError: A data set cannot be read, or a baseline is unavailable.
     """
+    check_comments(config)
     learned = SimLLM(model)
     own = [registry.model_metric(learned.name, learned)]
     if learned.head:

@@ -13,7 +13,7 @@ class MeasureConfig:
     baselines: tuple[str, ...]  # names of other metrics, as for `simllm evaluate --metrics`
     comments: str  # the comments.jsonl of a corpus; its held-out comments are used
     comments_per_language: int  # largest number of comments per programming language for the retrieval
-    unseen_comments: str | None = None  # the same of other repositories; for the retrieval, all are used
+    unseen_comments: str | None = None  # comments.jsonl of repositories that are not trained on; all are used
     random_pairs: int  # number of random pairs of comments
     test_comments: str | None = None  # held-out comments, to test the meaning head's probabilities
     labelled: str | None = None  # held-out labelled pairs, for the same purpose

@@ -84,7 +84,7 @@ def describe_configuration(configuration: dict[str, Any], earlier: Sequence[dict
     Returns:
         All keys and values, as JSON in Markdown. But if configurations in `earlier` have the same keys, the
         text names the most similar of them by its number, from 1, and has only the values that differ from
-        it: "as 2, except ...".
+        it: "like stage 2, except ...".
     """
     changes = {
         number: {key: value for key, value in configuration.items() if other[key] != value}
@@ -94,7 +94,7 @@ def describe_configuration(configuration: dict[str, Any], earlier: Sequence[dict
     if not changes:
         return f"`{json.dumps(configuration)}`"
     nearest = min(changes, key=lambda number: len(json.dumps(changes[number])))
-    return f"as {nearest}, except `{json.dumps(changes[nearest])}`"
+    return f"like stage {nearest}, except `{json.dumps(changes[nearest])}`"
 
 
 def figure_sections(figures: dict[str, Any]) -> list[str]:
@@ -126,8 +126,9 @@ def figure_sections(figures: dict[str, Any]) -> list[str]:
         *_unseen_items(figures.get("unseen_items")),
         *_reliability(figures.get("reliability")),
         "## Languages",
-        "Comments of repositories that are not trained on: how often a summary is nearest to the description "
-        "in its own comment, among all pairs of its language, and the mean reciprocal rank.",
+        ("Comments of repositories that are not trained on" if figures.get("unseen") else "Held-out comments")
+        + ": how often a summary is nearest to the description in its own comment, among all pairs of its "
+        "language, and the mean reciprocal rank.",
         _languages(figures["languages"]),
         "## What a score means",
         "Two random held-out comments score {mean:.2f} on average (median {median:.2f}, 5th percentile "
@@ -154,7 +155,7 @@ def _agreement(sets: dict[str, Any]) -> str:
 
 
 def _contrast(figures: dict[str, Any]) -> list[str]:
-    """Return the model card's paragraphs about the contrast set (a test set): a table of accuracies.
+    """Return the model card's paragraphs about the contrast set (a test set), with a table of accuracies.
 
     A triple of the contrast set is a reference, a rewording and a text with another meaning. A metric is
     right if the rewording scores higher than the text with another meaning. The table has the accuracies of
@@ -321,7 +322,7 @@ def ablations_section(rows: Sequence[dict[str, Any]]) -> list[str]:
     """
     lines = [[row["variant"], *(f"{value:.3f}" for value in _main_figures(row).values())] for row in rows]
     intro = (
-        "Short trainings, with one seed each; differences of .01 are noise. The first row is the recipe with "
-        "fewer updates and texts. Each of the others is the same training, without or with one ingredient."
+        "Short trainings, with one seed each; differences of .01 are noise. The first row is a shortened "
+        "recipe: two stages, with few updates. Each of the other rows changes one thing."
     )
     return ["## Ablations", intro, markdown_table(["variant", *_main_figures(rows[0])], lines)]

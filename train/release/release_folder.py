@@ -20,7 +20,7 @@ from simllm.model import saved_model
 from train.release import model_card
 from train.release.calibrate import calibrate
 from train.release.meaning_head_calibration import calibrate_meaning, meaning_test_pairs
-from train.release.measure import measure
+from train.release.measure import check_comments, measure
 from train.release.measurement_config import MeasureConfig
 from train.release.released_weights import postprocess
 from train.runtime import yaml_and_overrides
@@ -84,6 +84,7 @@ def write_release(release: Release) -> None:
         release.out, [*runs, *release.seeds, *([release.held_out] if release.held_out else [])]
     )
     config = yaml_and_overrides.load(MeasureConfig, release.config, [])
+    check_comments(config)
     notes = "\n".join(line for _, line in read_lines.lines(release.notes))
     seeds = [runs[-1], *release.seeds]
     run = max(seeds, key=_dev_criterion) if release.seeds else runs[-1]

@@ -21,21 +21,26 @@ _SEED = 1
 
 
 def measure_comments(metric: SimLLM, config: MeasureConfig) -> dict[str, Any]:
-    """Measure a model on held-out code comments: retrieval of descriptions, and scores of random pairs.
+    """Measure a model on code comments: retrieval of descriptions, and scores of random pairs.
 
-    A comment's first sentence is its summary, and the rest is its description. For each programming language,
-    `config.comments_per_language` comments are chosen at random, or all if there are fewer. Each summary is
-    compared with the descriptions of all chosen comments in the same language.
+    A comment's first sentence is its summary, and the rest is its description.
+
+    - Retrieval: for each programming language, `config.comments_per_language` comments are chosen at random,
+      or all if there are fewer. Each summary is compared with the descriptions of all chosen comments in the
+      same language. All comments of `config.unseen_comments` are used if it is given; otherwise the held-out
+      comments of `config.comments`.
+    - Random pairs: `config.random_pairs` pairs of summaries from the held-out comments are scored.
 
     Args:
         metric: The model.
         config: The comments, and how many to use.
 
     Returns:
-        Under "languages", the retrieval figures of each programming language: the number of chosen
-        comments ("pairs"), the share of summaries with their own description on rank 1 ("first"), and the
-        mean reciprocal rank ("mrr"). Under "random_pairs", statistics of the scores of random pairs of
-        summaries: "mean", "median", and the 5% and 95% quantiles ("p5", "p95").
+        A dictionary of JSON values:
+
+        - "languages": for each programming language, the result of `_measure_retrieval`;
+        - "unseen": whether the retrieval used `config.unseen_comments`;
+        - "random_pairs": the result of `_score_random_pairs`.
 
     Raises:
         InputError: A file cannot be read, or fewer than two of its comments have a description.
@@ -52,6 +57,7 @@ def measure_comments(metric: SimLLM, config: MeasureConfig) -> dict[str, Any]:
     summaries = sorted({summary for pairs in held_out.values() for summary, _ in pairs})
     return {
         "languages": languages,
+        "unseen": config.unseen_comments is not None,
         "random_pairs": _score_random_pairs(metric, summaries, config.random_pairs),
     }
 
@@ -64,8 +70,8 @@ def _measure_retrieval(metric: SimLLM, pairs: list[tuple[str, str]]) -> dict[str
         pairs: The summary and the description of each comment.
 
     Returns:
-        The number of pairs, the share of summaries with their own description on rank 1 ("first"), and the
-        mean reciprocal rank ("mrr").
+        The number of pairs ("pairs"), the share of summaries with their own description on rank 1 ("first"),
+        and the mean reciprocal rank ("mrr").
     """
     summaries, descriptions = (metric.embed(list(texts)) for texts in zip(*pairs, strict=True))
     cosines = token_matching.cosines(summaries, descriptions)
@@ -74,12 +80,15 @@ def _measure_retrieval(metric: SimLLM, pairs: list[tuple[str, str]]) -> dict[str
 
 
 def _score_random_pairs(metric: SimLLM, texts: list[str], number: int) -> dict[str, float]:
-    """Return statistics of the scores of random pairs of texts: the mean, the median, and two quantiles.
+    """Return statistics of the scores of random pairs of texts.
 
     Args:
         metric: The model.
         texts: The texts, each once.
         number: The number of pairs to choose. A pair of a text with itself is left out.
+
+    Returns:
+        The mean ("mean"), the median ("median"), and the 5% and 95% quantiles ("p5", "p95").
     """
     a, b = np.random.default_rng(_SEED).integers(len(texts), size=(2, number))
     different = a != b
@@ -104,10 +113,14 @@ def _read_summaries_and_descriptions(
     """
     read: dict[str, list[tuple[str, str]]] = {}
     for where, row in read_json_lines.objects(comments):
-        summary, split = (read_json_lines.text_under(row, name, where) for name in ("summary", "split"))
-        rest = row.get("description", "").removeprefix(summary).strip()
+        row = {"description": "", "language": "unknown", **row}
+        summary, split, description, language = (
+            read_json_lines.text_under(row, name, where)
+            for name in ("summary", "split", "description", "language")
+        )
+        rest = description.removeprefix(summary).strip()
         if split in splits and len(rest.split()) > 3:
-            read.setdefault(row.get("language", "unknown"), []).append((summary, rest))
+            read.setdefault(language, []).append((summary, rest))
     if sum(map(len, read.values())) < 2:
         held_out = "held-out " if splits == ("test",) else ""
         raise InputError(f"{comments}: fewer than two {held_out}comments with a description")

@@ -1,6 +1,6 @@
 """The exit status of command-line tools, such as 2 for bad input.
 
-The commands that train a model use `train.runtime.training_exit_status` instead.
+`train.pretrain`, `train.distill` and `train.contrastive` use `train.runtime.training_exit_status` instead.
 """
 
 from __future__ import annotations

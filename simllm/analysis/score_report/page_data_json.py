@@ -69,11 +69,10 @@ def _changed_by(scored: ScoredPairs, i: int) -> dict[str, Any]:
     """Return the words that make the candidate of pair `i` differ in meaning from its reference.
 
     Returns:
-        A dict to be merged into the pair's JSON object. For each metric or system in `scored.changed`, there
-        is a separate search for such words, which covers only some pairs. The dict is empty if no search
-        covered this pair. Otherwise, the dict has one key, "changedBy", with a list. The list has one item
-        for each metric or system: the list of the words that its search found in this pair, or None if its
-        search did not cover this pair.
+        A dict to be merged into the pair's JSON object. Such words are searched for in only some pairs of
+        each metric or system in `scored.changed`. The dict is empty if none was searched for in this pair.
+        Otherwise, the dict has one key, "changedBy", with a list. The list has one item for each metric or
+        system: the list of the words that were found, or None if there was no search.
     """
     words = [scored.changed_by.get(name, {}).get(i) for name in scored.changed]
     return {} if all(own is None for own in words) else {"changedBy": words}

@@ -74,7 +74,7 @@ class ScoredPairs:
     def main(self) -> Floats:
         """(n,) main scores, one for each reference.
 
-        The report uses these scores in its sentences, and for the mean scores of groups of pairs.
+        The report uses these scores in some of its sentences, and for the mean scores of groups of pairs.
 
         With a single system (source of candidates), the main score is the candidate's score by the first
         metric. With several systems, a reference has a candidate from each system, and the main score is

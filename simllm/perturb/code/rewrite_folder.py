@@ -161,8 +161,9 @@ def find_files(paths: Sequence[Path]) -> list[FoundFile]:
 def _files(folder: Path) -> Iterator[FoundFile]:
     """Yield the files and symbolic links in a folder and its subfolders.
 
-    The attribute `action` of each result is "rewrite", "copy" or "link". A hidden file, or a file in a hidden
-    folder, is yielded with the action "copy" even if it holds source code.
+    The attribute `action` of each result is "rewrite", "copy" or "link". A symbolic link always has the
+    action "link". A hidden file, or a file in a hidden folder, has the action "copy" even if it holds source
+    code.
     """
     for place, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if name not in _NOT_COPIED]

@@ -181,6 +181,26 @@ def test_rows_of_other_settings_are_kept_but_not_used(ablate, trained, tmp_path)
     assert [row["variant"] for row in rows_of(tmp_path)] == ["no change", "masked, short"]
 
 
+def test_row_is_outdated_if_the_first_stage_of_another_variant_changes(ablate, small, trained, tmp_path):
+    start = f"model={tmp_path}/runs/whole-first-stage/model"
+    variants = [{"name": "whole", "first_stage": []}, {"name": "starts there", "overrides": [start]}]
+    assert ablate(variants=variants).returncode == 0
+    values = yaml.safe_load(small.read_text())
+    values["first_stage"]["overrides"].append("updates=4")
+    small.write_text(yaml.safe_dump(values))
+    done = ablate()
+    lost = "has starts there, whole from another configuration; --overwrite drops them"
+    assert (done.returncode, done.stderr) == (2, f"error: {tmp_path / 'ablations.json'}: {lost}\n")
+
+
+def test_missing_comments_are_an_error_before_any_training(ablate, sets, trained):
+    values = yaml.safe_load(sets.read_text())
+    sets.write_text(yaml.safe_dump(values | {"unseen_comments": "none.jsonl"}))
+    done = ablate()
+    assert (done.returncode, trained.commands) == (2, [])
+    assert done.stderr == "error: none.jsonl: no such file; it is the comments.jsonl of a corpus\n"
+
+
 @pytest.mark.parametrize("name", ["ablations.yaml", "ablations_without_teachers.yaml"])
 def test_the_shipped_variants_load_and_differ(name):
     config = load(AblationsConfig, ROOT / "configs" / name, [])
@@ -191,7 +211,7 @@ def test_the_shipped_variants_load_and_differ(name):
     }
     made = []
     for variant in config.variants:
-        runs = training_commands(config, variant, Path(config.out) / variant.folder)
+        runs = training_commands(config, variant, Path("run"))
         made.append([load(loaded[name], ROOT / file, overrides) for name, file, *overrides in runs])
         if len(runs) == 2:
             assert made[-1][1].model == f"{made[-1][0].out}/model"

@@ -39,7 +39,7 @@ def test_measures_a_model(call, model_folder, sets):
 
 
 def test_comments_of_other_repositories_are_used_for_the_retrieval_only(model_folder, sets, tmp_path):
-    config = yaml.safe_load(sets.read_text()) | {"baselines": []}
+    config = yaml.safe_load(sets.read_text()) | {"baselines": [], "comments_per_language": 10_000}
     before = measure(model_folder, MeasureConfig(**config))
     other = tmp_path / "other.jsonl"
     with other.open("w") as file:
@@ -48,8 +48,25 @@ def test_comments_of_other_repositories_are_used_for_the_retrieval_only(model_fo
             file.write(json.dumps(row | {"language": "ruby", "split": split}) + "\n")
     after = measure(model_folder, MeasureConfig(**config | {"unseen_comments": str(other)}))
     assert set(after["languages"]) == {"ruby"}
-    assert after["languages"]["ruby"]["pairs"] == config["comments_per_language"]
+    rows = [row for _, row in objects(other)]
+    described = [
+        row["description"].removeprefix(row["summary"]).split() for row in rows if "description" in row
+    ]
+    assert after["languages"]["ruby"]["pairs"] == sum(len(words) > 3 for words in described)
+    assert (before["unseen"], after["unseen"]) == (False, True)
     assert after["random_pairs"] == before["random_pairs"]
+
+
+def test_an_input_is_not_overwritten(call, model_folder, sets, tmp_path):
+    config = yaml.safe_load(sets.read_text())
+    other = tmp_path / "other.jsonl"
+    other.write_bytes(Path(config["comments"]).read_bytes())
+    sets.write_text(yaml.safe_dump(config | {"unseen_comments": str(other)}))
+    before = other.read_bytes()
+    done = call(measure_, model_folder, "--config", sets, "-o", other, "--overwrite")
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert other.read_bytes() == before
 
 
 def test_the_model_is_loaded_and_the_word_vectors_are_built_once(model_folder, sets, tmp_path, monkeypatch):

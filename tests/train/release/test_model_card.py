@@ -1,6 +1,11 @@
 """The text of the model card."""
 
-from train.release.model_card import describe_configuration
+import json
+
+import pytest
+
+from tests.conftest import ROOT
+from train.release.model_card import describe_configuration, figure_sections
 
 STAGE = {"out": "runs/one", "seed": 1, "pairs": {"size": 4}}
 
@@ -16,5 +21,18 @@ def test_later_configuration_is_written_as_the_difference_from_the_most_similar_
     far = STAGE | {"seed": 9, "pairs": {"size": 99}}
     third = STAGE | {"out": "runs/three"}
     assert (
-        describe_configuration(third, [{"layers": 2}, far, STAGE]) == 'as 3, except `{"out": "runs/three"}`'
+        describe_configuration(third, [{"layers": 2}, far, STAGE])
+        == 'like stage 3, except `{"out": "runs/three"}`'
+    )
+
+
+@pytest.mark.parametrize(
+    ("unseen", "source"),
+    [(True, "Comments of repositories that are not trained on"), (False, "Held-out comments")],
+)
+def test_card_names_the_source_of_the_comments(unseen, source):
+    figures = json.loads((ROOT / "checkpoints" / "default" / "figures.json").read_text())
+    sections = figure_sections(figures | {"unseen": unseen})
+    assert sections[sections.index("## Languages") + 1].startswith(
+        f"{source}: how often a summary is nearest"
     )
