@@ -117,7 +117,9 @@ def _read(prompts: Prompts) -> dict[str, dict[str, list[Round]]]:
             kind: {name: [_round(row, prompts) for row in rounds] for name, rounds in strategies.items()}
             for kind, strategies in json.loads(prompts.texts[_FILE]).items()
         }
-    except (ValueError, TypeError, AttributeError, KeyError) as error:
+    except (AttributeError, KeyError):
+        raise InputError(f"{_FILE}: expected objects of strategies, each with a list of rounds") from None
+    except (ValueError, TypeError) as error:
         raise InputError(f"{_FILE}: {error}") from None
 
 

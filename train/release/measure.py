@@ -93,9 +93,14 @@ def check_comments(config: MeasureConfig) -> None:
     Raises:
         InputError: A file is missing.
     """
-    for file in (config.comments, config.unseen_comments):
-        if file and not Path(file).is_file():
-            raise InputError(f"{file}: no such file; it is the comments.jsonl of a corpus")
+    for key in ("comments", "unseen_comments"):
+        _check_file(config, key)
+
+
+def _check_file(config: MeasureConfig, key: str) -> None:
+    file = getattr(config, key)
+    if file and not Path(file).is_file():
+        raise InputError(f"{key}: {file}: no such file")
 
 
 def measure(model: Path, config: MeasureConfig) -> dict[str, Any]:
@@ -123,6 +128,9 @@ def measure(model: Path, config: MeasureConfig) -> dict[str, Any]:
     """
     check_comments(config)
     learned = SimLLM(model)
+    if learned.head:
+        for key in ("test_comments", "labelled"):
+            _check_file(config, key)
     own = [registry.model_metric(learned.name, learned)]
     if learned.head:
         own.append(registry.same_metric("simllm-same", learned))

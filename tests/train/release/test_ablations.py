@@ -198,7 +198,7 @@ def test_missing_comments_are_an_error_before_any_training(ablate, sets, trained
     sets.write_text(yaml.safe_dump(values | {"unseen_comments": "none.jsonl"}))
     done = ablate()
     assert (done.returncode, trained.commands) == (2, [])
-    assert done.stderr == "error: none.jsonl: no such file; it is the comments.jsonl of a corpus\n"
+    assert done.stderr == "error: unseen_comments: none.jsonl: no such file\n"
 
 
 @pytest.mark.parametrize("name", ["ablations.yaml", "ablations_without_teachers.yaml"])
