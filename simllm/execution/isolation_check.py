@@ -81,7 +81,7 @@ def raise_if_breached(results: Mapping[str, str]) -> None:
     """Raise an error if an attack on the sandbox succeeded.
 
     Args:
-        results: The result of each attack by name, from `attack`; "" if the sandbox prevented the attack.
+        results: For the name of each attack, its result from `attack`; "" if the sandbox prevented the attack.
 
     Raises:
         InputError: An attack succeeded.

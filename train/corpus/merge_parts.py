@@ -1,8 +1,8 @@
 """The last step of building a corpus: merging its parts into the final files.
 
 A part is the file with the comments from one batch of source files. A comment has one or several texts: its
-summary (first sentence) and its other paragraphs. Texts are compared by their hashes. Therefore, the texts
-need not be in memory all at once.
+summary (first sentence) and its other paragraphs. Repeated texts are found by
+comparing hashes of the texts. Therefore, the texts need not be in memory all at once.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The batches of source files from which a corpus is built, so that a killed build can be resumed.
+"""Batches of source files: a corpus is built batch by batch, so that a killed build can be resumed.
 
 The sources are read in batches. The comments from one batch are stored in a file, which is called a part of
 the corpus. The name of the file contains a hash of everything that decides its content. Therefore, a part

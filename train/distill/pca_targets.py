@@ -80,7 +80,7 @@ class Targets:
             facts: A description of the texts and the teachers, as a dict. It does not affect the projection.
 
         Raises:
-            InputError: The teachers' embeddings together are narrower than the student's.
+            InputError: The teachers' embeddings, side by side, have fewer dimensions than the student's.
         """
         self.groups, self.shards, self.facts = groups, shards, dict(facts or {})
         sample = np.random.default_rng(seed).permutation(sum(map(len, groups)))[:_SAMPLE]

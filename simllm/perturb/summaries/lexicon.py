@@ -157,7 +157,7 @@ def _entries(file: Path) -> Iterator[tuple[str, str]]:
 
 
 def _words(text: str) -> list[str]:
-    """Split a text at its commas into words, and clean each word as summaries are cleaned."""
+    """Split a text at its commas into words, and clean each word with `simllm.text_cleaning.clean`."""
     return [clean(word) for word in text.split(",") if word.strip()]
 
 
