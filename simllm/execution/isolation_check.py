@@ -81,7 +81,7 @@ def raise_if_breached(results: Mapping[str, str]) -> None:
     """Raise an error if an attack on the sandbox succeeded.
 
     Args:
-        results: For the name of each attack, its result from `attack`; "" if the sandbox prevented the attack.
+        results: For the name of each attack, its result from `attack`; "" if the sandbox prevented it.
 
     Raises:
         InputError: An attack succeeded.

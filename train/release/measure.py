@@ -119,8 +119,8 @@ def measure(model: Path, config: MeasureConfig) -> dict[str, Any]:
         - "items", "flags" and "unseen_items": the results of `measure_items`, `measure_flags` and
           `measure_unseen_items` on meaning items. A meaning item has a main text, rewordings, and texts with
           other meanings;
-        - "reliability": the result of `measure_reliability`, on the predicted probabilities that two texts have
-          the same meaning;
+        - "reliability": the result of `measure_reliability`, on the predicted probabilities that two texts
+          have the same meaning;
         - "languages", "unseen" and "random_pairs": results on code comments, from `measure_comments`.
 
     Raises:
