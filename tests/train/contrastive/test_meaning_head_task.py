@@ -236,6 +236,7 @@ def test_training_starts_from_the_head_of_the_start_model(update_folder, with_he
         torch.testing.assert_close(task.meaning.head.state_dict()[name], value)
 
 
+@pytest.mark.slow
 def test_training_can_start_from_the_head_of_another_model(update_folder, with_head, tmp_path):
     for name in ("first", "again"):
         (tmp_path / name).mkdir()

@@ -185,6 +185,7 @@ def arguments(out, model_folder, texts, rated, *more):
     ]
 
 
+@pytest.mark.slow
 def test_run_learns_and_resumes(run, model_folder, short_comments, rated_file, tmp_path):
     """A run keeps its best model; a run that is stopped and resumed ends with the same weights."""
     whole, stopped_run = (
