@@ -81,10 +81,11 @@ def _write(model: Path, overrides: list[str], config: Path, output: Path | None,
 
 
 def _input_files(config: MeasureConfig) -> list[Path]:
-    """Return the existing files that the configuration names, by paths or glob patterns."""
+    """Return the files that the configuration names, by paths or glob patterns."""
     patterns = [*config.rated, config.comments, config.unseen_comments, config.test_comments, config.labelled]
     patterns += [config.items, config.unseen_items]
-    return [Path(file) for pattern in patterns if pattern for file in glob(pattern)]  # noqa: PTH207 (Path.glob takes no absolute pattern)
+    names = [name for pattern in patterns if pattern for name in (pattern, *glob(pattern))]  # noqa: PTH207 (Path.glob takes no absolute pattern)
+    return [Path(name) for name in names]
 
 
 def check_comments(config: MeasureConfig) -> None:

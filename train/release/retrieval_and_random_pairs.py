@@ -57,7 +57,7 @@ def measure_comments(metric: SimLLM, config: MeasureConfig) -> dict[str, Any]:
     summaries = sorted({summary for pairs in held_out.values() for summary, _ in pairs})
     return {
         "languages": languages,
-        "unseen": config.unseen_comments is not None,
+        "unseen": bool(config.unseen_comments),
         "random_pairs": _score_random_pairs(metric, summaries, config.random_pairs),
     }
 

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from unittest import mock
 
+import pytest
 import yaml
 
 from simllm import SimLLM
@@ -57,9 +58,10 @@ def test_comments_of_other_repositories_are_used_for_the_retrieval_only(model_fo
     assert after["random_pairs"] == before["random_pairs"]
 
 
-def test_an_input_is_not_overwritten(call, model_folder, sets, tmp_path):
+@pytest.mark.parametrize("name", ["other.jsonl", "other[1].jsonl"])
+def test_an_input_is_not_overwritten(call, model_folder, sets, tmp_path, name):
     config = yaml.safe_load(sets.read_text())
-    other = tmp_path / "other.jsonl"
+    other = tmp_path / name
     other.write_bytes(Path(config["comments"]).read_bytes())
     sets.write_text(yaml.safe_dump(config | {"unseen_comments": str(other)}))
     before = other.read_bytes()
