@@ -88,8 +88,8 @@ def finished_run(few_comments, tmp_path_factory):
 def stopped_run(few_comments, tmp_path_factory):
     """Return the folder of a pretraining that was stopped after a third of its updates."""
     folder = tmp_path_factory.mktemp("stopped")
-    started = Runner(folder / "output").start("train.pretrain", *pretraining(few_comments, folder / "run"))
-    started.until("update 8 ")
+    command = ["train.pretrain", *pretraining(few_comments, folder / "run")]
+    started = Runner(folder / "output").start(*command, pause_at="update 8 ")
     started.signal(signal.SIGTERM)
     assert started.finish() == 75, started.errors
     return folder / "run"

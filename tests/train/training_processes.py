@@ -8,6 +8,7 @@ import multiprocessing
 import os
 import resource
 import runpy
+import signal
 import socket
 import sys
 import time
@@ -43,10 +44,12 @@ def pretraining(corpus_file, out, *overrides):
 class TrainingProcess:
     """A process that runs `python -m MODULE ARGUMENTS` in the folder `cwd`, with one thread.
 
-    No file that the process writes may be larger than `largest` bytes.
+    No file that the process writes may be larger than `largest` bytes. The process pauses as soon as it has
+    written the text `pause_at` to standard error; it continues with the next signal. Thus a test can signal
+    it in the middle of its training, however fast the machine is.
     """
 
-    def __init__(self, folder, module, *arguments, cwd=ROOT, largest=None, **environment):
+    def __init__(self, folder, module, *arguments, cwd=ROOT, largest=None, pause_at=None, **environment):
         folder.mkdir(exist_ok=True)
         number = len(list(folder.iterdir()))
         self.files = [folder / f"{module}-{number}.{stream}" for stream in ("out", "err")]
@@ -54,7 +57,10 @@ class TrainingProcess:
             file.touch()
         arguments = [module, *map(str, arguments)]
         environment = {"OMP_NUM_THREADS": "1"} | environment
-        self.process = _CONTEXT.Process(target=_main, args=(arguments, self.files, cwd, largest, environment))
+        self.pause_at = pause_at
+        self.process = _CONTEXT.Process(
+            target=_main, args=(arguments, self.files, cwd, largest, pause_at, environment)
+        )
         self.process.start()
         self.pid = self.process.pid
 
@@ -68,16 +74,29 @@ class TrainingProcess:
         """Return the standard error of the process so far."""
         return self.files[1].read_text(encoding="utf-8", errors="replace")
 
-    def until(self, text, seconds=120):
+    def until_written(self, text, seconds=120):
         """Wait until the process has written a text to standard error."""
+        self.until(lambda: text in self.errors, seconds)
+
+    def until_paused(self):
+        """Wait for the pause of a process that was started with `pause_at`."""
+        self.until(lambda: is_paused(self.pid))
+
+    def signal(self, number):
+        """Send a signal; a process that was started with `pause_at` gets it in its pause, and continues."""
+        if self.pause_at:
+            self.until_paused()
+        os.kill(self.pid, number)
+        if self.pause_at and number != signal.SIGKILL:
+            os.kill(self.pid, signal.SIGCONT)
+
+    def until(self, condition, seconds=120):
+        """Wait until a condition holds."""
         end = time.monotonic() + seconds
-        while text not in self.errors:
+        while not condition():
             assert self.process.is_alive(), self.errors
             assert time.monotonic() < end, self.errors
             time.sleep(0.005)
-
-    def signal(self, number):
-        os.kill(self.pid, number)
 
     def finish(self, seconds=120):
         """Wait for the end of the process; return its exit status, negative if a signal killed it."""
@@ -86,10 +105,36 @@ class TrainingProcess:
         return self.process.exitcode
 
 
-def _main(arguments, files, cwd, largest, environment):
+def is_paused(pid):
+    """Return whether a process has stopped at SIGSTOP."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
+
+
+class _PausingStream:
+    """A text stream that pauses the process once, as soon as a text has been written to it."""
+
+    def __init__(self, stream, pause_at):
+        self.stream = stream
+        self.pause_at = pause_at
+        self.written = ""
+
+    def write(self, text):
+        self.stream.write(text)
+        self.written += text
+        if self.pause_at and self.pause_at in self.written:
+            self.pause_at = None
+            self.stream.flush()
+            os.kill(os.getpid(), signal.SIGSTOP)
+
+    def __getattr__(self, name):
+        return getattr(self.stream, name)
+
+
+def _main(arguments, files, cwd, largest, pause_at, environment):
     for stream, file in zip((1, 2), files, strict=True):
         os.dup2(os.open(file, os.O_WRONLY | os.O_APPEND), stream)
-    sys.stdout, sys.stderr = (open(stream, "w", buffering=1, closefd=False) for stream in (1, 2))  # noqa: SIM115
+    sys.stdout, errors = (open(stream, "w", buffering=1, closefd=False) for stream in (1, 2))  # noqa: SIM115
+    sys.stderr = _PausingStream(errors, pause_at)
     os.chdir(cwd)
     os.environ.update(environment)
     if largest is not None:
@@ -124,14 +169,18 @@ class Runner:
         started = self.start(module, *arguments, **options)
         return started.finish(), started.errors
 
-    def ranks(self, count, module, *arguments, folders=None):
-        """Start the processes of one training, as torchrun and srun do, each in its own folder if given."""
-        folders = folders or [ROOT] * count
+    def ranks(self, count, module, *arguments, folders=None, pause_at=None, **environment):
+        """Start the processes of one training, as torchrun and srun do, each in its own folder if given.
+
+        The first process pauses as soon as it has written the text `pause_at`.
+        """
         group = {"WORLD_SIZE": str(count), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
-        return [
-            self.start(module, *arguments, cwd=folder, **group, RANK=str(rank), LOCAL_RANK=str(rank))
-            for rank, folder in enumerate(folders)
-        ]
+        started = []
+        for rank, folder in enumerate(folders or [ROOT] * count):
+            place = group | {"RANK": str(rank), "LOCAL_RANK": str(rank)} | environment
+            pause = pause_at if rank == 0 else None
+            started.append(self.start(module, *arguments, cwd=folder, pause_at=pause, **place))
+        return started
 
 
 def free_port():

@@ -208,8 +208,7 @@ def test_run_learns_and_resumes(run, model_folder, short_comments, rated_file, t
     (kept,) = [line for line in lines if line["update"] == info["provenance"]["updates"]]
     assert found == pytest.approx(kept["spearman_rated"], abs=1e-4)
 
-    started = run.start("train.contrastive", *stopped_run)
-    started.until("update 10 ")
+    started = run.start("train.contrastive", *stopped_run, pause_at="update 10 ")
     started.signal(signal.SIGTERM)
     assert started.finish() == 75
     status, errors = run("train.contrastive", *stopped_run)
@@ -235,8 +234,7 @@ def test_a_stopped_run_with_imitation_resumes(
     status, errors = run("train.contrastive", *whole)
     assert status == 0, errors
     assert "bert: shard 1 of 1" in errors
-    started = run.start("train.contrastive", *stopped_run)
-    started.until("update 10 ")
+    started = run.start("train.contrastive", *stopped_run, pause_at="update 10 ")
     started.signal(signal.SIGTERM)
     assert started.finish() == 75
     status, errors = run("train.contrastive", *stopped_run)

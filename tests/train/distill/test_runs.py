@@ -200,8 +200,7 @@ def test_finished_run_is_not_repeated(run, arguments, finished, tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("moment", ["vocabulary", "shard 1 of 1", "training", "update 10 "])
 def test_a_killed_run_is_resumed_to_the_same_weights(run, arguments, finished, tmp_path, moment):
-    started = run.start("train.distill", *arguments(tmp_path / "run"))
-    started.until(moment)
+    started = run.start("train.distill", *arguments(tmp_path / "run"), pause_at=moment)
     started.signal(signal.SIGKILL)
     assert started.finish() == -signal.SIGKILL
     status, errors = run("train.distill", *arguments(tmp_path / "run"))
@@ -214,8 +213,7 @@ def test_a_killed_run_is_resumed_to_the_same_weights(run, arguments, finished, t
 @pytest.mark.slow
 @pytest.mark.parametrize("moment", ["shard 1 of 1", "update 10 "])
 def test_a_stopped_run_is_resumed_to_the_same_weights(run, arguments, finished, tmp_path, moment):
-    started = run.start("train.distill", *arguments(tmp_path / "run"))
-    started.until(moment)
+    started = run.start("train.distill", *arguments(tmp_path / "run"), pause_at=moment)
     started.signal(signal.SIGTERM)
     assert started.finish() == 75, started.errors
     status, errors = run("train.distill", *arguments(tmp_path / "run"))

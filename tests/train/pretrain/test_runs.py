@@ -140,7 +140,7 @@ def test_new_config_keys_do_not_change_older_runs(run, resumable_run, few_commen
     """A run made before a key existed can be resumed with this key, if the key has its default value."""
     assert "objective" not in json.loads((resumable_run / "config.json").read_text())
     started = run.start("train.pretrain", *pretraining(few_comments, resumable_run, "objective=permuted"))
-    started.until("resuming after update")
+    started.until_written("resuming after update")
     started.signal(signal.SIGKILL)
     started.finish()
 

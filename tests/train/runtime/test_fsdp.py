@@ -23,8 +23,9 @@ def test_sharded_run_resumed_by_more_processes_equals_a_run_of_one_process(run, 
     alone, out = tmp_path / "alone", tmp_path / "run"
     assert run("train.pretrain", *pretraining(few_comments, alone, *PLAIN))[0] == 0
     more = ["sharding=true", "gradient_checkpointing=true"]
-    ranks = run.ranks(2, "train.pretrain", *pretraining(few_comments, out, *PLAIN, *more))
-    ranks[0].until("update 12 ")
+    ranks = run.ranks(
+        2, "train.pretrain", *pretraining(few_comments, out, *PLAIN, *more), pause_at="update 12 "
+    )
     for rank in ranks:
         rank.signal(signal.SIGTERM)
     assert [rank.finish() for rank in ranks] == [75, 75], ranks[0].errors

@@ -3,7 +3,6 @@
 import os
 import shutil
 import signal
-import subprocess
 import time
 from random import Random
 
@@ -12,6 +11,7 @@ import pytest
 from tests.train.training_processes import (
     assert_same_weights,
     content,
+    is_paused,
     log,
     pretraining,
     states,
@@ -34,24 +34,37 @@ def test_stopped_run_resumes_and_ends_with_the_same_weights(run, resumable_run, 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGUSR1, 75), (signal.SIGINT, 130)])
 def test_exit_status_depends_on_the_signal(run, resumable_run, few_comments, number, status):
-    started = run.start("train.pretrain", *pretraining(few_comments, resumable_run))
-    started.until("resuming")
+    started = run.start("train.pretrain", *pretraining(few_comments, resumable_run), pause_at="resuming")
     started.signal(number)
     assert started.finish() == status
     assert RERUN in started.errors
 
 
-def learner(started):
-    """Pause the child process that learns the vocabulary of a training; return its process id."""
-    while True:
-        children = subprocess.run(
-            ["pgrep", "-P", str(started.pid), "-f", "train.tokens.vocabulary"],
-            capture_output=True, text=True, check=False,
-        ).stdout.split()  # fmt: skip
-        if children:
-            os.kill(int(children[0]), signal.SIGSTOP)
-            return int(children[0])
-        assert started.process.is_alive(), started.errors
+# Every Python process imports `sitecustomize` first. This one pauses the process that learns a vocabulary.
+PAUSE = """
+import os, pathlib, signal, sys
+if "train.tokens.vocabulary" in sys.orig_argv:
+    pathlib.Path(__file__).with_name("learner").write_text(f"{os.getpid()}\\n")
+    os.kill(os.getpid(), signal.SIGSTOP)
+"""
+
+
+@pytest.fixture
+def paused_learner(tmp_path):
+    """Return the folder of a module that pauses the process in which a training learns its vocabulary."""
+    folder = tmp_path / "paused"
+    folder.mkdir()
+    (folder / "sitecustomize.py").write_text(PAUSE)
+    return folder
+
+
+def learner(started, paused_learner):
+    """Wait until the child process that learns the vocabulary has paused; return its process id."""
+    file = paused_learner / "learner"
+    started.until(lambda: file.exists() and file.read_text().endswith("\n"))
+    child = int(file.read_text())
+    started.until(lambda: is_paused(child))
+    return child
 
 
 @pytest.mark.parametrize(
@@ -62,10 +75,13 @@ def learner(started):
         pytest.param(signal.SIGUSR1, 75, True, marks=pytest.mark.slow),
     ],
 )
-def test_signal_while_the_vocabulary_is_learned(run, few_comments, tmp_path, number, status, to_all):
+def test_signal_while_the_vocabulary_is_learned(
+    run, few_comments, tmp_path, paused_learner, number, status, to_all
+):
     """The run and its child process end, whether both get the signal (SLURM, Ctrl+C) or only the run."""
-    started = run.start("train.pretrain", *pretraining(few_comments, tmp_path / "run"))
-    child = learner(started)
+    command = ["train.pretrain", *pretraining(few_comments, tmp_path / "run")]
+    started = run.start(*command, PYTHONPATH=str(paused_learner))
+    child = learner(started, paused_learner)
     if to_all:
         os.kill(child, number)
     started.signal(number)
@@ -76,17 +92,19 @@ def test_signal_while_the_vocabulary_is_learned(run, few_comments, tmp_path, num
         os.kill(child, 0)
 
 
-def test_killed_vocabulary_process_is_an_error(run, few_comments, tmp_path):
-    started = run.start("train.pretrain", *pretraining(few_comments, tmp_path / "run"))
-    os.kill(learner(started), signal.SIGKILL)
+def test_killed_vocabulary_process_is_an_error(run, few_comments, tmp_path, paused_learner):
+    command = ["train.pretrain", *pretraining(few_comments, tmp_path / "run")]
+    started = run.start(*command, PYTHONPATH=str(paused_learner))
+    os.kill(learner(started, paused_learner), signal.SIGKILL)
     assert started.finish(10) == 2
     reason = "its process was killed by signal 9, perhaps for lack of memory"
     assert started.errors.endswith(f"error: vocabulary of 400 tokens cannot be learned: {reason}\n")
 
 
-def test_signal_while_processes_wait_for_the_first_one(run, few_comments, tmp_path):
-    ranks = run.ranks(2, "train.pretrain", *pretraining(few_comments, tmp_path / "run"))
-    learner(ranks[0])
+def test_signal_while_processes_wait_for_the_first_one(run, few_comments, tmp_path, paused_learner):
+    command = ["train.pretrain", *pretraining(few_comments, tmp_path / "run")]
+    ranks = run.ranks(2, *command, PYTHONPATH=str(paused_learner))
+    learner(ranks[0], paused_learner)
     for rank in ranks:
         rank.signal(signal.SIGUSR1)
     assert [rank.finish(20) for rank in ranks] == [75, 75]
@@ -128,7 +146,7 @@ def test_run_killed_at_random_moments_ends_with_the_same_weights(run, finished_r
         started = run.start("train.pretrain", *pretraining(few_comments, out, *often))
         # Kill the run before or after its first evaluation.
         wanted = random.choice(["training", "update"])
-        started.until(f"\n{wanted}")
+        started.until_written(f"\n{wanted}")
         time.sleep(random.uniform(0, 0.1))
         while kill % 2 and started.process.is_alive() and not list(out.glob("states/.*.partial")):
             pass
@@ -149,8 +167,7 @@ def test_run_started_by_one_process_and_finished_by_two(run, few_comments, tmp_p
     plain = ["model.hidden_dropout_prob=0", "model.attention_probs_dropout_prob=0", "accumulation=2"]
     alone, out = tmp_path / "alone", tmp_path / "run"
     assert run("train.pretrain", *pretraining(few_comments, alone, *plain))[0] == 0
-    started = run.start("train.pretrain", *pretraining(few_comments, out, *plain))
-    started.until("update 12 ")
+    started = run.start("train.pretrain", *pretraining(few_comments, out, *plain), pause_at="update 12 ")
     started.signal(signal.SIGTERM)
     assert started.finish() == 75
     ranks = run.ranks(2, "train.pretrain", *pretraining(few_comments, out, *plain))
@@ -168,9 +185,13 @@ def test_when_one_of_two_processes_is_killed_both_resume_together(run, resumable
     ranks = run.ranks(2, "train.pretrain", *pretraining(few_comments, undisturbed))
     assert [rank.finish() for rank in ranks] == [0, 0], ranks[0].errors
     for killed in (0, 1):
-        ranks = run.ranks(2, "train.pretrain", *pretraining(few_comments, resumable_run))
-        ranks[0].until("\nupdate ")
+        ranks = run.ranks(
+            2, "train.pretrain", *pretraining(few_comments, resumable_run), pause_at="\nupdate "
+        )
+        ranks[0].until_paused()
         ranks[killed].signal(signal.SIGKILL)
+        if killed != 0:
+            ranks[0].signal(signal.SIGCONT)
         assert ranks[killed].finish() == -signal.SIGKILL
         assert ranks[1 - killed].finish() != 0
     ranks = run.ranks(2, "train.pretrain", *pretraining(few_comments, resumable_run))

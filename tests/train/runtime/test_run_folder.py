@@ -111,7 +111,7 @@ def test_run_folder_may_be_a_link(run, resumable_run, few_comments, tmp_path):
 
 def test_second_run_in_one_folder_is_refused(run, few_comments, tmp_path):
     first = run.start("train.pretrain", *pretraining(few_comments, tmp_path / "run", "updates=100000"))
-    first.until("corpus")
+    first.until_written("corpus")
     status, errors = run("train.pretrain", *pretraining(few_comments, tmp_path / "run"))
     first.process.kill()
     first.finish()
@@ -164,7 +164,7 @@ def test_leftovers_of_a_killed_save_are_removed(run, resumable_run, few_comments
     assert status == 2  # recovered only after the configuration was checked
     assert (resumable_run / ".model.abcd1234.old").exists()
     started = run.start("train.pretrain", *pretraining(few_comments, resumable_run))
-    started.until("training")
+    started.until_written("training")
     started.process.kill()
     started.finish()
     assert not [path for path in resumable_run.rglob(".*") if path.suffix in (".partial", ".old", ".lock")]
