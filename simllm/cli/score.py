@@ -169,9 +169,8 @@ def run(options: argparse.Namespace) -> None:
             for chunk, _ in _with_bar(chunks, bar):
                 done += len(chunk)
         except KeyboardInterrupt:
-            raise KeyboardInterrupt(
-                f"after {format_count(done, 'pair')}; --resume continues from there"
-            ) from None
+            saved = f"after {format_count(done, 'pair')}; --resume continues from there"
+            raise KeyboardInterrupt(saved if done else "before the first pairs were saved") from None
         output_file_check.check_output(
             target, (), options.overwrite
         )  # another program may have just written it
@@ -217,6 +216,10 @@ def _choose_source(options: argparse.Namespace) -> PairSource:
         if str(both[0]) == str(both[1]) == "-":
             raise InputError("-c - and -r -: standard input can be one of them only")
         return PairSource(lambda: from_files(*both), both)
+    if len(options.texts) == 1 and Path(options.texts[0]).is_file():
+        raise InputError(
+            f"{options.texts[0]}: to read pairs from files, use --jsonl FILE, or -c FILE -r FILE"
+        )
     if len(options.texts) != 2:
         raise InputError(f"expected two texts, a candidate and a reference; got {len(options.texts)}")
     if all(map(os.path.isfile, options.texts)):

@@ -1,14 +1,15 @@
 """Rated pairs: candidates and references, with human ratings of how similar they are.
 
 A file of rated pairs has one JSON object per line with these keys. `rating`, `ratings` or `passed` is
-required.
+required. If a line has `rating` and `ratings`, then `rating` must be the mean of `ratings`. The mean may be
+rounded to one decimal.
 
 reference, candidate   the two texts
-candidate_clean        if given, it replaces `candidate`; for example, without placeholders such as <UNK>
-ratings                numbers, higher is more similar: a list with one per rater, or {"rater": number, …}
-raters                 names of the raters, if `ratings` is a list (default: their positions)
-rating                 a number; if `ratings` is given, too, it is their mean (may be rounded to one decimal)
-passed                 in place of a rating, if the candidate is code: true or 1 if it passed its tests
+candidate_clean        used in place of `candidate` if given, for example without placeholders such as <UNK>
+rating                 the mean of the human ratings, a number; higher is more similar
+ratings                the rating by each rater: a list of numbers, or {"rater": number, …}
+raters                 the names of the raters if `ratings` is a list (default: 1, 2 and so on)
+passed                 in place of ratings of code: whether the candidate passed its tests (true, false, 1, 0)
 source                 the code before it was edited, for metrics of code edits
 language, system       the language of the code, and the system that wrote the candidate
 metrics                scores that other metrics gave to the pair: {"name of the metric": number, …}
@@ -30,6 +31,7 @@ from simllm.errors import InputError
 from simllm.evaluation import haque_csv
 from simllm.io import read_json_lines
 from simllm.io.display_names import label
+from simllm.io.number_format import format_count
 from simllm.metrics.metric_interface import Example
 from simllm.stats.rater_agreement import mean_ratings
 
@@ -97,7 +99,8 @@ def load(file: Path, fields: Sequence[str] = ()) -> Ratings:
     rows = list(haque_csv.read_rows(file) if is_table else read_json_lines.objects(file))
     pairs = [_pair(row, fields or _fields(row), where) for where, row in rows]
     if len(pairs) < 3:
-        raise InputError(f"{file}: {len(pairs)} rated pairs; a correlation needs at least 3")
+        found = format_count(len(pairs), "rated pair")
+        raise InputError(f"{file}: {found}; a correlation needs at least 3")
     references, candidates, values = zip(*pairs, strict=True)
     if len(set(values)) == 1:
         raise InputError(f"{file}: all ratings are {values[0]:g}; there is nothing to correlate with")
@@ -162,9 +165,12 @@ def _mean(row: dict[str, Any], where: str) -> float:
     """Return the mean of the ratings in a JSON row.
 
     Args:
-        row: The JSON object. Its key `ratings` has a list of numbers, or an object from names to numbers. For
-            a list, the key `raters` may have the names; otherwise, the raters are numbered from 1.
+        row: The JSON object. Its key `ratings` has a list of numbers, or an object from the raters' names to
+            numbers.
         where: The place of the row for error messages, such as "FILE, line 3".
+
+    Raises:
+        InputError: The ratings or the names of the raters are wrong (see `_ratings_of`).
     """
     return float(mean_ratings(np.array([list(_ratings_of(row, where).values())]))[0])
 
@@ -185,8 +191,9 @@ def _ratings_of(row: dict[str, Any], where: str) -> dict[str, float]:
     """Read the ratings in a JSON row as a dict from the rater's name to the rating.
 
     Args:
-        row: The JSON object. Its key `ratings` has a list of numbers, or an object from names to numbers. For
-            a list, the key `raters` may have the names; otherwise, the raters are numbered from 1.
+        row: The JSON object. Its key `ratings` has a list of numbers, or an object from the raters' names to
+            numbers. With a list, the key `raters` may have a list of the names. By default, the names are the
+            numbers from 1.
         where: The place of the row for error messages, such as "FILE, line 3".
 
     Raises:

@@ -22,6 +22,7 @@ _KEY = "OPENAI_API_KEY"
 _URL = "OPENAI_BASE_URL"
 _LEAST_KEY = 8  # characters; a shorter key is no secret, and could be part of any text
 _TIMEOUT = 600.0  # seconds without a byte
+_FIRST_CONNECTION = 20.0  # seconds
 _LONGEST = 3600.0  # seconds for a reply with all its retries
 _SHOWN = 200  # characters of the server's message in an error
 # Words in which servers say that a conversation is longer than the model's context.
@@ -71,6 +72,8 @@ class ChatClient:
         except ModuleNotFoundError:
             raise InputError(missing_package("openai", "repair")) from None
         self._errors = openai
+        self._url = url
+        self._is_reached = False
         try:
             self._client = openai.AsyncOpenAI(
                 base_url=url, api_key=self._key or "none", max_retries=retries, timeout=_TIMEOUT
@@ -87,7 +90,8 @@ class ChatClient:
         """Send a request in the format of OpenAI's chat completions, and return the server's reply.
 
         Raises:
-            InputError: The endpoint refuses all requests (HTTP status 401, 403 or 404).
+            InputError: The endpoint refuses all requests (HTTP status 401, 403 or 404); or this is the first
+                request, and no server can be reached.
             LostReplyError: No reply came even after retries, or the client was closed.
         """
         openai = self._errors
@@ -97,6 +101,8 @@ class ChatClient:
                     raise CancelledError
                 answer = asyncio.run_coroutine_threadsafe(self._send(request), self._loop)
             body = answer.result()
+        except InputError:
+            raise
         except CancelledError:
             raise LostReplyError("the run has stopped") from None
         except TimeoutError:
@@ -123,9 +129,30 @@ class ChatClient:
         self._loop.close()
 
     async def _send(self, request: dict[str, Any]) -> str:
+        if not self._is_reached:
+            await self._reach()
+            self._is_reached = True
         async with asyncio.timeout(_LONGEST):
             reply = await self._client.chat.completions.with_raw_response.create(**request)
         return reply.text
+
+    async def _reach(self) -> None:
+        """Ask the server for its list of models, without retries. Any answer is good.
+
+        A wrong address is so found at once, not after the retries of a request.
+
+        Raises:
+            InputError: No connection can be made.
+        """
+        quick = self._client.with_options(max_retries=0, timeout=_FIRST_CONNECTION)
+        try:
+            await quick.models.with_raw_response.list()
+        except self._errors.APITimeoutError:
+            return  # the server may be busy
+        except self._errors.APIConnectionError as error:
+            raise InputError(f"{self._url}: no server can be reached: {self._message(error)}") from None
+        except self._errors.OpenAIError:
+            return
 
     async def _end(self) -> None:
         requests = asyncio.all_tasks() - {asyncio.current_task()}

@@ -90,8 +90,8 @@ def load_prompts(folder: Path | None = None) -> Prompts:
             folder replaces the included file of the same name. None loads only the included files.
 
     Raises:
-        InputError: The folder has neither a template nor `strategies.json`; or a file has a new name that no
-            other file contains; or a template is wrong; or a file cannot be read.
+        InputError: The folder has neither a template nor `strategies.json`. Or one of its files replaces no
+            included file, and no other file uses it. Or a template is wrong, or a file cannot be read.
     """
     texts = included = _read(_INCLUDED)
     if folder is not None:
@@ -106,14 +106,21 @@ def load_prompts(folder: Path | None = None) -> Prompts:
                     f"name: {', '.join(included)}"
                 )
     prompts = Prompts(texts)
-    prompts.check()
+    try:
+        prompts.check()
+    except InputError as error:
+        raise InputError(f"{folder or _INCLUDED}: {error}") from None
     return prompts
 
 
 def _is_used(name: str, texts: Mapping[str, str]) -> bool:
-    """Return whether another file contains the name of a template in single or double quotes.
+    """Return whether a template is used by another template or by `strategies.json`.
 
-    A template or strategy that uses the template writes its name in this way.
+    A file that uses the template contains its name in single or double quotes.
+
+    Args:
+        name: The file name of the template, such as "request.j2".
+        texts: The content of each file (the templates and `strategies.json`), by file name.
     """
     quoted = re.compile(f"[\"']{re.escape(name)}[\"']")
     return any(quoted.search(text) for other, text in texts.items() if other != name)

@@ -29,6 +29,7 @@ from simllm.repair.repair_items import RepairItem
 from simllm.repair.repaired_program_judge import ProgramJudge
 from simllm.repair.reply_judge_interface import ReplyJudge
 from simllm.repair.reply_records import ReplyRecords, read_records
+from simllm.repair.round_messages import check_messages
 from simllm.repair.run_settings import CONTENT, RunSettings, own_folder
 from simllm.repair.run_summary import SUMMARY, summarize, to_json
 from simllm.repair.strategy_loading import load_strategy
@@ -69,6 +70,7 @@ def run_items(
     prompts.check()
     is_summary = settings.judge is not None
     rounds = load_strategy(prompts, settings.strategy, settings.parts, settings.rounds, is_summary)
+    check_messages(prompts, rounds, items, settings.bar if is_summary else None)
     budget = RequestBudget(settings.price, source.most_cost, source.rate)
     known = read_records(source.replay) if source.replay else None
     output_folder_check.check(folder, CONTENT)

@@ -38,14 +38,41 @@ class Feedback:
     bar: float | None = None
 
 
+def check_messages(
+    prompts: Prompts, rounds: Sequence[Round], items: Sequence[RepairItem], bar: float | None
+) -> None:
+    """Make the messages of all rounds for all items once, with invented feedback on the model's replies.
+
+    A wrong template is so found before the first request.
+
+    Args:
+        prompts: The templates of the messages.
+        rounds: The rounds (requests) of a conversation.
+        items: The incorrect programs, or the code to summarize.
+        bar: The lowest score with which a summary is accepted; None if the items are programs.
+
+    Raises:
+        InputError: A template is wrong.
+    """
+    if bar is None:
+        test = {"number": 1, "input": "1\n", "output": "1\n", "actual": "2\n"}
+        invented = [Feedback("WA", [test]), Feedback("CE", compile_log="error: expected ';'")]
+    else:
+        invented = [Feedback(score=0.0, bar=bar)]
+    for item in items:
+        for round_ in rounds:
+            for feedback in invented:
+                round_messages(prompts, round_, item, feedback, is_first=round_ is rounds[0])
+
+
 def round_messages(
     prompts: Prompts, round_: Round, item: RepairItem, feedback: Feedback, is_first: bool
 ) -> list[Message] | None:
     """Make the messages that are sent to the model in a round (request) of a conversation.
 
-    A round can add help, such as a tutor's hint or the failed tests. It is skipped if none of its help is
-    available: for example, if it adds a tutor's hint and the item has no hint. The first request of an
-    attempt is never skipped.
+    A round can add help, such as a tutor's hint or the failed tests. The first round of an attempt is never
+    skipped. A later round is skipped if it has no help to add. For example, a round that adds only a tutor's
+    hint is skipped if the item has no hint.
 
     Args:
         prompts: The templates of the messages.

@@ -66,6 +66,29 @@ def test_a_group_may_be_named_all(server, file, tmp_path, sandbox):  # noqa: F81
     assert rows == [["all", "2"], ["all", "1"], ["other", "1"]]
 
 
+@pytest.mark.parametrize(
+    ("template", "message"),
+    [
+        ("{{ fix }}", "{folder}: request.j2: 'fix' is undefined; known: item, "),
+        (
+            "{% if failed %}{{ failed[0].hint }}{% endif %}",
+            "request.j2: 'dict object' has no attribute 'hint'",
+        ),
+    ],
+)
+def test_wrong_template_is_found_before_the_first_request(server, file, tmp_path, request, template, message):
+    request.getfixturevalue("sandbox")
+    own = tmp_path / "own"
+    own.mkdir()
+    (own / "request.j2").write_text(template)
+    words = ("--base-url", f"{server.url}/v1", "--model", "M", "--strategy", "single", "--with", "tests")
+    done = command.run("repair", "run", file, *words, "--prompts", own, "-o", tmp_path / "run")
+    assert done.returncode == 2
+    assert done.stderr.startswith("simllm: error: " + message.format(folder=own))
+    assert server.requests == []
+    assert not (tmp_path / "run").exists()
+
+
 def test_status_of_an_incomplete_run(server, file, tmp_path, sandbox):  # noqa: F811
     server.reply = lambda prompt: (500, {}, b"no memory")
     words = ("--base-url", f"{server.url}/v1", "--model", "M", "--retries", "0", "--attempts", "2")

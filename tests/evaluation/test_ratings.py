@@ -16,6 +16,7 @@ OTHER = {**GOOD, "rating": 3}
     ("rows", "message"),
     [
         ([GOOD, GOOD, GOOD], "all ratings are 2; there is nothing to correlate with"),
+        ([GOOD], "1 rated pair; a correlation needs at least 3"),
         ([GOOD, GOOD], "2 rated pairs; a correlation needs at least 3"),
         ([GOOD, {**GOOD, "rating": "high"}], 'line 2: expected a number under "rating"'),
         ([GOOD, {**GOOD, "rating": float("nan")}], 'line 2: expected a number under "rating"'),
