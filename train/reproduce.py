@@ -92,7 +92,7 @@ def main() -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """The options of the recipe that makes the default model: paths, and the number of seeds and rounds.
+    """The options for making the default model: paths, and the number of training runs and rounds.
 
     Attributes:
         trees: Folder for the repositories with comments, which are fetched if they are missing.
@@ -118,15 +118,15 @@ class Recipe:
 
 
 def reproduce(recipe: Recipe) -> None:
-    """Make the default model: run all steps of the recipe that are not finished.
+    """Make the default model of simllm: fetch its data, and run all steps that are not finished.
 
     Args:
-        recipe: The paths, and the number of seeds and rounds.
+        recipe: The options: paths, and the number of training runs and rounds (see `Recipe`).
 
     Raises:
-        InputError: The number of seeds or rounds is less than 1; or a folder is missing; or a repository
-            cannot be fetched; or an output is older than the file from which it is made; or a folder to
-            write exists and simllm did not write it.
+        InputError: `recipe.seeds` or `recipe.rounds` is less than 1, a folder is missing, a repository cannot
+            be fetched, an output is older than the file from which it is made, or a folder to write exists
+            that simllm did not write.
         SystemExit: A step failed; the exit status is that of the step.
     """
     for name in ("seeds", "rounds"):
@@ -222,7 +222,7 @@ def remaining_commands(
     models are always included. If a training is already finished, its command does not repeat it.
 
     Args:
-        recipe: The paths, and the number of seeds and rounds.
+        recipe: The options: paths, and the number of training runs and rounds (see `Recipe`).
         data: Folder of the data sets.
         trees: The folders of the fetched repositories for training.
         unseen_trees: The folders of the fetched repositories for testing.

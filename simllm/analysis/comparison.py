@@ -113,8 +113,8 @@ def compare(
         over: The way to combine a candidate's scores against several references: "max" or "mean".
 
     Returns:
-        Each system's mean score with its interval. For each pair of systems, the difference between their
-        mean scores, with its interval and p-values.
+        Each system's mean score with a 95% bootstrap interval. For each pair of systems, the difference
+        between their mean scores, with a 95% bootstrap interval and the p-values of two tests.
 
     Raises:
         InputError: `over` is unknown, there are fewer than two systems or no items, or the lists of
@@ -189,8 +189,8 @@ def compare_scores(scores: dict[str, Values], signature: str = "") -> Comparison
         signature: Text that names everything that can change a score; it is stored in the result.
 
     Returns:
-        Each system's mean score with its interval. For each pair of systems, the difference between their
-        mean scores, with its interval and p-values.
+        Each system's mean score with a 95% bootstrap interval. For each pair of systems, the difference
+        between their mean scores, with a 95% bootstrap interval and the p-values of two tests.
     """
     names, values = list(scores), np.stack(list(scores.values()))
     n = values.shape[1]

@@ -1,4 +1,4 @@
-"""Reward function for reinforcement learning of a summarizer: the reward is the metric's score."""
+"""Reward function for reinforcement learning of a summarizer: the reward is simllm's score of a summary."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def reward(metric: SimLLM, column: str = "reference") -> Callable[..., list[floa
     lacks the column with the references. Several threads may call it at the same time.
 
     Args:
-        metric: The metric.
+        metric: The metric that scores the completions.
         column: The name of the column with the references.
 
     Returns:

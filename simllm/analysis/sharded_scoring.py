@@ -102,7 +102,11 @@ class ShardScorer:
 
     @property
     def signature(self) -> str:
-        """Signature of the scores: text that names everything that can change a score, such as the model."""
+        """Text that names everything that can change a score, such as the model and its settings.
+
+        A resumed run compares this text with that of the earlier tables. If the texts differ, the run stops
+        with an error, because the scores would not be comparable.
+        """
         return self.metric.signature
 
     def score(self, shard: Shard) -> dict[str, Any]:
@@ -268,9 +272,10 @@ def _done(folder: Path, settings: ShardSettings) -> dict[str, Any]:
 
 
 def _check_sources(shards: Sequence[Shard], done: dict[str, Any], folder: Path) -> None:
-    """Check that the tables of an earlier run were made from input files with the same paths.
+    """Check that no table of an earlier run is taken for the table of another input file.
 
-    Otherwise, a table from `a/x.jsonl` could be taken for the table of `b/x.jsonl`: both are named `x.tsv`.
+    For example, the tables of `a/x.jsonl` and `b/x.jsonl` are both named `x.tsv`. If the earlier run scored
+    `a/x.jsonl`, and this run is to score `b/x.jsonl`, an error is raised.
 
     Args:
         shards: The input files, and the paths of their tables.

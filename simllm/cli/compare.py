@@ -1,4 +1,4 @@
-"""`simllm compare`: compare systems (sources of candidates) by their scores, with significance tests."""
+"""`simllm compare`: compare systems, such as summarizers, by their scores, with significance tests."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def add_options(compare: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Run `simllm compare` with the parsed options: score systems (sources of candidates) and compare them.
+    """Run `simllm compare` with the parsed options: score and compare systems, such as summarizers.
 
     The comparison is written to the output file or to standard output.
     """
@@ -84,22 +84,20 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _json(comparison: Comparison) -> str:
-    """Format the results of a comparison as a JSON object.
+    """Format the results of a comparison of systems, such as summarizers, as a JSON object.
 
-    The comparison is between systems (sources of candidates). The object has the attributes of `Comparison`,
-    such as each system's mean score.
+    The object has the attributes of `Comparison`, such as each system's mean score.
     """
     values = {**asdict(comparison), "wins": comparison.wins.tolist()}
     return json.dumps(tables.finite(values), indent=2) + "\n"
 
 
 def _text(comparison: Comparison) -> str:
-    """Format the results of a comparison as three tables for a terminal.
+    """Format the results of a comparison of systems, such as summarizers, as three tables for a terminal.
 
-    The comparison is between systems (sources of candidates). The first table has each system's mean score.
-    The second table has a row for each pair of systems, with the difference between their mean scores. The
-    third table has a row and a column for each system. It shows the share of items for which the row's system
-    scores higher than the column's system.
+    The first table has each system's mean score. The second table has a row for each pair of systems, with
+    the difference between their mean scores. The third table has a row and a column for each system. It shows
+    the share of items for which the row's system scores higher than the column's system.
     """
     names = [system.name for system in comparison.systems]
     parts = [

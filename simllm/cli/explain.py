@@ -107,11 +107,14 @@ def _note(explanation: Explanation) -> str:
 
 
 def _sides(explanation: Explanation) -> list[tuple[str, list[Word], float]]:
-    """List the two texts of an explanation, the candidate and the reference, with their words.
+    """List the words of the candidate and of the reference, with their contributions to the score.
+
+    Args:
+        explanation: The score of the candidate and the reference, with the contribution of each word.
 
     Returns:
-        For each text: its name ("candidate" or "reference"), its words, and the total contribution of its
-        start and end tokens to the score.
+        Two tuples, for the candidate and for the reference: the name ("candidate" or "reference"), the words,
+        and the total contribution of the start and end tokens (<s> and </s>) to the score.
     """
     return [
         ("candidate", explanation.candidate, explanation.rest[0]),

@@ -1,6 +1,7 @@
-"""Printing of the mean score and the signature on standard error, because a TSV table cannot hold them.
+"""Printing of the mean score to standard error, if the scores are written as a TSV table.
 
-The signature is a text that names everything that can change a score.
+Tables in other formats contain the mean score and the signature, but a TSV table does not. The signature is a
+text that names everything that can change a score. It is printed, too.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ def print_mean(
 ) -> None:
     """Print the mean score and the signature to standard error if the output table is TSV.
 
-    Nothing is printed for tables in other formats, because they hold both. Nothing is printed with `--quiet`.
+    Tables in other formats contain the mean score and the signature. Therefore, nothing is printed for them.
+    Nothing is printed with the option `--quiet`, either.
 
     Args:
         options: The parsed options; `quiet` is read.

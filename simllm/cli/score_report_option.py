@@ -112,12 +112,13 @@ def read_groups(options: argparse.Namespace) -> Groups:
 
 
 def columns_of(scores: Mapping[str, Scores]) -> dict[str, Any]:
-    """Return the keyword arguments of the class `ScoredPairs` that come from scores of the learned metric.
+    """Collect what the HTML report shows about the scores of a simllm model, such as probabilities.
 
-    `ScoredPairs` holds the content of an HTML report about scored text pairs.
+    The results are keyword arguments for `ScoredPairs`, the class that holds the content of the report.
 
     Args:
-        scores: A dict from the name of each column of the report (a system or metric) to its scores.
+        scores: A dict from the name of each column of scores in the report to the scores. A column has the
+            scores of one metric, or of one system (a source of candidates).
 
     Returns:
         A dict with these keyword arguments:
@@ -128,7 +129,7 @@ def columns_of(scores: Mapping[str, Scores]) -> dict[str, Any]:
           similar, but probably differ in meaning.
         - `truncated`: the number of texts that were truncated to the model's longest input.
         - `signature`: a text that names everything that can change a score.
-        - `calibration`: the map that converts scores to percentiles and human ratings.
+        - `calibration`: the map that converts scores to percentiles and human ratings; None if there is none.
 
         The last three values are taken from the first entry of `scores`.
     """

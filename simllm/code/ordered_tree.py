@@ -22,7 +22,7 @@ class OrderedTree:
         return len(self.labels)
 
     def children(self, node: int) -> list[int]:
-        """Return the numbers of the children of a node, from left to right."""
+        """Return the children of a node, as node numbers, from left to right."""
         found, first, child = [], node - self.sizes[node] + 1, node - 1
         while child >= first:
             found.append(child)

@@ -140,12 +140,14 @@ def _cost(a: OrderedTree, b: OrderedTree) -> int:
 
 @dataclass(frozen=True)
 class _Columns:
-    """The columns of a table of distances between forests of a first tree and forests of a second tree.
+    """The columns of a table that is filled to compute the edit distance of two trees.
 
-    A forest is a list of subtrees of a tree, from left to right; it may be empty. A keyroot is the root of a
-    tree, or a node with a sibling to its left. Each row of the table stands for a forest of the first tree,
-    and each column for a forest of the second tree. For each of several keyroots of the second tree, the
-    table has a group of columns, called a segment:
+    A forest is a list of subtrees of a tree, from left to right. It may be empty. Each row of the table
+    stands for a forest of the first tree, and each column for a forest of the second tree. An entry is the
+    edit distance of the two forests: the smallest number of nodes to insert, delete or relabel.
+
+    A keyroot is the root of a tree, or a node with a sibling to its left. For each of several keyroots of the
+    second tree, the table has a group of columns, called a segment:
 
     - The first column of the segment stands for the empty forest.
     - Each further column stands for a node of the keyroot's subtree, in postorder. The column's forest has
@@ -164,8 +166,8 @@ class _Columns:
             of a segment have the same number. Each segment's number is much lower than that of the segment
             before. Therefore all distances of a segment become lower than those of the segments before, and
             earlier segments do not affect the running minimum in later ones.
-        levels: Slices of columns, in the order in which they must be computed, because later slices may need
-            the results of earlier ones. Each slice consists of whole segments.
+        levels: Slices of columns, in the order in which their distances must be computed. Later slices may
+            need the distances of earlier ones. Each slice consists of whole segments.
     """
 
     nodes: Ints

@@ -85,7 +85,8 @@ def rewording_wins(score: ScoreFunction, triples: Triples) -> NDArray[np.float64
 def clean_triples(triples: Triples) -> Triples:
     """Clean the texts of triples: remove comment marks, and convert the texts to lower-case ASCII.
 
-    Spaces are put around punctuation, too.
+    Spaces are put around punctuation, too. The texts of a triple are a reference, a rewording with the same
+    meaning, and a text with another meaning.
     """
     columns = (triples.references, triples.rewordings, triples.changes)
     references, rewordings, changes = ([clean(text) for text in texts] for texts in columns)

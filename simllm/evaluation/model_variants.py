@@ -47,7 +47,7 @@ class TrainedModel:
 
     @property
     def name(self) -> str:
-        """The name of the metric."""
+        """The name of `metric`: the name of the checkpoint's folder, or "untrained"."""
         return self.metric.name
 
 

@@ -28,11 +28,11 @@ _LIBC = ctypes.CDLL(None)
 
 
 def write_to_the_system(readable: list[str]) -> str:
-    """Try to make all mounts writable, and to make a file in each system folder.
+    """Attack the sandbox: try to make all mounts writable, and to make files in system folders such as /usr.
 
     Args:
-        readable: The paths of the machine that programs may read. This function tries to make a file in each
-            of them, too.
+        readable: Further paths of the machine that programs in the sandbox may read but not change. This
+            function tries to make a file in each of these paths, too.
 
     Returns:
         The folders in which a file could be made, joined by commas; "" if there is none.
@@ -50,7 +50,8 @@ def fill_memory_with_files(most: int, readable: list[str]) -> str:
 
     Args:
         most: The size limit of each folder in bytes.
-        readable: The paths of the machine that programs may read. This function does not write to them.
+        readable: Paths of the machine that programs in the sandbox may read. This function does not write to
+            these paths.
 
     Returns:
         A text that names the first folder that accepted more than `most` bytes; "" if there is none.
@@ -96,8 +97,8 @@ def read_the_machine(readable: list[str]) -> str:
     """Try to see private paths of the machine, such as /home and /etc/shadow, from inside the sandbox.
 
     Args:
-        readable: The paths of the machine that programs may read. These paths, and the folders that contain
-            them, do not count as private.
+        readable: Paths of the machine that programs in the sandbox may read. These paths, and the folders
+            that contain them, do not count as private.
 
     Returns:
         The private paths that exist in the sandbox, joined by commas; "" if there is none.
@@ -184,7 +185,7 @@ def gain_rights() -> str:
 
 
 def raise_limits() -> str:
-    """Try to remove the resource limits of this process.
+    """Attack the sandbox: try to remove the resource limits of this process.
 
     Returns:
         The names of the limits that could be removed, such as "CPU", joined by commas; "" if there is none.

@@ -81,7 +81,8 @@ def raise_if_breached(results: Mapping[str, str]) -> None:
     """Raise an error if an attack on the sandbox succeeded.
 
     Args:
-        results: For the name of each attack, its result from `attack`; "" if the sandbox prevented it.
+        results: The dict that `attack` returned, from the name of each attack to its result. A result says
+            how the attack succeeded; it is "" if the sandbox prevented the attack.
 
     Raises:
         InputError: An attack succeeded.

@@ -37,16 +37,17 @@ class UsageMeter:
         self._last_memory, self._inherited_peak = 0, 0
 
     def ignore_inherited_peak(self) -> None:
-        """Prepare to ignore the peak memory that a command inherits from this process.
+        """Record the peak memory of this process, so that it is not taken for the peak of a command.
 
-        If this process starts a command directly, the kernel's peak for the command includes the peak of
-        this process. Call this method before such a start. The call is not needed if bubblewrap starts the
-        command in a sandbox.
+        The kernel reports the peak memory of a command. If this process starts the command directly, the
+        reported peak is at least the peak of this process. Call this method before a direct start. Then
+        `add_ended` ignores reported peaks that do not exceed the recorded peak. The call is not needed if
+        bubblewrap starts the command in a sandbox.
         """
         self._inherited_peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
 
     def begin(self, proc: int, pids: Sequence[str]) -> None:
-        """Begin the measurement; processor time that was used before this call does not count.
+        """Begin to measure processor time and memory; processor time before this call does not count.
 
         Args:
             proc: The file descriptor of a /proc folder that lists the processes.
@@ -64,16 +65,18 @@ class UsageMeter:
         return now > self._next
 
     def measure(self, proc: int, pids: Sequence[str], folders: Sequence[int], begun: float) -> None:
-        """Measure the processor time and the memory of the running processes.
+        """Measure the running processes, and update `cpu_seconds` and `peak_memory`.
+
+        The method also sets the time of the next measurement. Searching for the processes and measuring them
+        takes a fifth of the time at most: the longer it takes, the later the next measurement is due.
 
         Args:
             proc: The file descriptor of a /proc folder that lists the processes.
             pids: The ids of the processes to measure.
-            folders: File descriptors of the sandbox's folders that are kept in memory. The memory that the
-                kernel needs for their files is added.
-            begun: The time at which the search for the process ids began, on the clock of `time.monotonic`.
-                If the search and the measurement together take long, the next measurement is due later, so
-                that measuring takes a fifth of the time at most.
+            folders: File descriptors of the sandbox's folders that are kept in memory. The kernel needs some
+                memory for each file in these folders. It is added to the memory of the processes.
+            begun: The time in seconds at which the caller began to search for the process ids, on the clock
+                of `time.monotonic`.
         """
         usage = _measure(proc, pids, folders, self._limits.memory * _MIB)
         self.cpu_seconds = max(self.cpu_seconds, usage.cpu_seconds - self._start_seconds)

@@ -31,7 +31,7 @@ def send_request(stream: IO[bytes], request: Request) -> None:
 
 
 def receive_request(stream: IO[bytes]) -> Request:
-    """Read a request to run a command from a pipe.
+    """Read a request from a pipe; the request asks this process to run a command.
 
     Raises:
         EOFError: The pipe has ended.
@@ -42,7 +42,7 @@ def receive_request(stream: IO[bytes]) -> Request:
 
 
 def send_outcome(stream: IO[bytes], outcome: Outcome | SandboxError) -> None:
-    """Write the outcome of a command that ran in the sandbox, or the error of the sandbox, to a pipe."""
+    """Write to a pipe the outcome of a command that ran in the sandbox, or the error of the sandbox."""
     if isinstance(outcome, SandboxError):
         _send(stream, {"error": str(outcome)}, [])
         return
@@ -58,7 +58,7 @@ def send_outcome(stream: IO[bytes], outcome: Outcome | SandboxError) -> None:
 
 
 def receive_outcome(stream: IO[bytes]) -> Outcome:
-    """Read the outcome of a command that ran in the sandbox from a pipe.
+    """Read from a pipe the outcome of a command that ran in the sandbox.
 
     Raises:
         EOFError: The pipe has ended.

@@ -23,9 +23,9 @@ class Marker:
     Attributes:
         content: What the folder holds, such as "a model"; empty if the marker does not say it.
         files: The relative paths of the files that simllm wrote.
-        sha256: A dict from the path of a file to a SHA-256 in hex digits: the one that the file had when
-            simllm wrote it. It shows later whether the user changed the file. Files that may change are left
-            out.
+        sha256: A dict from the path of a file to the SHA-256, in hex digits, of the content that simllm
+            wrote. If the file later has another SHA-256, the user has changed the file. Files that may change
+            are left out.
     """
 
     content: str

@@ -116,10 +116,11 @@ def recover(folder: Path) -> None:
 
 
 def recover_all(parent: Path) -> None:
-    """Clean up a folder in which processes were killed while they wrote.
+    """Clean up a folder after processes were killed while they wrote into the folder.
 
-    If the replacement of a subfolder was interrupted, it is completed or undone (see `recover`). Temporary
-    files are removed. While this function runs, no other process may write into `parent`.
+    If the replacement of a subfolder was interrupted, the replacement is completed or undone (see
+    `recover`). Temporary files are removed. While this function runs, no other process may write into
+    `parent`.
 
     Args:
         parent: A folder that simllm wrote, such as the folder of a training run.

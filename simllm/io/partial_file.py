@@ -14,7 +14,7 @@ from simllm.io import atomic_write
 
 
 class PartialFile:
-    """The file `FILE.partial`, which holds the results of a command until it can write its output FILE.
+    """The file `FILE.partial`, which holds the results of an unfinished command whose output file is FILE.
 
     Each line has a checksum and a JSON object. The object in the first line has the command's settings. The
     objects in all other lines are called records; they have the results. If the process is killed while it
@@ -100,9 +100,10 @@ class PartialFile:
 
 
 def path_of(output: Path) -> Path:
-    """Return the path of the partial file of an output file: the same path with ".partial" at its end.
+    """Return the path of the partial file that belongs to an output file: the output path plus ".partial".
 
-    The partial file holds the results of a command until it can write its output file.
+    The partial file holds the results of an unfinished command. At the end, the command writes the output
+    file.
     """
     return output.with_name(output.name + ".partial")
 

@@ -57,10 +57,10 @@ class ColumnMetric:
 
     @property
     def signature(self) -> str:
-        """The name of the metric, `column=NAME`.
+        """The name of the metric, such as "column=bleu", because nothing else is known about its scores.
 
-        The signature of other metrics names everything that can change a score. For stored scores, only the
-        name of the column is known.
+        For other metrics, the signature is a text that names everything that can change a score. The scores
+        of this metric were computed elsewhere. They are only read from a column of a file.
         """
         return self.name
 
@@ -75,9 +75,10 @@ def names() -> tuple[str, ...]:
 
 
 def check_names(chosen: Iterable[str]) -> None:
-    """Raise InputError if a name, given as `name` or `name=argument`, belongs to no metric.
+    """Check the names of metrics; raise InputError if a name belongs to no metric.
 
-    Only the name is checked, not the argument.
+    Args:
+        chosen: The names to check: `name` or `name=argument`. The argument is not checked.
     """
     for name in chosen:
         if (kind := name.partition("=")[0]) not in (*names(), *CODE, _COLUMN):
@@ -85,24 +86,39 @@ def check_names(chosen: Iterable[str]) -> None:
 
 
 def is_code_metric(name: str) -> bool:
-    """Return whether a metric, given as `name` or `name=argument`, scores code instead of texts."""
+    """Return whether a metric scores code instead of texts.
+
+    Args:
+        name: The name of the metric: `name` or `name=argument`.
+    """
     return name.partition("=")[0] in CODE
 
 
 def needs_source(name: str) -> bool:
-    """Return whether a metric, given as `name` or `name=argument`, needs the code before it was edited."""
+    """Return whether a metric needs the source, which is the code before it was edited.
+
+    Args:
+        name: The name of the metric: `name` or `name=argument`.
+    """
     return is_code_metric(name) and CODE_METRICS[name.partition("=")[0]].needs_source
 
 
 def lower_is_better(name: str) -> bool:
-    """Return whether lower scores of a metric, given as `name` or `name=argument`, are better."""
+    """Return whether lower scores of a metric are better, as for a metric of the size of an edit.
+
+    Args:
+        name: The name of the metric: `name` or `name=argument`.
+    """
     return is_code_metric(name) and CODE_METRICS[name.partition("=")[0]].lower_is_better
 
 
 def uses_model(name: str) -> bool:
-    """Return whether a metric's scores depend on the model folder that is the argument `model` of `load`.
+    """Return whether a metric uses the argument `model` (a model folder) of the function `load`.
 
-    This is so for `simllm` and `simllm-same`, but not for `simllm=FOLDER`, which uses the model in FOLDER.
+    The metrics `simllm` and `simllm-same` use this folder. `simllm=FOLDER` uses the model in FOLDER instead.
+
+    Args:
+        name: The name of the metric: `name` or `name=argument`.
     """
     kind, _, argument = name.partition("=")
     return kind in _LEARNED and not argument

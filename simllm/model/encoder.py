@@ -194,8 +194,9 @@ def of_last_layer(states: Tensor, hidden_size: int) -> Tensor:
     """Select the hidden states of the last layer from hidden states of several layers.
 
     Args:
-        states: (…, N * D) hidden states of N layers, side by side; the last D columns belong to the last
-            layer. Also allowed is the (outputs, N * D) weight of a linear layer that reads such states.
+        states: (…, N * D) hidden states of N layers, side by side. The last D columns belong to the last
+            layer. The weight of a linear layer whose inputs are such states, with the shape (outputs, N * D),
+            can be given instead.
         hidden_size: The hidden size D.
 
     Returns:

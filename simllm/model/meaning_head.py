@@ -7,8 +7,8 @@ tokens of the other text, and compares the aligned tokens (Parikh et al., "A dec
 the results of these comparisons in the order of the text.
 
 The head reads the hidden states of one or more of the encoder's last layers, side by side. The states of the
-last layer alone say less about the order of the words. The reason is that the last layer was trained for text
-embeddings, which are the mean of its states over all tokens.
+last layer alone say less about the order of the words. The last layer was trained for text embeddings, and a
+text embedding is the mean of the last layer's states over all tokens of the text.
 
 The large encoder, which computes the hidden states, runs only once for each text, even if the text is in many
 pairs.
@@ -37,14 +37,14 @@ class MeaningHead(nn.Module):
     """
 
     def __init__(self, config: HeadConfig, encoder: ModelConfig) -> None:
-        """Make a meaning head with random weights.
+        """Make a network with random weights, to predict whether two texts have the same meaning.
 
         Args:
-            config: The shape of the head.
-            encoder: The shape of the encoder that makes the hidden states for the head.
+            config: The shape of this network (the meaning head).
+            encoder: The shape of the encoder. The meaning head reads the hidden states of its last layers.
 
         Raises:
-            InputError: The head reads more layers than the encoder has.
+            InputError: The meaning head reads more layers than the encoder has.
         """
         super().__init__()
         self.config = config

@@ -7,6 +7,8 @@ simllm.json               pooling, similarity, facts about the training, map fro
 meaning_head.safetensors  weights of the meaning head (optional; the other libraries ignore the file)
 README.md                 model card
 tokenizer_config.json, modules.json, …   settings for the other two libraries
+
+The meaning head is a network that predicts whether two texts have the same meaning.
 """
 
 from __future__ import annotations
@@ -103,14 +105,15 @@ class SavedModel:
 
 
 def load(folder: str | os.PathLike[str]) -> SavedModel:
-    """Load a model folder.
+    """Load a model from its folder.
 
     Args:
         folder: The path of the model folder.
 
     Returns:
-        The encoder (float32, on the CPU, in evaluation mode), the tokenizer, the settings and, if the
-        folder has one, the meaning head.
+        The encoder (float32, on the CPU, in evaluation mode), the tokenizer and the settings. If the folder
+        has a meaning head, the result also has it: a network that predicts whether two texts have the same
+        meaning.
 
     Raises:
         InputError: A file is missing, damaged, or does not fit the other files.

@@ -98,7 +98,12 @@ class AttemptResult:
 
     @property
     def accepted(self) -> bool:
-        """True if the model's last program passes all tests, or if its last summary scores high enough."""
+        """Whether the attempt succeeded: whether the reply in its last round was accepted.
+
+        If the model repairs a program, the reply is accepted if its program passes all tests. If the model
+        summarizes code, the reply is accepted if its summary scores high enough. The value is False if the
+        model was never asked.
+        """
         return bool(self.rounds) and self.rounds[-1].accepted
 
 

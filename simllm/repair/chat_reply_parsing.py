@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 
 class LostReplyError(Exception):
-    """Error for a reply that did not arrive, or that cannot be read. Asking again later may help."""
+    """Error for a chat model's reply that did not arrive or cannot be read. A later request may succeed."""
 
 
 @dataclass(frozen=True)

@@ -65,8 +65,8 @@ class Conversation:
 
         In a round, the model gets messages and sends one reply. Some rounds begin a new conversation. Other
         rounds continue the conversation: they send all earlier messages and replies again, followed by the
-        new messages. If a request is too long for the model and the next round continues the conversation,
-        the attempt ends, because the next request would be even longer.
+        new messages. If a request is too long for the model, the conversation cannot be continued. The
+        attempt then ends, unless the next round begins a new conversation.
 
         Args:
             item: The incorrect program, or the code to summarize.
@@ -100,10 +100,11 @@ class Conversation:
     def _feedback(self, item: RepairItem, round_: Round, last: Judged | None) -> Feedback:
         """Return the feedback that the model gets in a round, such as the failed tests of a program.
 
-        - If the round continues the conversation, the feedback is about the model's last reply.
-        - If the round begins a new conversation, and its messages include failed tests, the feedback is about
-          the original incorrect program.
-        - In all other rounds, the feedback is empty.
+        - A round continues a conversation in which the model has replied: the feedback is about the model's
+          last reply.
+        - Any other round whose settings ask for failed tests ("tests" in `round_.adds`): the feedback is
+          about the original incorrect program.
+        - All other rounds: the feedback is empty.
 
         Args:
             item: The incorrect program, or the code to summarize.

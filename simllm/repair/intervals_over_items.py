@@ -19,7 +19,10 @@ from simllm.stats.pass_at_k import average_pass_rate, pass_at_k
 def compute_intervals(
     items: AttemptsByItem, passed: Mapping[str, Sequence[bool]], most_attempts: int
 ) -> dict[str, list[float] | None]:
-    """Compute the 95% bootstrap intervals of AVG, TOP-k and RPSR, by resampling of the items (programs).
+    """Compute the 95% bootstrap intervals of a model's pass rates and patch sizes.
+
+    An item is a program that the model repairs, or code that it summarizes. The bootstrap resamples the
+    items. There is an interval for each of these numbers:
 
     - AVG is the share of accepted attempts. An attempt is accepted if the model's last program passes all
       tests, or if its last summary of code has a high enough score.

@@ -92,11 +92,11 @@ def patch_statistics(items: AttemptsByItem) -> dict[str, Any]:
           because the fix has 0 edits (its tree equals the tree of the incorrect program).
         - "RPSR, left out, no fix": The number of attempts that are left out because no fix is known, or
           because a program is too large to be measured.
-        - "RPSR published": RPSR as in the code of the repair method CREF. The relative size of a patch or fix
-          is (its edits) / (nodes of the larger tree). The two trees are those of the program before and after
-          the change. For each item, the mean relative size of all patches is computed, even of patches that
-          fail a test. The value is (sum of the items' means) / (sum of the fixes' relative sizes). Items with
-          an unknown size are left out.
+        - "RPSR published": RPSR as in the code of the repair method CREF. It is (sum of A) / (sum of B) over
+          all items. A is the mean relative size of an item's patches, even of patches that fail a test. B is
+          the relative size of the item's fix. The relative size of a patch or fix is (edits) / (nodes). The
+          nodes are those of the incorrect program's tree or of the changed program's tree, whichever is
+          larger. Items with an unknown size are left out.
     """
     accepted = [attempt for each in items.values() for attempt in each if attempt.accepted]
     sizes = [attempt.patch.edits / attempt.patch.nodes for attempt in accepted if attempt.patch]

@@ -109,10 +109,14 @@ def write(runs: Sequence[Path], folder: Path, rpsr: str = "mean") -> None:
 
 
 def read_runs(runs: Sequence[Path]) -> list[ReportedRun]:
-    """Read the runs for a report from their folders.
+    """Read runs in which models repaired programs or summarized code, to report on them.
 
-    A run is named after its model and its strategy, such as "M, cref". Runs that would have the same name
-    also get the name of their folder, such as "M, cref (run2)".
+    A run is named after its model and its strategy. For example, the name is "M, cref" for the model "M" and
+    the strategy "cref". If several runs would have the same name, the names of their folders are added, as in
+    "M, cref (run2)".
+
+    Args:
+        runs: The folders of the runs.
 
     Raises:
         InputError: A run cannot be read.

@@ -38,12 +38,14 @@ class ReplyPlace:
 class ReplyRecords:
     """The record of a model's replies in a run, stored in the file `replies.jsonl`.
 
+    In a run, the model repairs programs or summarizes code.
+
     Args:
         folder: The folder of the run.
 
     Attributes:
-        known: A dict with all recorded replies. The key of a reply names the request, item, attempt and round
-            to which the reply belongs.
+        known: A dict with all recorded replies. The key of a reply names the request, item (program or code),
+            attempt and round to which the reply belongs.
 
     Raises:
         InputError: The records are damaged, or cannot be written.
@@ -69,11 +71,16 @@ class ReplyRecords:
 
 
 def read_records(run: Path) -> Mapping[ReplyPlace, RawReply]:
-    """Read the recorded replies of an earlier run from its folder.
+    """Read the replies that a model gave in an earlier run, from the folder of this run.
+
+    In a run, the model repairs programs or summarizes code.
+
+    Args:
+        run: The folder of the run.
 
     Returns:
-        A dict with the replies. The key of a reply names the request, item, attempt and round to which the
-        reply belongs.
+        A dict with the replies. The key of a reply names the request, item (program or code), attempt and
+        round to which the reply belongs.
 
     Raises:
         InputError: The folder has no record of replies, or the record is damaged.

@@ -146,12 +146,19 @@ def _verdicts(finished: Sequence[AttemptResult]) -> dict[str, dict[str, int]]:
 
 
 def to_json(summary: dict[str, Any]) -> str:
-    """Format a summary as the text of `summary.json`; NaN and infinite numbers become null."""
+    """Format the settings and statistics of a run as JSON text; NaN and infinite numbers become null.
+
+    Args:
+        summary: The content of `summary.json` for a run in which a model repaired programs or summarized
+            code, as `summarize` returns it.
+    """
     return json.dumps(tables.finite(summary), indent=1, ensure_ascii=False) + "\n"
 
 
 def read_summary(run: Path) -> dict[str, Any]:
-    """Read the summary of a run from its folder.
+    """Read the settings and statistics of a run from the file `summary.json` in the folder of the run.
+
+    In a run, a model repairs programs or summarizes code.
 
     Raises:
         InputError: The file `summary.json` is missing or wrong.

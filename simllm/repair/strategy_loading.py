@@ -84,7 +84,10 @@ def load_strategy(
 
 
 def _repeated(found: list[Round], name: str, rounds: int) -> list[Round]:
-    """Change the number of rounds of a strategy: leave out the last rounds, or repeat the last round.
+    """Shorten a list of requests to a model, or lengthen it by repeating the last request.
+
+    Each request is called a round. The list of rounds is called a strategy. It says how a model repairs a
+    program or summarizes code.
 
     Args:
         found: The rounds of the strategy.
@@ -92,8 +95,8 @@ def _repeated(found: list[Round], name: str, rounds: int) -> list[Round]:
         rounds: The number of rounds to return.
 
     Raises:
-        InputError: `rounds` is less than 1; or the strategy has fewer rounds, and its last round must not be
-            repeated (its attribute `repeats` is false).
+        InputError: `rounds` is less than 1. Or `rounds` is larger than the length of the strategy, and the
+            attribute `repeats` of the last round is false.
     """
     if rounds < 1:
         raise InputError(f"--rounds {rounds}: expected a whole number from 1")

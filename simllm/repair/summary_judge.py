@@ -35,7 +35,10 @@ class SummaryJudge:
         return self._judge(item, reply.strip())
 
     def judge_code(self, item: RepairItem) -> Judged:
-        """Return the judgement "not accepted", without a score: the metric scores summaries, but not code."""
+        """Return the judgement "not accepted", without a score, because this judge cannot score code.
+
+        Every judge has this method. The judge of programs uses it to find the tests that a program fails.
+        """
         return Judged(None, False)
 
     def feedback(self, item: RepairItem, judged: Judged) -> Feedback:

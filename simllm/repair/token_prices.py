@@ -52,8 +52,8 @@ class Price:
 def read_price(file: Path, model: str) -> Price:
     """Read the prices of a model's tokens from a JSON file.
 
-    For a model M, the file is, for example, `{"M": {"input": 3, "output": 15}}`. These are the prices of a
-    million tokens of requests ("input") and of replies ("output").
+    For a model M, the file is, for example, `{"M": {"input": 3, "output": 15}}`. These are the prices,
+    in any currency, of a million tokens of requests ("input") and of replies ("output").
 
     Raises:
         InputError: The file is wrong, or lacks the model.

@@ -62,19 +62,19 @@ def run_encoder(
     reduce: Callable[[Tensor, Tensor], Iterable[Reduced]],
     last_layers: int = 1,
 ) -> dict[Ids, Reduced]:
-    """Run the encoder on the windows of tokenized texts.
+    """Run the encoder on the windows of tokenized texts, and compute one result for each window.
 
-    A window is a whole text or a piece of a long text. Equal windows are encoded only once. The batches do
-    not depend on the order of the texts.
+    A window is a whole text or a piece of a long text. Equal windows are encoded only once. All windows are
+    sorted before they are divided into batches, so the order of the texts does not matter.
 
     Args:
         engine: The encoder.
-        texts: n tokenized texts, each with one or more windows.
-        reduce: A function that computes one result for each window in a batch, such as its embedding. It
-            takes (B, L, N * D) hidden states: B windows of L tokens, hidden size D, with the states of the
-            last N layers joined along the last axis. It also takes a (B, L) mask, true for tokens that are
-            not padding.
-        last_layers: The number N of layers, counted from the last layer, whose hidden states `reduce` takes.
+        texts: The tokenized texts, each with one or more windows.
+        reduce: A function that computes the results for a batch of B windows, such as their embeddings. Its
+            first argument is (B, L, N * D) hidden states: L tokens in each window, hidden size D, and the
+            states of the last N layers, joined along the last axis. Its second argument is a (B, L) mask,
+            true for tokens that are not padding.
+        last_layers: The number N of layers in the shape above. With 1, only the last layer's states are used.
 
     Returns:
         A dict from each window (a tuple of token ids) to its result.

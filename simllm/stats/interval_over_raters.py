@@ -1,4 +1,8 @@
-"""Confidence interval of Spearman's correlation, if items and raters are both chosen at random."""
+"""Confidence interval of Spearman's correlation between the scores of a metric and human ratings.
+
+The interval shows how much the correlation could change if the study were repeated with other items and other
+raters. The items and the raters of a study are treated as random samples.
+"""
 
 from __future__ import annotations
 

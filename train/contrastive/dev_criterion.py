@@ -29,8 +29,9 @@ class DevCriterion:
 
     Two kinds of figures are measured for each model: how well its scores correlate with human ratings, and
     how often it scores a rewording of a text higher than a text with another meaning. For these figures,
-    higher is better. The dev criterion is their negative mean, without the figures on the contrast set (a
-    test set), so that lower is better.
+    higher is better. The dev criterion is the negative mean of the figures on dev data, so lower is better.
+    The model is also measured on simllm's contrast set. This is a test set, so it does not count in the
+    criterion.
 
     Args:
         dev: Paths of files of text pairs with human ratings.

@@ -49,7 +49,7 @@ class MeaningSource(Protocol):
     def __len__(self) -> int: ...
 
     def draw(self, random: np.random.Generator) -> MeaningPair:
-        """Return a labelled text pair, chosen or made with a random generator."""
+        """Return a random text pair with a label: 1 if the texts have the same meaning, 0 if not."""
 
 
 def open_source(config: MeaningSourceConfig, excluded: ExcludedTexts, lexicon: Lexicon) -> MeaningSource:
@@ -133,7 +133,7 @@ class ItemPairs:
         return len(self.items)
 
     def draw(self, random: np.random.Generator) -> MeaningPair:
-        """Choose a labelled pair with a random generator.
+        """Choose a random text pair with a label: 1 if the texts have the same meaning, 0 if not.
 
         The probabilities are:
 
@@ -220,6 +220,8 @@ class WordPairs:
 
     def draw(self, random: np.random.Generator) -> MeaningPair:
         """Choose a labelled word pair at random, and make a sentence pair with the same label.
+
+        The label is 1 if the two words have the same meaning, and 0 if not.
 
         The first sentence is chosen at random from those with the first word of the word pair. The second
         sentence is a copy with the second word instead of the first word.

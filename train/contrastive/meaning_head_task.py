@@ -120,14 +120,16 @@ class MeaningTask:
         return self.config.weight * loss / self.config.pairs, sum(map(len, first + second))
 
     def _logits(self, first: list[list[int]], second: list[list[int]]) -> Tensor:
-        """Compute the meaning head's logits for n text pairs.
+        """Compute for n text pairs the logit of the probability that both texts have the same meaning.
+
+        The logits are computed by the meaning head, a network that compares two texts.
 
         Args:
             first: The token ids of each pair's first text.
             second: The token ids of each pair's second text.
 
         Returns:
-            (n,) logits. They are high for pairs that have the same meaning.
+            (n,) logits, one for each pair.
         """
         tokens, mask = (x.to(self.world.device) for x in pad([*first, *second]))
         with autocast(self.world.device, self.precision):

@@ -71,11 +71,10 @@ class MeaningItem:
 def read_items(
     pattern: str, split: str | None, excluded: ExcludedTexts, held_out: HeldOutWords
 ) -> list[MeaningItem]:
-    """Read the meaning items of one split, or of all splits.
+    """Read meaning items: each has a main text, rewordings of it, and texts with other meanings.
 
-    An item has a main text, rewordings, and texts with other meanings. Held-out word pairs, such as `open`
-    and `close`, are only for tests: no item may show the difference between the two words. Therefore, some
-    texts are removed from the items:
+    Some word pairs, such as `open` and `close`, are held out: models are tested on them, but not trained on
+    them. Therefore, some texts are removed from the items:
 
     - A rewording is removed if it has `close` and the main text has `open` instead, or the other way round.
     - A text with another meaning is removed if it differs in this way from the main text, or from a
@@ -173,8 +172,8 @@ def _are_texts(value: Any) -> bool:
 def _without_held_out_words(item: MeaningItem, held_out: HeldOutWords) -> Iterator[MeaningItem]:
     """Remove texts from a meaning item, so that models cannot learn held-out word pairs from it.
 
-    A meaning item has a main text, rewordings, and texts with other meanings. A held-out word pair, such as
-    `open` and `close`, is only for tests: no item may show the difference between the two words.
+    A meaning item has a main text, rewordings of it, and texts with other meanings. Models are tested on
+    held-out word pairs, such as `open` and `close`, but not trained on them.
 
     - A rewording is removed if it has `close` and the main text has `open` instead, or the other way round.
     - A text with another meaning is removed if it differs in this way from the main text, or from a

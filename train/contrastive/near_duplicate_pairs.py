@@ -73,7 +73,7 @@ def find_pairs(texts: Iterable[str], lexicon: Lexicon) -> Iterator[dict[str, str
     the second and the third, and so on.
 
     Args:
-        texts: Cleaned texts.
+        texts: Texts, as `simllm.text_cleaning.clean` returns them.
         lexicon: The word lists. Only the forms of verbs are used: "adds" and "add" count as one word.
 
     Yields:
@@ -89,13 +89,13 @@ def find_pairs(texts: Iterable[str], lexicon: Lexicon) -> Iterator[dict[str, str
 
 
 def extract_content_words(text: str, lexicon: Lexicon) -> list[str]:
-    """Return the content words of a cleaned text, with normalized verb forms and word order.
+    """Return the content words of a text, normalized so that texts in almost the same words give equal lists.
 
     Articles and similar words are left out. Verbs in the third person become base forms. Phrases like
     `name of the user` become `user name`.
 
     Args:
-        text: The cleaned text.
+        text: The text, as `simllm.text_cleaning.clean` returns it.
         lexicon: The word lists. Only the forms of verbs are used: "adds" and "add" count as one word.
     """
     words = text.split()

@@ -47,12 +47,12 @@ class PositiveSource:
     """Source of positive pairs (two texts with the same meaning), from which pairs are chosen at random."""
 
     def __init__(self, config: PositivesConfig, excluded: ExcludedTexts, lexicon: Lexicon) -> None:
-        """Read the files of a source of positive pairs (two texts with the same meaning).
+        """Read the files from which positive pairs (two texts with the same meaning) are chosen.
 
         Args:
-            config: The settings of the source.
+            config: The settings: which files to read, and how to make pairs from their texts.
             excluded: Evaluation texts, which are left out.
-            lexicon: The word lists for the rules that reword a text or change its meaning.
+            lexicon: Word lists, used to reword a text or to change its meaning.
 
         Raises:
             InputError: A file cannot be read, or no usable pair is left.

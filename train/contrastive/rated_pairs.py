@@ -60,7 +60,7 @@ class RatedSource:
             raise InputError(f"rated {', '.join(config.sources)}: no pair is left")
 
     def draw(self, seed: int, update: int) -> RatedBatch:
-        """Choose rated pairs at random for one update (optimizer step).
+        """Choose text pairs with human ratings at random, for one update (optimizer step).
 
         The pairs depend only on the configuration, the files, the seed and the number of the update.
 
@@ -69,7 +69,7 @@ class RatedSource:
             update: Number of the update, from 0.
 
         Returns:
-            The texts and ratings of as many pairs as the setting `pairs` says.
+            The texts and ratings of the chosen pairs. Their number is the setting `pairs`.
         """
         random = np.random.default_rng(combined_seed(seed, update, 1))
         chosen = random.integers(len(self.rows), size=self.config.pairs)

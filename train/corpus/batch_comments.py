@@ -32,7 +32,8 @@ def make_part(data: bytes, file: Path, excluded: ExcludedTexts) -> None:
     comment that is already extracted. A part is the file with the comments of one batch.
 
     Args:
-        data: Pickled pair: the name of the source, and the batch.
+        data: Pickled pair: where the batch was read from (such as a folder or `hf:NAME` for a data set), and
+            the batch.
         file: The file to write.
         excluded: Evaluation texts to leave out.
     """

@@ -94,7 +94,10 @@ _TWO_WORDS = re.compile("[^a-z]*+[a-z][^ ]*+ .*[a-z]")
 
 
 def _begins(pattern: re.Pattern[str]) -> Callable[[DocumentedFunction], bool]:
-    """Make a filter that rejects a comment if the beginning of its summary matches a pattern."""
+    """Make a filter that rejects a comment if a pattern matches the beginning of its first sentence.
+
+    The filter is a function that returns true for the comments to reject.
+    """
     return lambda documented: bool(pattern.match(documented.summary))
 
 

@@ -24,10 +24,10 @@ class PairFinder:
             - `function`: hash of the repository, path and full name of the commented function; 0 if this name
               is not unique in the file.
             - `name`: hash of the repository, class and name of the commented method.
-        overrides: Structured array of type `part_file.OVERRIDES`. An entry stands for a method with a
-            comment, and for a method of the same name in a supertype of its class. The first method overrides
-            the second if the second exists. `row` is the index of the comment in `keys`. `name` is the hash
-            of the repository, class and name of the second method.
+        overrides: Structured array of type `part_file.OVERRIDES`. A commented method has one entry for each
+            supertype of its class. `row` is the index of the comment in `keys`. `name` is the hash of the
+            repository, the supertype and the method's name. If the supertype has a method of this name, the
+            commented method overrides it.
     """
 
     def __init__(self, keys: NDArray[np.void], overrides: NDArray[np.void]) -> None:
@@ -42,18 +42,19 @@ class PairFinder:
         self._next = 0
 
     def complete_pairs(self, row: int, text: str) -> Iterator[tuple[str, str, str]]:
-        """Add the summary of the next comment, and yield the pairs that are now complete.
+        """Store the summary (first sentence) of one comment, and yield the pairs that this comment completes.
 
-        The constructor has already found out which comments form a pair. A pair is complete when the
-        summaries of both comments have been added.
+        The constructor has already found out which comments form pairs. Call this method once for each
+        comment, in order. A pair is yielded as soon as the summaries of both its comments are known.
 
         Args:
             row: The number of the comment: 0 in the first call, 1 in the second, and so on.
             text: The summary of the comment.
 
         Yields:
-            The two summaries of a pair, and the kind of pair: "version" if the comments are on two versions
-            of a function, or "override" if they are on a method and the method that it overrides.
+            The two summaries of a pair, and the kind of pair. The kind is "version" if the comments are on
+            two versions of a function. It is "override" if they are on a method and the method that it
+            overrides.
         """
         if self._uses[row]:
             self._held[row] = text
@@ -95,11 +96,11 @@ def _overrides(keys: NDArray[np.void], overrides: NDArray[np.void]) -> NDArray[n
     Args:
         keys: (R,) structured array with hashes for each of R comments. `name` is a hash of the method's
             repository, class and name. `summary` is a hash of the summary. A hash is 0 if it is unknown or
-            missing. A comment with a hash of 0 is not paired.
-        overrides: Structured array. An entry stands for a method with a comment, and for a method of the same
-            name in a supertype of its class. The first method overrides the second if the second exists.
-            `row` is the index of the comment in `keys`. `name` is the hash of the repository, class and name
-            of the second method.
+            missing. A comment whose `summary` is 0 is not paired. A comment whose `name` is 0 is not found
+            as the comment on an overridden method.
+        overrides: Structured array. A commented method has one entry for each supertype of its class. `row`
+            is the index of the comment in `keys`. `name` is the hash of the repository, the supertype and the
+            method's name. If the supertype has a method of this name, the commented method overrides it.
 
     Returns:
         (P, 2) for each of P pairs, the index in `keys` of the comment on the overriding method, then the

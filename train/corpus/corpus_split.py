@@ -14,17 +14,17 @@ def choose_held_out(
     There are two rules:
 
     - Texts from known repositories: whole repositories are held out, so that no repository has both training
-      and test texts. The repositories are visited in the order of their hashes. A repository is skipped if
-      its texts would raise the held-out texts above the given share of all texts from known repositories.
-      Otherwise, it is held out.
+      and test texts. Repositories are added in the order of their hashes. At most the share `share` of all
+      texts from known repositories is held out. A repository that would exceed this limit is skipped.
     - Texts from unknown repositories: a text is held out if the hash of its comment, divided by 2^64, is
       below `share`.
 
-    If the first rule holds out less than half of the given share, for example because all repositories are
-    large, the second rule is used for all texts.
+    If the first rule holds out less than half of this limit, for example because all repositories are large,
+    the second rule is used for all texts.
 
     Args:
-        comments: (N,) for each text, a hash of its comment.
+        comments: (N,) for each text, a hash of the code comment from which the text was taken. A comment can
+            have several texts, such as its first sentence and its other paragraphs.
         repositories: (N,) for each text, a hash of its repository; 0 if unknown.
         new: (N,) for each text, true if it repeats no earlier text. Only such texts are counted when the
             repositories are chosen.

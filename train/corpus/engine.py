@@ -55,8 +55,10 @@ class Signatures(Protocol):
     def near(self, others: NearDuplicates) -> NDArray[np.bool_]:
         """Find the texts of the corpus that equal or nearly repeat a text of another set.
 
+        For example, the other set has the texts that are held out for testing.
+
         Args:
-            others: An object that finds near duplicates of the other set's texts.
+            others: An object that finds near duplicates of the texts in the other set.
 
         Returns:
             (T,) bool: for each of the T texts of the corpus, true if it equals or nearly repeats a text of

@@ -202,10 +202,10 @@ def _concatenate_tables(parts: list[Part], name: str, kind: np.dtype[np.void]) -
 def _overrides(parts: list[Part]) -> NDArray[np.void]:
     """Join the arrays `overrides` of all parts into one array.
 
-    A part is a file with the comments from one batch of source files. An entry of `overrides` stands for a
-    method with a comment, and for a method of the same name in a supertype of its class. The first method
-    overrides the second if the second exists. The entry has the number of the comment (`row`), and a hash
-    that identifies the second method (`name`).
+    A part is a file with the comments from one batch of source files. In `overrides`, a commented method has
+    one entry for each supertype of its class. The entry has the number of the comment (`row`), and a hash of
+    the repository, the supertype and the method's name (`name`). If the supertype has a method of this name,
+    the commented method overrides it.
 
     In each part, the comments are numbered from 0. In the joined array, the numbering continues from part to
     part: if the first part has 10 comments, the first comment of the second part gets the number 10.

@@ -58,7 +58,7 @@ class SignaturesOnDisk:
         """Find the texts of the corpus that equal or nearly repeat a text of another set.
 
         Args:
-            others: An object that finds near duplicates of the other set's texts.
+            others: An object that finds near duplicates of the texts in the other set.
 
         Returns:
             (T,) bool: for each of the T texts of the corpus, true if it equals or nearly repeats a text of

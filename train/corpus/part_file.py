@@ -39,8 +39,9 @@ class CommentTexts:
     Attributes:
         comment: The comment before cleaning, as a dict: the attributes of a `Comment` by name, such as
             "summary" and "language".
-        summary: The cleaned summary (first sentence); "" if the summary was unusable, for example too long.
-        rest: The other cleaned paragraphs that are usable.
+        summary: The cleaned summary (first sentence); "" if the summary was rejected, for example because it
+            is too long.
+        rest: The other cleaned paragraphs, without rejected ones.
     """
 
     comment: dict[str, str]
@@ -49,7 +50,10 @@ class CommentTexts:
 
     @property
     def texts(self) -> list[str]:
-        """All cleaned texts of the comment: first the summary, if it is usable, then the other paragraphs."""
+        """All cleaned texts of the comment: the summary (first sentence), then the other paragraphs.
+
+        Texts that were rejected, for example because they are too long, are left out.
+        """
         return [self.summary, *self.rest] if self.summary else self.rest
 
 
@@ -70,15 +74,18 @@ class Part:
 
         A part with R comments, which have T texts in total, has these arrays:
 
-        - `texts`: (T,) structured array of type `TEXT`, with hashes of each text, its comment and its
-          repository.
+        - `texts`: (T,) structured array of type `TEXT`, with hashes of each text, of its comment and of
+          its repository.
         - `signatures`: (T, SIGNATURE) bytes, the MinHash signatures of the texts.
         - `keys`: (R,) structured array of type `KEYS`, with hashes of each comment's summary and function.
           `PairFinder` uses them to find pairs of comments that mean the same.
-        - `overrides`: structured array of type `OVERRIDES`. An entry stands for a method with a comment, and
-          for a method of the same name in a supertype of its class. The first method overrides the second if
-          the second exists. The entry has the number of the comment, and a hash of the second method.
-        - `rows` and `facts`: bytes of JSON, which the methods `rows` and `facts` parse.
+        - `overrides`: structured array of type `OVERRIDES`. A commented method has one entry for each
+          supertype of its class. An entry has the index of the comment, and a hash of the repository, the
+          supertype and the method's name. If the supertype has a method of this name, the commented method
+          overrides it.
+        - `rows`: bytes of JSON lines, with the comments and their texts. The method `rows` parses them.
+        - `facts`: bytes of a JSON object, with facts such as the source of the comments. The method `facts`
+          parses it.
 
         Raises:
             InputError: The file is missing, damaged or unreadable.
@@ -106,7 +113,7 @@ class Part:
         """Yield each comment in this file, together with its cleaned texts.
 
         The texts are the comment's summary (first sentence) and its other paragraphs. Texts that were
-        unusable are left out. Every comment has at least one text.
+        rejected, for example because they are too long, are left out. Every comment has at least one text.
         """
         for line in self["rows"].tobytes().splitlines():
             yield CommentTexts(*json.loads(line))

@@ -200,8 +200,10 @@ class SignaturesOnCluster:
     def near(self, others: NearDuplicates) -> NDArray[np.bool_]:
         """Find the texts of the corpus that equal or nearly repeat a text of another set.
 
+        For example, the other set has the texts that are held out for testing.
+
         Args:
-            others: An object that finds near duplicates of the other set's texts.
+            others: An object that finds near duplicates of the texts in the other set.
 
         Returns:
             (T,) bool: for each of the T texts of the corpus, true if it equals or nearly repeats a text of
@@ -342,14 +344,16 @@ def _select(parts: list[Part], chosen: NDArray[np.bool_]) -> NDArray[np.uint8]:
 
 
 def _near(parts: list[Part], others: NearDuplicates) -> NDArray[np.bool_]:
-    """Find the texts of some parts that equal or nearly repeat a text of another set.
+    """Find the texts in some files of a corpus that equal or nearly repeat a text of another set.
+
+    For example, the other set has the texts that are held out for testing.
 
     Args:
-        parts: Parts of a corpus, with N texts in total. A part is a file with the comments from one batch of
-            source files.
-        others: An object that finds near duplicates of the other set's texts.
+        parts: Parts of the corpus, with N texts in total. A part is a file with the comments from one batch
+            of source files.
+        others: An object that finds near duplicates of the texts in the other set.
 
     Returns:
-        (N,) bool, true for each text of the parts that equals or nearly repeats a text of the other set.
+        (N,) bool, true for each of the N texts that equals or nearly repeats a text of the other set.
     """
     return np.concatenate([others(part["signatures"]) for part in parts])

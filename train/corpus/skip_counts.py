@@ -66,11 +66,11 @@ class Tally:
 
 @dataclass(frozen=True)
 class Tallies:
-    """Counters of the files, comments and texts that were read or left out.
+    """Three counters of what was read or left out while a corpus was built: files, comments and texts.
 
-    Each counter counts by kind, and stores some examples of each kind. Most kinds are reasons for leaving
-    something out, such as "file too large". The other kinds count what was read. For example, the count of
-    "read" is the number of all files or texts that were read.
+    Each counter has a count for each kind, and may store some examples of the kind. Most kinds are reasons
+    for leaving something out, such as "file too large". Some are not: for example, "read" is the number of
+    all files or texts that were read.
 
     Attributes:
         files: Counter of source files. An example is the path of a file, often followed by an error message.
@@ -83,7 +83,10 @@ class Tallies:
     texts: Tally = field(default_factory=Tally)
 
     def merge(self, facts: dict[str, Any]) -> None:
-        """Add the counts and examples of another `Tallies` object to this object.
+        """Add the counts and the stored examples of another `Tallies` object to this object.
+
+        They are counts and examples of the files, comments and texts that were read or left out while a
+        corpus was built.
 
         Args:
             facts: The result of the other object's method `facts`, which may come from another process.

@@ -98,7 +98,8 @@ def _tree(top: Path, root: Path, tags: int, tally: Tally) -> Iterator[Code]:
 
     Args:
         top: The folder, which is inside `root`.
-        root: The folder that the user named. Git repositories with data outside of `root` are not read.
+        root: The folder that the user named. A git repository with data outside of `root` is treated like
+            other folders.
         tags: Number of tagged revisions to read from each git repository, besides the current commit.
         tally: Counter of files and folders that are left out; it is updated.
     """
@@ -129,10 +130,10 @@ def _walk(
     Args:
         top: The folder.
         tally: Counter of files and folders that are left out; it is updated.
-        repositories: A list, to which the git repositories at or below `top` are added; their files are not
-            yielded. None: git repositories are treated like other folders.
-        root: The folder that the user named. A git repository that has data outside of `root` is not added to
-            `repositories`, but treated like other folders. None if `repositories` is None.
+        repositories: A list that collects the git repositories at or below `top`. The files of a collected
+            repository are not yielded. None: git repositories are treated like other folders.
+        root: The folder that the user named. A git repository is collected only if all its data is in `root`.
+            Otherwise it is treated like other folders. None if `repositories` is None.
     """
     folders = [top]
     while folders:

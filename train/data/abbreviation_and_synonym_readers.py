@@ -27,9 +27,13 @@ def synonyms(files: Iterable[SourceFile]) -> Iterator[Row]:
 
 
 def _word_pairs(files: Iterable[SourceFile], label: str) -> Iterator[Row]:
-    """Yield pairs of words, as rows with the words `a` and `b`, and the same `label` for all pairs.
+    """Yield pairs of words as rows, each with the words `a` and `b` and a `label`.
 
-    A line with two words is a pair; other lines are skipped.
+    A line with two words is a pair. Other lines are skipped.
+
+    Args:
+        files: The files with the pairs.
+        label: How the two words of every pair are related: "same" or "opposite" (in meaning).
     """
     for file in files:
         for line in file.lines():

@@ -94,9 +94,10 @@ def cosqa(files: Iterable[SourceFile]) -> Iterator[Row]:
 
 
 def numbered_lists(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield a row `{"text": text}` for each text in some JSON files.
+    """Yield a row `{"text": text}` for each text in JSON files of numbered lists of texts.
 
-    A file has one JSON object of numbered lists of texts, such as `{"1": ["text", ...], "2": [...]}`.
+    A file has one JSON object, such as `{"1": ["text", ...], "2": [...]}`. The numbers are left out. The
+    texts are, for example, the reference summaries of a data set.
     """
     for file in files:
         for texts in file.json().values():

@@ -42,11 +42,11 @@ def paws(files: Iterable[SourceFile]) -> Iterator[Row]:
 
 
 def breaking_nli(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield about three quarters of the pairs in the data set Breaking NLI, chosen by a hash.
+    """Yield a fixed selection of about three quarters of the pairs in the data set Breaking NLI.
 
-    The hash is computed from the first text of a pair. Therefore, the choice is always the same, and all
-    pairs with the same first text are yielded, or none of them. A row has the texts `a` and `b`, their
-    `label`, and the data set's category of the pair (`kind`).
+    A hash of a pair's first text decides whether the pair is yielded. Therefore, pairs with the same first
+    text are yielded or left out together. A row has the texts `a` and `b`, their `label`, and the data set's
+    category of the pair (`kind`).
     """
     for file in files:
         with zipfile.ZipFile(io.BytesIO(file.data)) as archive:

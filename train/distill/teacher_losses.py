@@ -32,7 +32,7 @@ def neighbour_distillation_loss(embeddings: Tensor, cosines: Tensor, temperature
 
     Args:
         embeddings: (N, D) embeddings from the student; they need not have norm 1.
-        cosines: (N, N) cosines between the teacher's embeddings of the texts.
+        cosines: (N, N) cosines between the teacher's embeddings of the N texts.
         temperature: The temperature of both softmaxes.
 
     Returns:
@@ -48,13 +48,16 @@ def neighbour_distillation_loss(embeddings: Tensor, cosines: Tensor, temperature
 def weighted_loss(
     config: ImitationConfig, embeddings: Tensor, targets: Tensor, cosines: Tensor, temperature: float
 ) -> Tensor:
-    """Compute the weighted sum of the cosine loss, the squared loss and the neighbour distillation loss.
+    """Compute the loss of distillation for N texts, as a weighted sum of three losses.
+
+    The three losses are the cosine loss, the squared loss and the neighbour distillation loss.
 
     Args:
         config: The weights of the losses. A loss with weight 0 is not computed.
         embeddings: (N, D) embeddings from the student (the encoder that is being trained).
         targets: (N, D) embeddings that the student should learn.
-        cosines: (N, N) cosines between the texts' embeddings from the teacher (a larger encoder).
+        cosines: (N, N) cosines between the N texts. Entry (i, j) is the cosine between the embeddings of
+            texts i and j from the teacher (a larger encoder).
         temperature: The temperature of the softmaxes in `neighbour_distillation_loss`.
 
     Returns:

@@ -94,8 +94,9 @@ class PretrainingBatches:
             batches: Number of batches.
 
         Returns:
-            For each batch of B texts, two (B,) arrays: the epoch of each text, and the index of each text in
-            the shards. An update can have texts of two epochs, if one epoch ends in it and the next begins.
+            For each batch of B texts, two (B,) arrays: the number of each text's epoch, and the index of each
+            text in the tokenized corpus. If an epoch ends within the update, the update has texts of several
+            epochs.
         """
         first, parts = number * self.update_tokens, []
         edges = [first + part * self.update_tokens // batches for part in range(batches + 1)]
@@ -109,7 +110,7 @@ class PretrainingBatches:
 
         Args:
             parts: The result of `texts_of_update`. For each batch, it has two arrays: the epoch of each text
-                (not used here), and the index of each text in the shards.
+                (not used here), and the index of each text in the tokenized corpus.
         """
         return sum(int(self.predicted[texts].sum()) for _, texts in parts)
 
@@ -117,8 +118,8 @@ class PretrainingBatches:
         """Make a batch: sort texts by length, permute their tokens, and choose the tokens to predict.
 
         Args:
-            epochs: (B,) epoch of each text; the permutation of a text changes from epoch to epoch.
-            texts: (B,) index of each text in the shards.
+            epochs: (B,) number of each text's epoch. The permutation of a text changes from epoch to epoch.
+            texts: (B,) index of each text in the tokenized corpus.
         """
         by_length = np.argsort(self.shards.lengths[texts], kind="stable")
         epochs, texts = epochs[by_length], texts[by_length]
@@ -134,16 +135,17 @@ class PretrainingBatches:
         return batch.masked() if self.masked else batch
 
     def evaluation_texts(self, texts: int, batch_tokens: int) -> list[Ints]:
-        """Choose the texts for evaluation, and divide them into batches.
+        """Take texts from the start of the corpus for evaluation, and divide them into batches.
 
-        The first `texts` texts of the shards are chosen, except those that are too short to predict a token.
+        Texts that are too short to predict a token are left out.
 
         Args:
-            texts: How many texts to take from the start of the shards, including those that are too short.
+            texts: How many texts to take, including the texts that are then left out.
             batch_tokens: Approximate number of tokens in a batch.
 
         Returns:
-            For each batch, the indices of its texts. The texts of all batches together are sorted by length.
+            For each batch, the indices of its texts in the tokenized corpus. The texts are sorted by length,
+            from the first batch to the last.
         """
         chosen = self.texts[self.texts < texts]
         chosen = chosen[np.argsort(self.shards.lengths[chosen], kind="stable")]
@@ -158,7 +160,7 @@ class PretrainingBatches:
 
         Yields:
             For each epoch with tokens in this range, two (B,) arrays for the B texts that were found: the
-            number of the epoch, repeated B times, and the index of each text in the shards.
+            number of the epoch, repeated B times, and the index of each text in the tokenized corpus.
         """
         for epoch in range(begin // self.epoch_tokens, (end - 1) // self.epoch_tokens + 1):
             texts, starts = self._epoch(epoch)

@@ -42,25 +42,25 @@ Ints = NDArray[np.int64]
 class PermutedBatch:
     """A batch of B permuted texts: the input of MPNet's two-stream model.
 
-    The model predicts the last tokens of each permuted text. The batch has T = C + M rows, each with one
-    token or placeholder. The first C rows are the content stream, with three kinds of rows:
+    The model predicts the last tokens of each permuted text. Each row of the batch is one token or one
+    placeholder. There are T = C + M rows. The first C rows are the content stream, with three kinds of rows:
 
     - context tokens: the tokens that are not predicted;
     - originals: the predicted tokens;
     - slots: placeholders at the positions of the originals.
 
-    The last M rows are the query stream. It has one row for each predicted token.
+    The last M rows are the query stream: one row for each predicted token. In these rows, the model makes its
+    predictions.
 
-    A row attends only to rows of the content stream of its own text. It attends to all context tokens. For
-    each predicted token, it attends to one of two rows: the original or the slot. The attribute
-    `visible_originals` tells which.
+    A row attends only to rows of its own text in the content stream. It attends to all context tokens. For
+    the first v predicted tokens of the text, it attends to the originals. For the later predicted tokens, it
+    attends to the slots. Each row has its own number v.
 
     Attributes:
         tokens: (T,) token id of each row.
         positions: (T,) position of each row in its text before the permutation.
         texts: (T,) index of each row's text, from 0.
-        visible_originals: (T,) a number v for each row. The row attends to the first v originals of its text.
-            For the other predicted tokens, it attends to their slots.
+        visible_originals: (T,) number v of each row: how many originals of its text the row attends to.
         prediction_turns: (C,) kind of each row of the content stream: 0 for a context token, i for the i-th
             original of its text (from 1), and -i for the slot of the i-th original.
         targets: (M,) token ids to predict in the rows of the query stream.
@@ -164,11 +164,12 @@ def predicted_indices(lengths: Ints, predicted: Ints, order: Ints) -> Ints:
 
 
 def lay_out_batch(tokens: Ints, lengths: Ints, predicted: Ints, order: Ints, slots: Ints) -> PermutedBatch:
-    """Arrange B permuted texts as the rows of a batch.
+    """Build a batch for permuted language modelling from the tokens of B texts.
 
-    The batch first has the rows of each text: its tokens in permuted order, and then its slots (placeholders
-    for the predicted tokens). At the end, the batch has a second copy of the slots of all texts. The model
-    makes its predictions in the rows of this second copy.
+    Each row of the batch is one token or one slot (a placeholder for a predicted token). The texts follow one
+    another. Each text has first its tokens in permuted order, and then its slots. After the last text, the
+    batch has a second copy of the slots of all texts. The model makes its predictions in the rows of this
+    second copy.
 
     Args:
         tokens: (N,) token ids of all texts, one text after the other, not permuted.
@@ -179,7 +180,7 @@ def lay_out_batch(tokens: Ints, lengths: Ints, predicted: Ints, order: Ints, slo
             the order of prediction.
 
     Returns:
-        The batch for permuted language modelling.
+        The batch, with N + 2 M rows.
     """
     text, place, starts = ragged_indices(lengths)
     is_target = place >= (lengths - predicted)[text]

@@ -25,7 +25,7 @@ from train.runtime.tool_exit_status import run_tool
 
 
 def main() -> int:
-    """Parse the command line, draw the perplexity of the runs, and return the exit status."""
+    """Parse the command line, draw the perplexity curves of pretraining runs, and return the exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m train.pretrain.perplexity_plot",
         description=__doc__,

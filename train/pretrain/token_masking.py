@@ -13,14 +13,16 @@ from train.pretrain.permutation import Ints
 
 
 def predicted_counts(lengths: Ints, probability: float) -> Ints:
-    """Compute the number of predicted tokens of each text: length · probability, rounded (halves to even).
+    """Compute how many tokens of each text the model must predict in pretraining.
+
+    This number is the length of the text times `probability`, rounded to an integer (halves to even).
 
     Args:
         lengths: (B,) number of tokens of each text.
-        probability: Share of predicted tokens, between 0 and 1.
+        probability: Share of tokens to predict, between 0 and 1.
 
     Returns:
-        (B,) number of predicted tokens of each text.
+        (B,) number of tokens to predict in each text.
     """
     return np.rint(lengths * probability).astype(np.int64)
 

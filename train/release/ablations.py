@@ -117,7 +117,10 @@ def _ablate(config: Path, output: Path, overwrite: bool) -> None:
 
 
 def run_ablations(config: AblationsConfig, output: Path, overwrite: bool = False) -> None:
-    """Train and measure each variant of the recipe that is not in the output file yet.
+    """Train and measure variants of the training recipe, and write the results to a file.
+
+    In each variant, some settings of the recipe are changed. A variant is skipped if the file already has its
+    result from an earlier run with the same settings.
 
     Args:
         config: The configuration of the ablations.
@@ -251,14 +254,14 @@ def _is_row(row: Any) -> bool:
 
 
 def training_commands(config: AblationsConfig, variant: Variant, out: Path) -> list[list[str]]:
-    """Return the commands that train a variant, in order.
+    """Return the commands that train a model with one variant of the training settings, in order.
 
-    A variant with its own first stage has two commands: the first stage (pretraining or distillation) and
-    contrastive training. Other variants have only one command: contrastive training.
+    Some variants have two commands: a first stage (pretraining or distillation), and contrastive training.
+    The others have only contrastive training, which starts from an existing model.
 
     Args:
         config: The configuration of the ablations.
-        variant: The variant of the recipe.
+        variant: The variant: it says which settings are changed, and whether there is a first stage.
         out: The run folder of the contrastive training. The folder of the first stage has the same name with
             the ending `-first-stage`.
 

@@ -1,4 +1,7 @@
-"""Centring of a model's embeddings: a shift, after which the mean embedding of some texts is 0."""
+"""Centring of a model's embeddings: a shift, after which the mean embedding of a sample of comments is 0.
+
+Unrelated texts then score about 0.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ SAMPLE_STEP = 20  # only every 20th comment is embedded, which is enough for the
 
 
 def centre_embeddings(model: SavedModel, texts: Sequence[str]) -> None:
-    """Shift the embeddings of a model, in place, so that the mean embedding of some texts is 0.
+    """Shift the embeddings of a model, in place, so that the mean embedding of the given texts is 0.
 
     Unrelated texts then score about 0. Because mean pooling is linear, it is enough to change the bias
     of the last layer norm. The meaning head, which predicts whether two texts have the same meaning, takes

@@ -47,7 +47,7 @@ from train.runtime.tool_exit_status import run_tool
 
 
 def main() -> int:
-    """Parse the command line, measure the model, and return the exit status."""
+    """Parse the command line, evaluate a model for its model card, and return the exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m train.release.measure",
         description=__doc__,
@@ -65,7 +65,7 @@ def main() -> int:
 
 
 def _write(model: Path, overrides: list[str], config: Path, output: Path | None, overwrite: bool) -> None:
-    """Measure a model and write the figures as JSON.
+    """Evaluate a model on test data, and write the results as JSON.
 
     Args:
         model: The model folder.
@@ -115,14 +115,20 @@ def measure(model: Path, config: MeasureConfig) -> dict[str, Any]:
         A dictionary of JSON values:
 
         - "signature": a text with everything that can change the model's scores, such as the model's hash;
-        - "spearman": for each rated data set, the result of `correlate_metrics`;
+        - "spearman": for each file of text pairs with human ratings, the result of `correlate_metrics`;
         - "contrast": for each metric, its accuracies on the contrast set, from `contrast_accuracies`;
-        - "items", "flags" and "unseen_items": the results of `measure_items`, `measure_flags` and
-          `measure_unseen_items` on meaning items. A meaning item has a main text, rewordings, and texts with
-          other meanings;
-        - "reliability": the result of `measure_reliability`, on the predicted probabilities that two texts
-          have the same meaning;
+        - "items": how often each metric scores a rewording of a text higher than a text with another meaning,
+          from `measure_items`;
+        - "flags": how often the model warns that the meaning may have changed, from `measure_flags`;
+        - "unseen_items": how well the model tells rewordings from texts with other meanings, on data on which
+          no model is trained, from `measure_unseen_items`;
+        - "reliability": how well the predicted probabilities that two texts have the same meaning agree with
+          labels, from `measure_reliability`;
         - "languages", "unseen" and "random_pairs": results on code comments, from `measure_comments`.
+
+        "items", "flags", "unseen_items" and "reliability" are left out if the configuration names no data for
+        them. The last three are also left out if the model has no meaning head (the network that predicts
+        these probabilities).
 
     Raises:
         InputError: A data set cannot be read, or a baseline is unavailable.

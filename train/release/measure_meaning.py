@@ -96,21 +96,25 @@ def measure_flags(learned: SimLLM, items: list[MeaningItem]) -> dict[str, Any]:
 
 
 def measure_unseen_items(learned: SimLLM, items: list[MeaningItem]) -> dict[str, Any]:
-    """Measure how well a model tells rewordings from changes of meaning, on items it was not trained on.
+    """Measure how well a model tells rewordings from texts with another meaning, on unseen items.
 
-    Each item has a text, rewordings, and changes (texts with another meaning). The text is paired with each
-    rewording and each change. Each pair gets two values: the score, and the predicted probability of the same
-    meaning.
+    Unseen items are items on which the model was not trained. Each item has a text, rewordings, and changes
+    (texts with another meaning). The text is paired with each rewording and each change. Each pair gets two
+    values: the score, and the predicted probability that both texts have the same meaning.
 
     Args:
         learned: A model with a meaning head, which predicts this probability.
         items: The items.
 
     Returns:
-        A dictionary: the number of items ("items"), the area under the ROC curve ("auc") for the score
-        ("simllm") and for the probability ("simllm-same"), and the result of `measure_flags` ("flags"). The
-        area is the probability that a random rewording gets a higher value than a random change. The
-        rewording and the change may come from different items.
+        A dictionary with three keys:
+
+        - "items": The number of items.
+        - "auc": A dictionary with two areas under the ROC curve: for the score ("simllm") and for the
+          probability ("simllm-same"). The area is the probability that a random rewording gets a higher value
+          than a random change. The rewording and the change may come from different items.
+        - "flags": The result of `measure_flags`. It tells how often the model warns, for similar texts, that
+          the meaning may have changed.
     """
     rewordings, changes = _score_with_main_text(learned, items)
     is_rewording = np.arange(len(rewordings.values) + len(changes.values)) < len(rewordings.values)

@@ -28,7 +28,7 @@ from train.runtime.tool_exit_status import run_tool
 
 
 def main() -> int:
-    """Parse the command line, write the model folder, and return the exit status."""
+    """Parse the command line, mix the weights of models into a new model, and return the exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m train.release.mix_weights",
         description=__doc__,

@@ -24,7 +24,7 @@ def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def describe_model(model: Path) -> str:
-    """Write the beginning of the model card: the name, size and hashes of the model.
+    """Return the beginning of the model card: the name, size and hashes of the model.
 
     Args:
         model: The model folder.
@@ -45,7 +45,7 @@ def describe_model(model: Path) -> str:
 
 
 def describe_training(runs: Sequence[Path]) -> list[str]:
-    """Write the section of the model card about the training.
+    """Return the section of the model card about the training.
 
     Args:
         runs: The folders of the training runs, in the order in which they trained.
@@ -75,7 +75,7 @@ def describe_training(runs: Sequence[Path]) -> list[str]:
 
 
 def describe_configuration(configuration: dict[str, Any], earlier: Sequence[dict[str, Any]]) -> str:
-    """Write the configuration of a training stage, or how it differs from that of an earlier stage.
+    """Describe the configuration of a training stage, or its differences from that of an earlier stage.
 
     Args:
         configuration: The configuration, by key.
@@ -98,7 +98,7 @@ def describe_configuration(configuration: dict[str, Any], earlier: Sequence[dict
 
 
 def figure_sections(figures: dict[str, Any]) -> list[str]:
-    """Write the sections of the model card that report measurements.
+    """Return the sections of the model card that report measurements.
 
     One section reports accuracies on the contrast set, a test set of triples: a reference, a rewording and a
     text with another meaning. In many triples, two words make the difference in meaning, such as "attaches"
@@ -187,11 +187,15 @@ def _contrast(figures: dict[str, Any]) -> list[str]:
 
 
 def _items(figures: dict[str, Any] | None) -> list[str]:
-    """Return the model card's section about meaning items; an empty list if `figures` is None.
+    """Return the model card's section on how well metrics tell rewordings from texts with another meaning.
 
-    A meaning item has a main text, rewordings, and texts with other meanings. The section has the accuracies
-    of the metrics on triples from such items. `figures` is the result of
-    `train.release.measure_meaning.measure_items`.
+    The section has a table with a column for each metric. The first row is for all kinds of meaning change.
+    Each other row is for one kind, such as "negation". A cell shows how often the metric scores a rewording
+    of a text higher than a text with another meaning. The texts come from meaning items: a main text,
+    rewordings, and texts with other meanings.
+
+    `figures` is the result of `train.release.measure_meaning.measure_items`. If it is None, an empty list is
+    returned.
     """
     if figures is None:
         return []
@@ -225,9 +229,10 @@ def _flags(figures: dict[str, Any] | None) -> list[str]:
 
 
 def _unseen_items(figures: dict[str, Any] | None) -> list[str]:
-    """Return the model card's paragraph about meaning items that were never used in training.
+    """Return the model card's paragraph on how well the model recognizes a changed meaning in unseen texts.
 
-    A meaning item has a main text, rewordings, and texts with other meanings. `figures` is the result of
+    The texts come from meaning items that were never used in training. A meaning item has a main text,
+    rewordings, and texts with other meanings. `figures` is the result of
     `train.release.measure_meaning.measure_unseen_items`. If it is None, an empty list is returned.
     """
     if figures is None:
@@ -243,10 +248,11 @@ def _unseen_items(figures: dict[str, Any] | None) -> list[str]:
 
 
 def _reliability(figures: dict[str, Any] | None) -> list[str]:
-    """Return the model card's section about the meaning head; an empty list if `figures` is None.
+    """Return the model card's section on how reliable the predicted probability of the same meaning is.
 
-    The meaning head predicts the probability that two texts have the same meaning. `figures` is the value of
-    the key "reliability" in the result of `train.release.meaning_head_calibration.measure_reliability`.
+    The meaning head, a part of the model, predicts the probability that two texts have the same meaning.
+    `figures` is the value of the key "reliability" in the result of
+    `train.release.meaning_head_calibration.measure_reliability`. If it is None, an empty list is returned.
     """
     if figures is None:
         return []
@@ -275,30 +281,30 @@ def _languages(figures: dict[str, Any]) -> str:
 
 
 def _main_figures(figures: dict[str, Any]) -> dict[str, float]:
-    """Return the model's main figures, by name.
+    """Return the most important evaluation results of a model, by name.
 
-    The main figures are Spearman's rho on each data set with human ratings, and two accuracies on the
-    contrast set. This test set has triples of a reference, a rewording and a change (a text with another
-    meaning). One accuracy is on the "balanced" triples, in which the rewording and the change share equally
-    many words with the reference. The second accuracy is on the "adversarial" triples, in which the change
-    shares more words with the reference than the rewording does.
+    The results are Spearman's rho on each data set with human ratings, and two accuracies on a test set, the
+    contrast set. The contrast set has triples: a reference, a rewording and a change (a text with another
+    meaning). The first accuracy, "balanced", is for triples in which the rewording and the change share
+    equally many words with the reference. The second accuracy, "adversarial", is for triples in which the
+    change shares more words with the reference than the rewording does.
 
     Args:
-        figures: The figures from `train.release.measure`.
+        figures: All evaluation results of the model, from `train.release.measure`.
     """
     correlations = {name: metrics["simllm"]["rho"] for name, metrics in figures["spearman"].items()}
     return correlations | {form: kinds["all"] for form, kinds in figures["contrast"]["simllm"].items()}
 
 
 def seeds_section(runs: dict[str, dict[str, Any]]) -> list[str]:
-    """Write the section of the model card that compares training runs with different seeds.
+    """Return the section of the model card that compares training runs with different seeds.
 
     Args:
         runs: The figures of each run, from `train.release.measure`, by the run's name.
 
     Returns:
-        A heading, a paragraph and a table in Markdown. The table has a row for each main figure, such as
-        Spearman's rho on a data set. A row has the figure's value in each run, and the standard deviation.
+        A heading, a paragraph and a table in Markdown. The table has a row for each important result, such as
+        Spearman's rho on a data set. A row has the result of each run, and the standard deviation.
     """
     columns = {name: _main_figures(figures) for name, figures in runs.items()}
     rows = list(columns.values())
@@ -312,7 +318,7 @@ def seeds_section(runs: dict[str, dict[str, Any]]) -> list[str]:
 
 
 def ablations_section(rows: Sequence[dict[str, Any]]) -> list[str]:
-    """Write the section of the model card about ablations (variants of the training recipe).
+    """Return the section of the model card about ablations (variants of the training recipe).
 
     Args:
         rows: The results of the variants, as `train.release.ablations` writes them.

@@ -25,11 +25,12 @@ def measure_comments(metric: SimLLM, config: MeasureConfig) -> dict[str, Any]:
 
     A comment's first sentence is its summary, and the rest is its description.
 
-    - Retrieval: for each programming language, `config.comments_per_language` comments are chosen at random,
-      or all if there are fewer. Each summary is compared with the descriptions of all chosen comments in the
-      same language. All comments of `config.unseen_comments` are used if it is given; otherwise the held-out
+    - Retrieval: the model must find the description that belongs to a summary. The comments come from the
+      file `config.unseen_comments` if it is given. Otherwise, they are the held-out comments of
+      `config.comments`. For each programming language, at most `config.comments_per_language` of them are
+      chosen at random. Each summary is compared with the descriptions of all chosen comments in its language.
+    - Random pairs: the model scores `config.random_pairs` random pairs of summaries from the held-out
       comments of `config.comments`.
-    - Random pairs: `config.random_pairs` pairs of summaries from the held-out comments are scored.
 
     Args:
         metric: The model.

@@ -32,10 +32,12 @@ def embedding_loss_parts(
     1. The texts are divided into chunks. Each process embeds some of the chunks.
     2. The processes share their embeddings. Every process computes the whole loss, and the gradient of the
        loss with respect to the embeddings.
-    3. For each of its chunks, a process returns a function that computes the chunk's term of the loss.
+    3. For each of its chunks, a process returns a function that computes a term. The value of the term is the
+       whole loss divided by the number of chunks. Its weight gradient is the part of the loss gradient that
+       flows through the embeddings of the chunk.
 
-    The caller backpropagates each term. The sum of the resulting weight gradients, over all chunks and
-    processes, is the gradient of the whole loss.
+    The caller backpropagates each term. Over all chunks and processes, the weight gradients of the terms add
+    up to the gradient of the whole loss.
 
     Args:
         ids: The token ids of each of N texts.

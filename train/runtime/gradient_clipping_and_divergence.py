@@ -27,8 +27,7 @@ def clip_gradient(
     Args:
         model: The model.
         adam: The optimizer of the model.
-        scaler: The loss scaling, which multiplied the loss by a scale. The gradient is first divided by this
-            scale.
+        scaler: The scaler, which multiplied the loss by a scale. The gradient is first divided by this scale.
         clip_norm: The largest norm of the gradient.
 
     Returns:
@@ -54,10 +53,11 @@ def step_if_finite(
 
     Args:
         adam: The optimizer.
-        scaler: The loss scaling. Its scale is adjusted for the next update (optimizer step).
-        progress: The record of the run's progress. The loss is added to it; or, if the step is skipped, its
-            count of skipped updates rises by one.
-        loss: The loss of the update, over all processes.
+        scaler: The scaler, which multiplied the loss by a scale. The scale is adjusted for the next update
+            (optimizer step).
+        progress: The record of the run's progress. The loss is added to the record. If the step is skipped,
+            the number of skipped updates in the record rises by one instead.
+        loss: The loss of the update, summed over all processes.
         norm: The norm of the gradient, from `clip_gradient`.
         max_skipped: Largest number of updates in a row that may be skipped.
         describe_texts: Function that describes the training texts of an update, for the error message.

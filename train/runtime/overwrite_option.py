@@ -11,9 +11,9 @@ from simllm.io import output_file_check, output_folder_check
 
 
 def add_overwrite_option(parser: argparse.ArgumentParser) -> None:
-    """Add the flag `--overwrite` to a parser: whether an existing output file may be replaced.
+    """Add the flag `--overwrite`, which allows a tool to replace an existing output file, to a parser.
 
-    The flag's value is for the argument `overwrite` of `check_output`.
+    The tool passes the value of the flag to the function `check_output` of this module.
     """
     parser.add_argument("--overwrite", action="store_true", help="replace the output if it exists")
 

@@ -9,16 +9,17 @@ from train.runtime.map_nested_texts import map_texts
 
 
 def decode_paths(values: Any) -> Any:
-    """Decode all strings in nested configuration values as UTF-8, whatever the encoding of the locale.
+    """Repair configuration strings, such as paths, that Python decoded in a locale other than UTF-8.
 
-    The strings may be paths from the command line. In an ASCII locale, Python has replaced each of their
-    non-ASCII bytes by a surrogate character. This function restores the bytes and decodes them as UTF-8.
+    The strings may come from the command line. In an ASCII locale, Python has replaced each non-ASCII byte of
+    the command line by a surrogate character. This function restores the bytes and decodes them as UTF-8. In
+    a UTF-8 locale, the strings stay the same.
 
     Args:
         values: Nested dictionaries, lists and tuples of configuration values.
 
     Returns:
-        A copy with all strings decoded.
+        A copy of `values`, with all strings repaired.
     """
     return map_texts(values, lambda text: os.fsencode(text).decode("utf-8", "surrogateescape"))
 

@@ -18,12 +18,12 @@ def combined_seed(*numbers: int) -> int:
 def keyed_uniform(seed: int, keys: NDArray[np.int64]) -> NDArray[np.float64]:
     """Compute a random number from [0, 1) for each key.
 
-    The same key and seed always give the same number. Therefore, the random numbers of a text can be computed
-    without those of earlier texts. The generator is SplitMix64 (Steele, Lea and Flood, 2014).
+    The same key and seed always give the same number. The numbers for some keys can therefore be computed
+    without those for other keys. The generator is SplitMix64 (Steele, Lea and Flood, 2014).
 
     Args:
         seed: The seed.
-        keys: (N,) whole numbers, such as the number of each token in the training data.
+        keys: (N,) whole numbers, such as the position of each token in the training data.
 
     Returns:
         (N,) random numbers.

@@ -24,25 +24,27 @@ def print_progress(line: str) -> None:
 
 
 def open_log(config: TrainingConfig, world: World) -> Callable[[dict[str, Any]], None]:
-    """Return the function that adds one line of figures to the log of a training run.
+    """Return a function that adds one line of measurements, such as losses, to the log of a training run.
 
-    Only the first process writes the log. In other processes the function does nothing.
+    The line goes to the file `log.jsonl`, to standard error and, if configured, to TensorBoard. Only the
+    first process writes the log. In other processes the function does nothing.
 
     Args:
         config: The configuration of the run.
         world: The processes of the run.
 
     Returns:
-        A function with one argument: a line of the log, as a dictionary of figures by name.
+        A function with one argument: the measurements of one line, as a dictionary from names to numbers.
 
     Raises:
-        InputError: The log cannot be read, or TensorBoard is not installed or cannot write.
+        InputError: The existing log of a resumed run cannot be read. Or the configuration asks for
+            TensorBoard, but TensorBoard is not installed or cannot write.
     """
     return TrainingLog(config) if world.is_first else lambda line: None
 
 
 class TrainingLog:
-    """The log of a training run, with one line of figures for each evaluation.
+    """The log of a training run, with one line of measurements, such as losses, for each evaluation.
 
     Each line goes to the file `log.jsonl`, to standard error and, if configured, to TensorBoard.
     """
@@ -54,7 +56,8 @@ class TrainingLog:
             config: The configuration of the run.
 
         Raises:
-            InputError: The log cannot be read, or TensorBoard is not installed or cannot write.
+            InputError: The log cannot be read. Or the configuration asks for TensorBoard, but TensorBoard is
+                not installed or cannot write.
         """
         self.file = Path(config.out) / LOG_FILE
         self._lines, damaged = read_log(self.file)
@@ -73,13 +76,13 @@ class TrainingLog:
                 raise InputError(f"{self.file.parent}: TensorBoard cannot write there ({error})") from None
 
     def __call__(self, line: dict[str, Any]) -> None:
-        """Add a line of figures to the log.
+        """Add a line of measurements, such as losses, to the log.
 
         A resumed run may repeat updates (optimizer steps) that it logged before it stopped. Therefore, old
         lines for the same update and for later updates are removed.
 
         Args:
-            line: Figures by name. The figure `update` is the number of updates done.
+            line: A dictionary from names to numbers. The key `update` has the number of updates done.
         """
         figures = {key: f"{value:,.6g}" if isinstance(value, float) else f"{value:,}"
                    for key, value in line.items() if value is not None}  # fmt: skip

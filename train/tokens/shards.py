@@ -54,10 +54,16 @@ class Shards:
         return int(self.lengths.sum())
 
     def blocks(self, length: int) -> Shards:
-        """Cut the tokens into blocks of `length` tokens; in the returned shards, each block counts as a text.
+        """Divide the token ids of all texts into blocks of equal length, to give the model full inputs.
 
-        Blocks give the model inputs of full length. A block may begin or end in the middle of a text. The
-        last tokens of each array in `parts` are left out if they do not fill a block.
+        A block may begin or end in the middle of a text. The last tokens of each array in `self.parts` are
+        left out if they do not fill a block.
+
+        Args:
+            length: The number of tokens in a block.
+
+        Returns:
+            Shards in which each block counts as a text.
         """
         counts = [len(part) // length for part in self.parts]
         parts = [part[: count * length] for part, count in zip(self.parts, counts, strict=True)]

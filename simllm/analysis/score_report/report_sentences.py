@@ -25,7 +25,7 @@ def write_sentences(scored: ScoredPairs, mean: GroupMean, comparison: Comparison
     """Return the main results of a report as a list of English sentences.
 
     Args:
-        scored: The scored pairs of one or several systems (sources of candidates).
+        scored: The scored pairs of one or several systems, such as summarizers.
         mean: The mean score by the main metric (the first column of scores); ignored for several systems.
         comparison: The comparison of the systems; None for a single system.
     """
@@ -80,10 +80,11 @@ def describe_high_scores(scored: ScoredPairs) -> str:
 
 
 def describe_word_search(scored: ScoredPairs) -> str:
-    """Write the report's note about its search for words that change the meaning.
+    """Write the report's sentence about the search for words that make two texts differ in meaning.
 
-    Such words make the candidate differ in meaning from the reference. The note tells which pairs of texts
-    were searched for such words. The note is empty if no pairs were searched.
+    In some pairs, the meaning of the candidate may differ from that of the reference. The search looks for
+    the words that cause the difference. The sentence tells which pairs were searched, and how many. The
+    result is empty if no pair was searched.
     """
     n = sum(map(len, scored.changed_by.values()))
     changed = sum(int(flags.sum()) for flags in scored.changed.values())
@@ -136,9 +137,11 @@ def _on_the_best(comparison: Comparison) -> str:
 
 
 def _on_the_scale(scored: ScoredPairs) -> list[str]:
-    """Write sentences on the scores: a comparison with unrelated texts, and an estimated human rating.
+    """Write sentences that interpret the scores of a single system (source of candidates).
 
-    The list is empty if the model has no calibration (map from scores to percentiles and ratings).
+    They compare the scores with the scores of unrelated text pairs. They also state the rating that people
+    would give to the similarity of the texts, on average, as estimated from the scores. The list is empty if
+    the model has no calibration. A calibration maps scores to percentiles and ratings.
     """
     scale, bar = scored.calibration, scored.unrelated_below
     if scale is None or bar is None:
@@ -161,11 +164,15 @@ def _on_the_scale(scored: ScoredPairs) -> list[str]:
 
 
 def _on_the_scale_of_systems(scored: ScoredPairs) -> list[str]:
-    """Write sentences on each system's scores: a comparison with unrelated texts, and an estimated rating.
+    """Write sentences that interpret the scores of each system (source of candidates).
 
-    A system is a source of candidates. Its estimated rating is the one that people would give to its
-    candidates, on average. The list is empty if the model has no calibration (map from scores to percentiles
-    and ratings).
+    For each system, they state:
+
+    - the percentage of unrelated text pairs that score below the system's mean score;
+    - the rating that people would give to the system's candidates, on average, as estimated from the scores;
+    - the number of the system's pairs that score as low as 95% of unrelated text pairs do.
+
+    The list is empty if the model has no calibration. A calibration maps scores to percentiles and ratings.
     """
     scale, bar = scored.calibration, scored.unrelated_below
     if scale is None or bar is None:

@@ -23,8 +23,10 @@ def choose_pairs(scored: ScoredPairs) -> NDArray[np.int64]:
     - pairs with the highest scores
     - pairs with a bad score, although candidate and reference share many words
     - pairs with a good score, although candidate and reference share few words
-    - pairs of similar texts that probably differ in meaning (the pairs of this kind with the highest scores)
-    - if there are several systems, pairs with the largest difference between the scores of two systems
+    - pairs of texts that are similar but probably differ in meaning (if there are more than 500, those with
+      the highest scores)
+    - if there are several systems (sources of candidates), pairs with the largest difference between the
+      scores of two systems
 
     The rest of the 5,000 pairs is chosen at random.
 
@@ -51,7 +53,7 @@ def choose_pairs(scored: ScoredPairs) -> NDArray[np.int64]:
 
 
 def describe_choice(scored: ScoredPairs) -> str:
-    """Write the report's note about its table: which text pairs the table shows."""
+    """Return the report's note about its table: which text pairs the table shows."""
     if len(scored) <= MOST:
         return "The only pair is here." if len(scored) == 1 else f"All {len(scored):,} pairs are here."
     systems = ", the largest differences between systems" if scored.has_systems else ""

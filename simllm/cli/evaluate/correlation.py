@@ -43,7 +43,10 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Run `simllm evaluate correlation` with the parsed options: write a table of correlations."""
+    """Run `simllm evaluate correlation` with the parsed options: correlate metrics with human ratings.
+
+    The correlations are written as a table, with a row for each metric.
+    """
     output_file_check.check_output(options.output, [options.ratings], options.overwrite)
     with optional_packages.require_eval_extra():
         from simllm.evaluation import human_correlation

@@ -37,10 +37,15 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Run `simllm evaluate edits` with the parsed options: write a report into a folder, and write a table.
+    """Run `simllm evaluate edits`: compare systems that edit code, and write a report and a table.
 
-    The edits of each system are compared with reference edits. The table has a row for each system, with its
-    mean score by each metric, and its TOP-k rates (also called pass@k).
+    A system, such as a language model, edits the source code of each item. The edited code is compared with
+    a reference, such as the right edit. The table has a row for each system: the mean score by each metric,
+    and the TOP-k rates. TOP-k (also called pass@k) is the probability that at least one of k edits solves an
+    item.
+
+    Args:
+        options: The parsed options of the command.
     """
     with optional_packages.require_eval_extra(), optional_packages.require_code_extra():
         from simllm.evaluation.code_edits import edit_report

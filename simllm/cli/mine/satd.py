@@ -43,10 +43,11 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Run `simllm mine satd` with the parsed options: search repositories, and write the commits found.
+    """Run `simllm mine satd` with the parsed options: find commits that resolve comments such as TODO.
 
-    Each line of the output file is an item: a JSON object with a deleted comment such as "TODO: handle
-    errors", and the code of the function with this comment, before and after the commit.
+    Such a commit deletes a comment, for example "TODO: handle errors", and changes its function. Each line of
+    the output file is a JSON object. It has the deleted comment, and the code of the function before and
+    after the commit.
     """
     if options.output is None:
         raise InputError("expected -o FILE, to write the items to")

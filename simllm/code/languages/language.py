@@ -45,9 +45,9 @@ class CommentPlace:
     Attributes:
         start: The first byte of the comment.
         end: The first byte after the comment.
-        declaration: The byte at which the search for the documented function begins. Usually, this is the
-            first byte of the declaration. A Python docstring stands inside its function. In this case, the
-            search begins at the docstring, so that this attribute has the same value as `start`.
+        declaration: The first byte of the code after the comment, which is usually a declaration. The
+            documented function is looked up at this byte. A Python docstring stands inside its function, so
+            its `declaration` is the same as its `start`.
     """
 
     start: int

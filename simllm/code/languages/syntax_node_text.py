@@ -1,4 +1,4 @@
-"""The source text of a syntax node (a node of a tree-sitter tree), or of its child in a named field."""
+"""Functions that return the source text of a node in a tree-sitter syntax tree, or of one of its children."""
 
 from __future__ import annotations
 
@@ -6,9 +6,14 @@ from tree_sitter import Node
 
 
 def field(node: Node, name: str) -> str:
-    """Return the source text of one child of a syntax node: the child in the field `name`, such as "body".
+    """Return the source text of one child of a syntax node, such as the "body" of a function.
 
-    The text is "" if the node has no child in this field.
+    Args:
+        node: The node.
+        name: The name of the tree-sitter field that holds the child, such as "body".
+
+    Returns:
+        The text; "" if the node has no child in this field.
     """
     child = node.child_by_field_name(name)
     return text(child) if child else ""

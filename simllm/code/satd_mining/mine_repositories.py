@@ -39,7 +39,7 @@ class Funnel:
 
     The search finds comments such as "TODO: handle errors" that a commit deletes. The comments are checked by
     several rules, one after the other. A comment that fulfils all rules is written to the output file as one
-    item, together with its function before and after the commit.
+    item, together with the function to which the comment belongs, before and after the commit.
 
     Attributes:
         repositories: The number of repositories.
@@ -54,22 +54,23 @@ class Funnel:
     splits: dict[str, int] = field(default_factory=lambda: dict.fromkeys(SPLITS, 0))
 
     def count(self, remaining: dict[str, int]) -> None:
-        """Add counts, such as those of one repository, to the counts in `self.remaining`.
+        """Add counts of deleted comments, such as those of one repository, to the counts in `self.remaining`.
 
         Args:
-            remaining: A dict from each rule to the number of comments that fulfil it and all earlier rules.
+            remaining: A dict from each rule to the number of deleted comments that fulfil this rule and all
+                earlier rules.
         """
         for rule, number in remaining.items():
             self.remaining[rule] += number
 
 
 class SatdMining:
-    """A run of the command `simllm mine satd`, or the rest of an earlier run that was stopped.
+    """A search of git repositories for commits that may repay technical debt (command `simllm mine satd`).
 
-    The run searches git repositories for commits that repay self-admitted technical debt (SATD). Such a
-    commit deletes a comment such as "TODO: handle errors", and changes the function to which the comment
-    belongs. Call `mine`, then `judge` (only if a model is to judge the changes), and then `write`. The caller
-    must hold the lock of the output file (see `simllm.io.file_lock.locked`).
+    The debt is self-admitted technical debt (SATD): a comment such as "TODO: handle errors" admits it. The
+    commit deletes the comment, and changes the function to which the comment belongs. If an earlier search
+    was stopped, it is continued. Call `mine`, then `judge` (only if a model is to judge the changes), and
+    then `write`. The caller must hold the lock of the output file (see `simllm.io.file_lock.locked`).
 
     Args:
         output: The output file. Until it is written, intermediate results are in a partial file beside it.
@@ -100,10 +101,10 @@ class SatdMining:
     def mine(self) -> Iterator[None]:
         """Search the git repositories for commits that may repay technical debt.
 
-        Such a commit deletes a comment such as "TODO: handle errors", and changes its function. The results
-        are stored in the partial file (the intermediate results of the run). Repositories that an earlier,
-        stopped run has searched are not searched again. A repository that cannot be read is skipped with a
-        warning, and counted as unreadable.
+        Such a commit deletes a comment such as "TODO: handle errors", and changes the function to which the
+        comment belongs. The results are stored in the partial file (the intermediate results of the run).
+        Repositories that an earlier, stopped run has searched are not searched again. A repository that
+        cannot be read is skipped with a warning, and counted as unreadable.
 
         Yields:
             None after each repository, so that the caller can show progress.
@@ -158,8 +159,8 @@ class SatdMining:
                 server is not called: its settings are only needed to find the stored answers.
 
         Returns:
-            Counts, such as the number of comments that fulfil each rule, and the number of items in each
-            split.
+            Counts, such as the number of deleted comments that fulfil each rule, and the number of items in
+            each split.
         """
         funnel = Funnel(len(self._repositories))
         if endpoint:
@@ -181,16 +182,17 @@ class SatdMining:
         return funnel
 
     def _remaining(self, funnel: Funnel) -> Iterator[tuple[str, Repayment]]:
-        """Yield the repayments from the partial file that fulfil the three rules in `LATER_RULES`.
+        """Yield the stored repayments that are no duplicates, are ASCII and have at most 1,024 tokens.
 
-        A repayment is the code of a function before and after a commit that may have repaid technical debt.
-        The method `mine` has stored the repayments in the partial file. The three rules are: a repayment is
-        not a duplicate; both versions of its code are ASCII; each version has at most 1,024 tokens.
+        A repayment is a function before and after a commit that may have repaid technical debt. The commit
+        deletes a comment such as "TODO: handle errors". The method `mine` has stored the repayments in the
+        partial file (the intermediate results of the run). The limits of ASCII and 1,024 tokens hold for each
+        of the two versions of the function (see `LATER_RULES`).
 
         Args:
             funnel: An object with counters, two of which this method increases. `unreadable` counts the
-                repositories that could not be read. `remaining` counts, for each rule in `RULES` and
-                `LATER_RULES`, the comments that fulfil this rule and all earlier rules.
+                repositories that could not be read. `remaining` has a count for each rule in `RULES` and
+                `LATER_RULES`: the number of deleted comments that fulfil this rule and all earlier rules.
 
         Yields:
             For each repayment: the name of its repository, and the repayment.
@@ -210,20 +212,21 @@ class SatdMining:
 
 
 def _mine_repository(repository: NamedRepository) -> dict[str, Any]:
-    """Find the commits in a git repository that may repay technical debt; warn if it cannot be read.
+    """Find the commits in a git repository that may repay technical debt.
 
-    Such a commit deletes a comment such as "TODO: handle errors", and changes the comment's function. The
-    function before and after the commit is called a repayment.
+    Such a commit deletes a comment such as "TODO: handle errors", and changes the function to which the
+    comment belongs. The function before and after the commit is called a repayment. Each deleted comment is
+    checked by the rules in `RULES`, one after the other. A repository that cannot be read causes a warning.
 
     Returns:
         A dict with the results, to store in the partial file (the intermediate results of a run). Its keys:
 
         - `repository`: the name of the repository.
-        - `head`: the hash of its commit at HEAD.
+        - `head`: the hash of the repository's commit at HEAD; "" if HEAD cannot be read.
         - `unreadable`: whether the repository could not be read.
-        - `remaining`: for each rule in `RULES`, the number of deleted comments that fulfil this rule and all
-          earlier rules.
-        - `repayments`: the repayments of the comments that fulfil all rules, as JSON objects.
+        - `remaining`: for each rule, the number of deleted comments that fulfil this rule and all earlier
+          rules.
+        - `repayments`: a repayment for each comment that fulfils all rules, as a JSON object.
     """
     record = {"repository": repository.name, "head": _head(repository)}
     for renames in (True, False):  # a partial clone can be read only without renames
@@ -240,9 +243,9 @@ def _mine_repository(repository: NamedRepository) -> dict[str, Any]:
 def _mine(repository: NamedRepository, renames: bool) -> tuple[list[int], list[dict[str, str]]]:
     """Find the commits in a git repository that may repay technical debt, and count the deleted comments.
 
-    Such a commit deletes a comment such as "TODO: handle errors", and changes the comment's function. The
-    function before and after the commit is called a repayment. It is kept only if the comment fulfils all
-    rules in `RULES`.
+    Such a commit deletes a comment such as "TODO: handle errors", and changes the function to which the
+    comment belongs. The function before and after the commit is called a repayment. A repayment is kept only
+    if the comment fulfils all rules in `RULES`.
 
     Args:
         repository: The repository.

@@ -1,7 +1,6 @@
-"""Filters that leave out duplicates, code that is not ASCII, and long code.
+"""Filters of code changes that may repay technical debt: no duplicates, only ASCII, and no long code.
 
-They filter repayments. A repayment is the code of a function before and after a commit that may have repaid
-technical debt.
+Such a change is called a repayment. It has the code of a function before and after a commit.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The judge of mined changes: a language model that is asked whether a change repays a technical debt.
+"""Questions to a language model: does a change of code repay a technical debt?
 
-The developers admitted the debt in a comment such as "TODO: handle errors", which the change deletes. Such a
-debt is called self-admitted technical debt (SATD). The model is on a server with the OpenAI-compatible chat
-interface.
+The change is part of a commit, and deletes a comment such as "TODO: handle errors". In this comment, the
+developers of the code admitted a shortcoming, which is called self-admitted technical debt (SATD). The model
+is on a server with the OpenAI-compatible chat interface.
 """
 
 from __future__ import annotations
@@ -109,7 +109,8 @@ def question_hash(endpoint: ChatEndpoint, repayment: Repayment) -> str:
 
     Args:
         endpoint: The server with the model.
-        repayment: The comment that admits the debt, and its function before and after the change.
+        repayment: The comment that admits the debt, and the function to which the comment belongs, before and
+            after the change.
     """
     content = [endpoint.url, endpoint.model, _question(repayment)]
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()
@@ -120,7 +121,8 @@ def ask(endpoint: ChatEndpoint, repayment: Repayment) -> str:
 
     Args:
         endpoint: The server with the model.
-        repayment: The deleted comment, and its function before and after the change.
+        repayment: The deleted comment, and the function to which the comment belongs, before and after the
+            change.
 
     Returns:
         The model's answer.

@@ -38,7 +38,8 @@ def auc_within(
     Returns:
         The mean AUC, and the lower and upper end of its interval (by DeLong's method). The weight of a fold
         in the mean is its number of positive times its number of negative predictions. All three values are
-        NaN if no fold has both. The ends are NaN if a fold has too few predictions to estimate the variance.
+        NaN if no fold has both positive and negative predictions. The ends are NaN if a fold has too few
+        predictions to estimate the variance.
     """
     areas, covariance = mean_auc_with_covariance(positive, scores[None], folds)
     area, around = float(areas[0]), Z * math.sqrt(float(covariance[0, 0]) * repeats)

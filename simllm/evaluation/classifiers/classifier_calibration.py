@@ -69,7 +69,7 @@ def calibrate(
         rows: n rows of the table `Predictions.rows`, without rows whose output could not be parsed.
         gold: (n,) indices of the true classes in `labels`.
         predicted: (n,) indices of the predicted classes in `labels`.
-        labels: The classes; with two, the positive one is the first.
+        labels: The classes. If there are two, the first one is the positive class.
         bins: The number of bins.
         details: Whether to test if the calibration error is larger than chance explains. This has no effect
             with more than two classes.

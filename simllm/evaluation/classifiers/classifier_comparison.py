@@ -78,10 +78,17 @@ def compare_classifiers(
 
 
 def _right_by_item(rows: DataFrame) -> DataFrame:
-    """Compute for each item and classifier the share of runs in which the classifier is right.
+    """Compute the share of right predictions of each classifier for each item.
 
-    A classifier has several runs if it has several predictions for the same item. The table has a row for
-    each item and a column for each classifier; NaN if a classifier lacks the item.
+    The share is 0 or 1 if a classifier has one prediction for an item. The share may lie between 0 and 1 if a
+    classifier has several predictions for an item (several runs).
+
+    Args:
+        rows: The predictions of all classifiers: a table with a row for each prediction.
+
+    Returns:
+        A table of the shares, with a row for each item and a column for each classifier. A share is NaN if
+        the classifier has no prediction for the item.
     """
     table = rows.assign(right=is_right(rows)).groupby([*ITEM, "classifier"], sort=False)["right"].mean()
     return table.unstack()[list(dict.fromkeys(rows["classifier"]))].astype(float)
@@ -135,21 +142,23 @@ def _compare_pair(right: DataFrame, runs: int) -> Finding:
 
 
 def compare_metric(rows: DataFrame, labels: Sequence[str], metric: str) -> list[Finding]:
-    """Compare a metric between each pair of classifiers, by a bootstrap interval of the difference.
+    """Compare the metric values of each two classifiers, with a bootstrap interval of the difference.
 
-    The bootstrap resamples the items for which both classifiers have predictions. It is paired: each drawn
-    item brings the predictions of both classifiers.
+    The bootstrap resamples the items for which both classifiers have predictions. The bootstrap is paired:
+    each drawn item brings the predictions of both classifiers.
 
     Args:
         rows: The predictions of all classifiers: a table with a row for each prediction.
-        labels: The classes; with two, the positive one is the first.
+        labels: The classes. If there are two, the first one is the positive class.
         metric: The name of the metric.
 
     Returns:
-        The result of the comparison, with an interval but no p-value, for each pair whose difference is
-        defined. The list is empty in three cases: a classifier has several predictions for an item; there are
-        more than five classes, so that the table of counts would be too large for a bootstrap; or the metric
-        cannot be computed from a confusion matrix (it needs scores).
+        One result for each pair of classifiers whose difference is defined. A result has an interval, but no
+        p-value. The list is empty in three cases:
+
+        - A classifier has several predictions for an item.
+        - There are more than five classes. The table of counts would be too large for a bootstrap.
+        - The metric needs scores, so that it cannot be computed from a confusion matrix.
     """
     number = {label: index for index, label in enumerate(labels)}
     compute, findings = compute_metrics(labels), []
@@ -293,7 +302,7 @@ def compare_auc(rows: DataFrame, labels: Sequence[str]) -> list[Finding]:
 
     Args:
         rows: The predictions of all classifiers: a table with a row for each prediction.
-        labels: The two classes; the positive one is the first.
+        labels: The two classes. The first one is the positive class.
 
     Returns:
         The test result for each pair of classifiers. A pair is left out if its common items include fewer

@@ -33,7 +33,9 @@ _TESTS = {
 def write_latex(study: ClassifierStudy) -> str:
     """Return the LaTeX tables of a study: tables of metrics and tables of significance tests.
 
-    There is a table of each kind for each split, such as the test data.
+    The data is split into train, validation and test. There is a table of metrics for each split with
+    predictions. There is a table of tests for validation, one for test, and one for the tests that compare
+    these two splits. Tables without rows are left out.
     """
     parts = ["% \\usepackage{booktabs}\n"]
     for split in SPLITS:
@@ -53,9 +55,9 @@ def _metrics_table(found: Mapping[str, Performance], split: str, labels: Sequenc
     """Return a LaTeX table of metrics: a row for each metric, a column for each classifier.
 
     Args:
-        found: The performance of each classifier on a split.
-        split: The name of the split.
-        labels: The classes; with two, the positive one is the first.
+        found: The performance of each classifier, by the classifier's name.
+        split: The part of the data on which the performance was measured: "train", "validation" or "test".
+        labels: The classes. If there are two, the first one is the positive class.
     """
     show = _value if len(found) > _WITH_INTERVALS else _with_interval
     rows = [["Rows", *(f"{one.n:,}" for one in found.values())]]

@@ -79,7 +79,7 @@ class ClassifierStudy:
 
     Attributes:
         classifiers: The results of each classifier, by name.
-        labels: The classes; with two, the positive one is the first.
+        labels: The classes. If there are two, the first one is the positive class.
         tests: The results of all significance tests. Each test answers a question, such as whether one
             classifier is right more often than another.
         selected: The name of the classifier with the best value of the metric `select_by` on validation data;
@@ -123,7 +123,7 @@ def evaluate(
         positive: The positive class. With two classes, it is required, unless the classes are 0 and 1: then
             the default is 1. With more classes, it is optional; if it is given, all other classes are merged
             into one negative class.
-        groups: The names of the columns that give each item's group, such as its language. Fairness is
+        groups: The names of the columns that divide the items into groups, such as "language". Fairness is
             measured between these groups.
         select_by: The name of the metric that selects the best classifier. The same metric is used to
             compare classifiers with each other, and to compare validation data with test data.
@@ -191,12 +191,13 @@ def _measure_classifier(
 ) -> ClassifierResult:
     """Compute the results of one classifier.
 
-    In the result, `dominated_by` stays empty, because it depends on the other classifiers.
+    The attribute `dominated_by` of the result is empty. It can be filled only when the results of all
+    classifiers are known, because it names the classifiers that are better or cheaper than this one.
 
     Args:
         rows: The predictions of the classifier: a table with a row for each prediction.
-        labels: The classes; with two, the positive one is the first.
-        groups: The names of the columns that give each item's group.
+        labels: The classes. If there are two, the first one is the positive class.
+        groups: The names of the columns that divide the items into groups, such as "language".
         bins: The number of bins for calibration.
     """
     by_split = {split: own for split in SPLITS if len(own := rows[rows["split"] == split])}
@@ -276,8 +277,8 @@ def _ask_all(
 
     Args:
         rows: The predictions of all classifiers: a table with a row for each prediction.
-        labels: The classes; with two, the positive one is the first.
-        groups: The names of the columns that give each item's group.
+        labels: The classes. If there are two, the first one is the positive class.
+        groups: The names of the columns that divide the items into groups, such as "language".
         metric: The name of the metric that is compared between two classifiers, and between the validation
             data and the test data of one classifier.
         alpha: The significance level.

@@ -26,10 +26,10 @@ _MOST_GROUPS = 200  # in a column of groups
 
 
 def fill_groups(rows: DataFrame, groups: Sequence[str]) -> DataFrame:
-    """Check the columns that give each item's group, and replace missing values by empty texts.
+    """Check the columns that give each item's group, and replace missing values by empty strings.
 
     For example, a column `language` divides the items into one group for each language. An item with an
-    empty text in a column belongs to no group of this column.
+    empty string in a column belongs to no group of this column.
 
     Args:
         rows: The predictions: a table with a row for each prediction.
@@ -39,8 +39,8 @@ def fill_groups(rows: DataFrame, groups: Sequence[str]) -> DataFrame:
         A copy of the table with the replaced values.
 
     Raises:
-        InputError: A column does not exist, has a fixed meaning that is not a group (such as `predicted`), or
-            has more than 200 different values.
+        InputError: A column does not exist, or has more than 200 different values. Or the name of the column
+            is reserved for something else than groups, such as `predicted`.
     """
     allowed = [str(name) for name in rows if name not in COLUMNS and name != PLACE and ":" not in str(name)]
     rows = rows.copy()
@@ -183,7 +183,7 @@ def measure_robustness(rows: DataFrame, labels: Sequence[str]) -> Robustness:
 
     Args:
         rows: The predictions of one classifier on one split, for original items and for variants.
-        labels: The classes; with two, the positive one is the first.
+        labels: The classes. If there are two, the first one is the positive class.
 
     Returns:
         The robustness. Its dict `variants` is empty if all rows are about original items.

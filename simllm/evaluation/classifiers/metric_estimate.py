@@ -22,7 +22,10 @@ class Estimate:
 
 
 def make_estimate(value: float, low: float = math.nan, high: float = math.nan) -> Estimate:
-    """Make an estimate from a value and the ends of its interval; NaN stands for an undefined number."""
+    """Make an estimate from a metric's value and the two ends of its 95% interval.
+
+    An argument that is NaN, because it is not defined, becomes None in the estimate.
+    """
     return Estimate(*(finite(number) for number in (value, low, high)))
 
 

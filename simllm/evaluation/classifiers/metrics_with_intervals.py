@@ -31,7 +31,7 @@ class Performance:
     Attributes:
         n: The number of all rows, including rows in which the output of the classifier could not be parsed.
         unparsed: The number of outputs that could not be parsed.
-        labels: The k classes; with two classes, the positive one is the first.
+        labels: The k classes. If there are two, the first one is the positive class.
         matrix: (k, k) counts of true classes (rows) and predicted classes (columns), without unparsed
             outputs.
         metrics: The value and interval of each metric, by name, without unparsed outputs.
@@ -64,13 +64,14 @@ class Performance:
 
 
 def measure(rows: DataFrame, labels: Sequence[str], bins: int = 10, details: bool = True) -> Performance:
-    """Measure the performance of a classifier.
+    """Measure the performance of a classifier: its metrics, and the calibration of its probabilities.
 
     Args:
         rows: The predictions of the classifier: rows of the table `Predictions.rows`.
-        labels: The classes; with two, the positive one is the first.
-        bins: The number of bins for calibration.
-        details: Whether to test if the calibration error is larger than chance explains, which takes time.
+        labels: The classes. If there are two, the first one is the positive class.
+        bins: The number of bins into which probabilities are grouped to measure the calibration.
+        details: Whether to test if the calibration error is too large to be due to chance. The test takes
+            time. There is no test with more than two classes.
     """
     gold, predicted = class_numbers(rows, labels)
     repeats = len(rows) / max(1, rows[["data_set", "item"]].drop_duplicates().shape[0])
@@ -107,10 +108,11 @@ def class_numbers(rows: DataFrame, labels: Sequence[str]) -> tuple[Ints, Ints]:
 
 
 def strict_value(found: Performance, metric: str) -> float | None:
-    """Return the value of a metric, for comparing classifiers; a higher value is always better.
+    """Return the value of a metric for comparing classifiers, such that a higher value is always better.
 
-    The value is negated if lower values of the metric are better. Outputs that could not be parsed count as
-    wrong if the metric can be computed that way (if it is in `found.strict`); otherwise, they are left out.
+    If lower values of the metric are better, its value is negated. If `found.strict` has the metric, the
+    value is taken from there, and outputs that could not be parsed count as wrong. Otherwise, the value is
+    taken from `found.metrics`, which leaves out these outputs.
 
     Args:
         found: The performance of a classifier.

@@ -29,7 +29,7 @@ def mean_metrics(rows: DataFrame, labels: Sequence[str]) -> dict[str, float]:
 
     Args:
         rows: The predictions of one classifier on one split: a table with a row for each prediction.
-        labels: The classes; with two, the positive one is the first.
+        labels: The classes. If there are two, the first one is the positive class.
 
     Returns:
         A dict from the name of each metric to its mean. A metric that is undefined for any of the
@@ -69,7 +69,7 @@ def ask_degradation(
         name: The name of the classifier.
         validation: The predictions of the classifier on validation data.
         test: The predictions of the classifier on test data.
-        labels: The classes; with two, the positive one is the first.
+        labels: The classes. If there are two, the first one is the positive class.
         metric: The metric to compare.
     """
     found = [
@@ -113,7 +113,7 @@ def _degradation_interval(
     Args:
         validation: The predictions of one classifier on validation data.
         test: The predictions of this classifier on test data.
-        labels: The classes; with two, the positive one is the first.
+        labels: The classes. If there are two, the first one is the positive class.
         metric: The name of the metric.
 
     Returns:

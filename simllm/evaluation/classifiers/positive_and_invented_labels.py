@@ -1,7 +1,7 @@
-"""Positive class and invented labels in the predictions of a study of classifiers.
+"""Preparation of classifiers' predictions: remove invented labels, and choose the positive class.
 
-With a positive class, all other classes are merged into one negative class. An invented label is a predicted
-label that is not the true class of any item.
+An invented label is a predicted label that is not the true class of any item. If one class is positive, all
+other classes are merged into one negative class.
 """
 
 from __future__ import annotations
@@ -13,19 +13,23 @@ from simllm.errors import InputError
 
 
 def remove_invented_labels(rows: DataFrame) -> tuple[DataFrame, dict[str, int]]:
-    """Count invented labels, and remove them if the items have exactly two true classes.
+    """Count the predicted labels that are not the true class of any item, and remove them in some cases.
 
-    An invented label is a predicted label that is not the true class of any item. With two true classes,
-    invented labels are removed, so that the study keeps two classes. If all items have the same true class,
-    no label counts as invented, because another label may be a class that happens to have no item.
+    These labels are called invented. There are three cases:
+
+    - The items have exactly two true classes. Invented labels are counted and removed, so that two classes
+      remain.
+    - The items have more true classes. Invented labels are only counted.
+    - All items have the same true class. No label counts as invented. For example, if all items are "bug",
+      the label "feature" may be a real class without items.
 
     Args:
         rows: The predictions: a table with a row for each prediction.
 
     Returns:
-        Two values. The first is the table. If the items have exactly two true classes, each invented label in
-        it is replaced by None, which stands for an output that could not be parsed. The second is a dict from
-        each invented label to the number of predictions with this label.
+        Two values. The first is the table. Where an invented label was removed, it has None, as for an output
+        that could not be parsed. The second is a dict from each invented label to the number of predictions
+        with this label.
     """
     classes = set(rows["gold"])
     is_invented = rows["predicted"].notna() & ~rows["predicted"].isin(classes)

@@ -1,6 +1,11 @@
 """Score of the positive class: how strongly a classifier believes that an item is positive.
 
-The score comes from the columns of probabilities, of confidences or of other scores.
+The score depends on the number that the classifier gives with a prediction:
+
+- A probability of the positive class is the score.
+- A confidence in the predicted class is the score if this class is the positive one. Otherwise, the score is
+  1 minus the confidence.
+- Any other number, such as a logit, is the score.
 """
 
 from __future__ import annotations

@@ -39,14 +39,23 @@ _SUM_TOLERANCE = 0.005  # probabilities may be rounded
 
 @dataclass(frozen=True)
 class Predictions:
-    """n predictions of classifiers.
+    """n predictions of classifiers, as a table.
 
     Attributes:
-        rows: A table with n rows. The columns in `KEYS` (which identify a row, such as `item`), `gold` (the
-            true class) and `predicted` are text; `predicted` is None for an unparsed output. The columns
-            `confidence`, `probability`, `score` and those in `COSTS` are numbers, NaN if missing. Columns
-            such as `p:bug` have the probability of a class. The column `PLACE` tells where each row was read
-            (such as "FILE, row 3"), for error messages. Other columns are text.
+        rows: A table with one row for each prediction, and these columns:
+
+            - `classifier`, `item` and the other columns in `KEYS` identify the prediction. They are text.
+            - `gold` is the true class, as text.
+            - `predicted` is the predicted class, as text. It is None if no class could be read from the
+              output of the classifier.
+            - `confidence`, `probability` and `score` tell how certain the classifier is. They are numbers,
+              NaN if missing.
+            - `seconds`, `tokens` and the other columns in `COSTS` tell what the prediction cost. They are
+              numbers, NaN if missing.
+            - Columns such as `p:bug` have the probability of a class, here the class "bug".
+            - The column with the name `PLACE` tells where the row was read, such as "FILE, row 3". Error
+              messages use it.
+            - Other columns are text.
     """
 
     rows: DataFrame

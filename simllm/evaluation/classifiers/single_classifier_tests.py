@@ -220,15 +220,17 @@ def _compare_runs_of_groups(rows: DataFrame, group: str) -> Outcome:
 
 
 def describe_discordant(count: int) -> str:
-    """Write why the exact or the chi-squared form of McNemar's test is used.
+    """Return a text that compares the number of discordant items in McNemar's test with 25.
 
-    If two classifiers are compared, an item is discordant if exactly one of them is right on it. If one
-    classifier is tested for bias, the discordant items are the false positives and the false negatives. The
-    exact form is used for fewer than 25 discordant items, the chi-squared form for 25 or more. The text is,
-    for example, "7 discordant items are below 25".
+    McNemar's test has two forms. The exact form is used for fewer than 25 discordant items, the chi-squared
+    form for 25 or more. If two classifiers are compared, an item is discordant if exactly one of them is
+    right. If one classifier is tested for bias, the false positives and the false negatives are discordant.
 
     Args:
         count: The number of discordant items.
+
+    Returns:
+        A text such as "7 discordant items are below 25".
     """
     side = "below" if count < FEW_DISCORDANT else "at least"
     return f"{count} discordant items are {side} {FEW_DISCORDANT}"

@@ -1,4 +1,4 @@
-"""LaTeX tables of a study of code edits."""
+"""LaTeX tables of a study that compares the code edits of several systems, such as repair tools."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The report of a study of code edits: HTML page and JSON; `edit_latex` makes its LaTeX tables."""
+"""The report of a study that compares the code edits of several systems, such as repair tools.
+
+The report has an HTML page, a JSON file and LaTeX tables. The module `edit_latex` makes the tables.
+"""
 
 from __future__ import annotations
 
@@ -141,7 +144,10 @@ def write_conclusions(study: EditStudy) -> list[str]:
 
 @dataclass(frozen=True)
 class EditColumn:
-    """The column of the report that shows the edit of one system, or of the reference.
+    """A column of the HTML report: the lines that one edit of a piece of code adds and removes.
+
+    The edit was made by a system, such as a repair tool. Or it is the reference: the edit with which the
+    systems' edits are compared, such as the right edit.
 
     Attributes:
         title: The name of the system with its score, or "reference".

@@ -108,16 +108,18 @@ def run_study(
     top: Sequence[int] = (1,),
     language: str | None = None,
 ) -> EditStudy:
-    """Compare the edits of several systems: by metrics, and by the share of items that they solve.
+    """Compare systems that edit code, such as repair tools, by metrics and by the share of solved items.
 
-    A candidate solves an item if it passes the item's software tests. If no test result is known, a candidate
-    solves the item if it equals the reference, apart from layout, comments, docstrings and imports.
+    An item is a piece of source code to edit. The reference is its code after the right edit. A candidate is
+    the edited code of one system for one item. A candidate solves the item if it passes the item's software
+    tests. If no test result is known, a candidate solves the item if it equals the reference, apart from
+    layout, comments, docstrings and imports.
 
     Args:
-        paths: JSON-lines files (see the module `read_code_pairs`); each line has an `id` and a `source`. The
-            key `system` names the system of the candidate. Without this key, the name of the file names the
-            system. Lines may also have the keys `variant` (the name of a variant of the system) and `passed`
-            (whether the candidate passed its tests).
+        paths: JSON-lines files (see the module `read_code_pairs`). Each line has a candidate, and the `id`
+            and the `source` of its item. The key `system` names the system of the candidate. Without this
+            key, the name of the file names the system. Lines may also have the keys `variant` (the name of a
+            variant of the system) and `passed` (whether the candidate passed its tests).
         names: The names of the metrics.
         top: The numbers k for which TOP-k (also called pass@k) is computed: the probability that at least one
             of k candidates solves an item.
@@ -125,7 +127,7 @@ def run_study(
 
     Raises:
         InputError: A file is wrong or named twice, systems have different items, a metric is unknown or
-            unavailable, or an item has fewer than k candidates.
+            unavailable, or a system has fewer than k candidates for an item.
     """
     output_file_check.check_different(paths)
     systems = _read_systems(paths, language)
@@ -217,7 +219,11 @@ def _attempt(item: CodeItem) -> Attempt:
 
 
 def _unchanged(system: System) -> System:
-    """Make the baseline: a system that returns each source unchanged. Its items are those of `system`."""
+    """Make the baseline of the study: a system that returns the source code of each item unchanged.
+
+    Args:
+        system: Any system of the study. The baseline gets the same items.
+    """
     attempts = {}
     for id_, (one, *_) in system.attempts.items():
         old = one.example
@@ -256,7 +262,13 @@ def _score(systems: Sequence[System], metric: Any, ids: Sequence[str]) -> None:
 
 
 def _compare(systems: Sequence[System], name: str) -> Comparison:
-    """Compare systems by one metric, over the items for which every system has a score.
+    """Compare systems that edit code, such as repair tools, by the scores of one metric.
+
+    Only items for which every system has a score are used.
+
+    Args:
+        systems: The systems, with their scores.
+        name: The name of the metric.
 
     Raises:
         InputError: No item has a score of every system.

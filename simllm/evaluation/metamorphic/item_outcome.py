@@ -18,7 +18,8 @@ class ItemOutcome:
         transformed: Two numbers: how many answers about the variant are successes, and how many answers about
             it there are.
         nll: The mean negative log-likelihood per token of the original code, in nats; None if unknown.
-        group: The name of the group to which the item belongs; empty if it belongs to none.
+        group: A label of the item from the input file, such as "long"; empty if it has none. If the items
+            have different labels, the study also gives results for each label.
         rules: The names of the rewriting rules that changed the code of the variant; None if unknown.
         unchanged: Whether the variant equals the original.
     """

@@ -141,10 +141,12 @@ def _signed(mean: MeanDifference) -> str:
 def _warnings(name: str, found: ToolResult) -> list[str]:
     """Write up to two sentences that warn the reader about the results of one tool.
 
-    If the tool crashed, a sentence counts the crashes. If some items (pieces of code) were not changed by the
-    rewriting, a sentence is about these items. It gives the tool's success rate on their "rewritten" code
-    minus its success rate on their original code. Both codes are equal, so that this difference is due to
-    chance alone.
+    The first sentence counts the tool's crashes. It is left out if the tool never crashed.
+
+    The second sentence is about items (pieces of code) that the rewriting did not change. The tool answered
+    twice about the same code: once as the original, once as the rewritten code. The sentence gives the
+    difference between the success rates (rewritten minus original), which is due to chance alone. It is left
+    out if there are no such items.
 
     Args:
         name: The name of the tool, as the sentences show it.
@@ -163,11 +165,13 @@ def _warnings(name: str, found: ToolResult) -> list[str]:
 
 
 def draw(study: SuccessStudy) -> str:
-    """Draw the differences of a tool's success rates (rewritten minus original code), and return the SVG.
+    """Draw how a tool's success rates change when its input code is rewritten, and return the SVG.
 
-    The first panel is a histogram of the differences on single items (pieces of code). The second panel shows
-    the mean difference by percentile of the items' negative log-likelihood (NLL). The second panel is drawn
-    only if more than three items have an NLL.
+    A tool, such as a language model, gives one or more answers about each item (piece of code). The
+    difference of an item is the share of right answers about its rewritten code minus that about its original
+    code. The first panel is a histogram of these differences. The second panel shows the mean difference of
+    items with a similar negative log-likelihood (NLL) of the original code. The second panel is drawn only if
+    more than three items have an NLL.
     """
     known = [one for one in study.outcomes if one.nll is not None]
     with style():

@@ -51,14 +51,14 @@ class Draw:
 
 @dataclass(frozen=True)
 class ItemFacts:
-    """Properties of an item that are known without the answers of any tool.
+    """Properties of an item: a piece of code in an original and in a rewritten form.
 
-    An item is a piece of code in an original and in a rewritten form. The rewritten code is called the
-    variant.
+    The rewritten code is called the variant. The properties do not depend on the answers of tools.
 
     Attributes:
         nll: The mean negative log-likelihood per token of the original code, in nats; None if unknown.
-        group: The name of the group to which the item belongs; empty if it belongs to none.
+        group: A label of the item from the input file, such as "long"; empty if it has none. If the items
+            have different labels, the study also gives results for each label.
         rules: The names of the rewriting rules that changed the code of the variant; None if unknown.
         unchanged: Whether the variant equals the original.
     """

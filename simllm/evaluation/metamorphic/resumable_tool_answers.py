@@ -132,7 +132,9 @@ class AnswerRecord:
                 file.truncate(content.rfind(b"\n") + 1)
 
     def ask(self, question: Question, timeout: float) -> dict[str, Any]:
-        """Run the tool's command on the code of a question, and store its answer in the file.
+        """Run a tool on the code of a question, and store the answer in the file.
+
+        The tool is a command, such as a summarizer, that reads code and prints its answer.
 
         Args:
             question: The question: a piece of code for which an answer of the tool is needed.
@@ -160,9 +162,10 @@ class AnswerRecord:
         return row
 
     def ask_all(self, questions: Sequence[Question], parallel: int, timeout: float) -> Iterator[None]:
-        """Run the tool's command for each question that has no stored answer yet, and store the answers.
+        """Run a tool on each question that has no stored answer yet, and store the answers.
 
-        A question is a piece of code for which an answer of the tool is needed.
+        A question is a piece of code. The tool is a command, such as a summarizer, that reads the code and
+        prints its answer.
 
         Args:
             questions: The questions.
@@ -189,11 +192,11 @@ class AnswerRecord:
                 raise
 
     def draws(self, questions: Sequence[Question]) -> list[Draw]:
-        """Return the stored answers to questions, in the order of the questions.
+        """Return the stored answers of a tool to questions, in the order of the questions.
 
-        A question is a piece of code for which an answer of the tool is needed. A `Draw` is one answer. Its
-        field `success` is None here, because the answers are judged later. Its field `output` is None if the
-        tool crashed.
+        A question is a piece of code for which an answer of the tool is needed. A `Draw` is one answer. The
+        field `success` of each answer is None, because the answers are judged later. The field `output` is
+        None if the tool crashed.
 
         Args:
             questions: The questions. Each must have a stored answer.

@@ -30,7 +30,8 @@ _LEVEL = 0.05
 class MeanDifference:
     """The mean difference between a tool's success rates on rewritten code and on original code.
 
-    The mean is over items. An item is a piece of code in both forms.
+    A tool, such as a language model, answers questions about code. Its success rate is the share of right
+    answers. The mean is over items. An item is a piece of code in both forms.
 
     Attributes:
         items: The number of items.

@@ -1,6 +1,7 @@
-"""Command of a tool, run as a process that reads code and writes an answer.
+"""Running of a tool under test, such as a summarizer: a command that reads code and writes an answer.
 
-The command has a timeout, and environment variables tell it the language of the code.
+The command runs as a process with a time limit. Environment variables tell it the language of the code. A
+command that judges the answers of the tool is run in the same way, without these variables.
 """
 
 from __future__ import annotations

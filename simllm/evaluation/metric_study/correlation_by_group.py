@@ -1,4 +1,8 @@
-"""Correlation of metrics with human ratings in groups of pairs: by language, system or text length."""
+"""Correlation of metrics with human ratings, computed separately for groups of text pairs.
+
+A pair has a candidate, such as a generated summary, and a reference. The pairs are grouped by the programming
+language, by the system that wrote the candidate, and by the length of the reference.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +22,9 @@ _FEWEST = 20  # pairs in a group; the correlation over fewer pairs is too uncert
 
 @dataclass(frozen=True)
 class Group:
-    """A group of rated pairs, such as the pairs of one language, and each metric's correlation in it.
+    """A group of rated text pairs, such as the pairs of one language, with each metric's correlation.
+
+    A pair has a candidate, such as a generated summary, and a reference.
 
     Attributes:
         by: The property that all pairs of the group share: "language", "system" (which wrote the candidates)

@@ -1,4 +1,4 @@
-"""LaTeX tables of a study of metrics."""
+"""LaTeX tables of a study of metrics: how well their scores agree with human ratings and with each other."""
 
 from __future__ import annotations
 
@@ -14,10 +14,12 @@ _MOST_PARTS = 12  # largest number of columns in a LaTeX table
 
 
 def latex(sets: Sequence[SetStudy]) -> str:
-    """Return the LaTeX tables of a study; they need the LaTeX package booktabs.
+    """Return LaTeX tables of how well the scores of metrics agree with human ratings and with each other.
+
+    The tables need the LaTeX package booktabs.
 
     Args:
-        sets: The results on each set of rated pairs.
+        sets: The results on each set of text pairs with human ratings.
     """
     parts = [_correlations(sets)]
     if sets[0].variants:
@@ -34,7 +36,7 @@ def _correlations(sets: Sequence[SetStudy]) -> str:
     correlations that are not significantly worse are bold, too.
 
     Args:
-        sets: The results on each set of rated pairs.
+        sets: The results on each set of text pairs with human ratings.
     """
     names = list(dict.fromkeys(row.metric for one in sets for row in one.results))
     rows = []
@@ -67,10 +69,10 @@ def _variants(sets: Sequence[SetStudy]) -> str:
     """Return a LaTeX table: how well each variant of the learned metric correlates with human ratings.
 
     A variant is a combination of pooling and similarity. There is one row for each variant, and one column
-    for each set of rated pairs.
+    for each set of text pairs with human ratings.
 
     Args:
-        sets: The results on each set of rated pairs.
+        sets: The results on each set of text pairs with human ratings.
     """
     rows = [
         [_name(row.metric), *(_cell(one.variants[i], one.variant_clusters[i]) for one in sets)]
@@ -91,7 +93,7 @@ def _between(study: SetStudy) -> str:
     of its metric as a header.
 
     Args:
-        study: The results on one set of rated pairs.
+        study: The results on one set of text pairs with human ratings.
     """
     last = len(study.results) - 1
     rows = [
@@ -104,13 +106,14 @@ def _between(study: SetStudy) -> str:
 
 
 def _groups(study: SetStudy) -> str:
-    """Return a LaTeX table of correlations with ratings: a row for each metric, a column for each group.
+    """Return a LaTeX table of the metrics' correlations with human ratings in groups of text pairs.
 
-    The text pairs are grouped in three ways: by programming language, by the system that wrote the candidate,
-    and by the length of the reference. Only the largest groups get columns.
+    The table has a row for each metric, and a column for each group. A cell shows Spearman's rho. The text
+    pairs are grouped in three ways: by programming language, by the system that wrote the candidate, and by
+    the length of the reference. Only the largest groups get columns.
 
     Args:
-        study: The results on one set of rated pairs.
+        study: The results on one set of text pairs with human ratings.
     """
     parts = largest_groups(study.groups, _MOST_PARTS)
     header = ["Metric", *(f"{_name(part.label)} ({part.pairs})" for part in parts)]

@@ -26,10 +26,11 @@ class CodeMetricKind:
     Attributes:
         adapter: The name of the function in `simllm.metrics.code.code_metric` that prepares the metric.
         options: Keyword arguments for this function.
-        argument: What a user may write after the metric's name and `=`; empty if nothing is allowed. For
-            example, "multiset" allows `lemod=multiset`. "FILE" allows the path of any file, and "NODES" any
-            positive number of syntax nodes. Some metrics also allow "as-published", which is not listed here;
-            it reproduces the scores of the published code of Sheikhaei et al.
+        argument: What a user may write after the metric's name and `=`. For example, with "multiset" the user
+            may write `lemod=multiset`. "FILE" stands for the path of any file, and "NODES" stands for any
+            positive number of syntax nodes. If this text is empty, the metric has no argument. In addition,
+            the metrics in `PUBLISHED` allow `as-published`, which reproduces the scores of the published code
+            of Sheikhaei et al.
         needs_source: Whether the examples must have a source, which is the code before it was edited.
         lower_is_better: Whether a lower score is better.
     """

@@ -61,7 +61,8 @@ def whole_score(example: Example, score: TextScore) -> float:
 def edit_score(example: Example, score: TextScore) -> float:
     """Score the candidate's edited lines against the reference's edited lines.
 
-    Edited lines are those that the candidate or the reference deletes from the source or inserts into it.
+    The source is the code before an edit. The candidate and the reference are two versions of the code after
+    the edit. Edited lines are those that a version deletes from the source or inserts into the source.
 
     Args:
         example: The candidate and the reference, with their source and language.
@@ -74,9 +75,10 @@ def edit_score(example: Example, score: TextScore) -> float:
 def lemod(example: Example, part: str) -> float:
     """Compute LEMOD in the same way as the published code of Sheikhaei et al.
 
-    LEMOD compares the lines that the candidate deletes from the source or inserts into it with those that the
-    reference deletes or inserts. The result is the precision, recall or F1 of the candidate's lines. It is 0
-    if candidate or reference changes no line.
+    The source is the code before an edit. LEMOD takes the lines that the candidate deletes from the source or
+    inserts into the source, and compares them with the lines that the reference deletes or inserts. The
+    result is the precision, recall or F1 of the candidate's lines. The result is 0 if the candidate or the
+    reference changes no line.
 
     Args:
         example: The candidate and the reference, with their source and language.
@@ -146,14 +148,18 @@ def crystal_bleu(candidate: str, reference: str, shared: Collection[NGram]) -> f
 
 
 def _edit(example: Example, text: str) -> str:
-    """Return the lines that must be deleted from or inserted into an example's source to get a text.
+    """Return the lines of code that an edit deletes or inserts.
 
-    The lines are joined, in the order of `difflib.ndiff`. The signs "-" and "+" that `ndiff` puts before them
-    are removed.
+    The edit turns the source of an example (the code before the edit) into the candidate or the reference.
+    Lines are compared after the removal of comments and imports, and of docstrings in Python.
 
     Args:
         example: The example, with its source and language.
         text: The candidate or the reference of the example.
+
+    Returns:
+        The lines, joined in the order of `difflib.ndiff`. The signs "-" and "+" that `ndiff` puts before them
+        are removed.
     """
     changed, source = _stripped(text, example.source or "", example.language)
     lines = ndiff(source.splitlines(), changed.splitlines())

@@ -19,10 +19,11 @@ TextScore = Callable[[str, str], float]  # takes the text of the candidate and t
 
 @dataclass(frozen=True)
 class Edits:
-    """Two edits of a source: one turns the source into the candidate, the other into the reference.
+    """The lines of code that a candidate deletes or inserts, and those that the reference deletes or inserts.
 
-    The source is the code before a change. The candidate and the reference are two versions of the code after
-    the change. All three are compared in normal form, which has no comments and a uniform layout.
+    Both are compared with the source, which is the code before a change. The candidate and the reference are
+    two versions of the code after the change. Source, candidate and reference are first converted to a normal
+    form, which has no comments, docstrings and imports, and a uniform layout.
 
     Attributes:
         candidate: The lines that the candidate deletes or inserts. A deleted line has the sign "-" before it,
@@ -38,10 +39,10 @@ class Edits:
 
 @lru_cache(_CACHED)
 def edits(example: Example) -> Edits:
-    """Compute two edits of an example's source: one leads to the candidate, the other to the reference.
+    """Find the lines of code that an example's candidate and its reference delete or insert.
 
-    The source is the code before it was edited. Lines are compared after normalization, which removes
-    comments, docstrings and imports, and makes the layout uniform.
+    Both are compared with the example's source, which is the code before it was edited. Lines are compared
+    after normalization, which removes comments, docstrings and imports, and makes the layout uniform.
     """
     language = example.language or ""
     pair = normal_forms([example.candidate, example.reference], language)
@@ -79,7 +80,8 @@ def whole_lines(example: Example) -> tuple[list[str], list[str]]:
 def compare_edits(example: Example, score: TextScore) -> float:
     """Score the candidate's edited lines against the reference's edited lines.
 
-    Edited lines are those that the candidate or the reference deletes from the source or inserts into it.
+    The source is the code before an edit. The candidate and the reference are two versions of the code after
+    the edit. Edited lines are those that a version deletes from the source or inserts into the source.
 
     Args:
         example: The candidate and the reference, with their source and language.
@@ -95,8 +97,8 @@ def compare_edits(example: Example, score: TextScore) -> float:
 def edited_lines(example: Example) -> tuple[list[str], list[str]]:
     """Return the list of the candidate's edited lines, and the list of the reference's edited lines.
 
-    Edited lines are those that the candidate or the reference deletes from the source or inserts into it. The
-    returned lines have no sign "-" or "+" before them.
+    The source is the code before an edit. Edited lines are those that the candidate or the reference deletes
+    from the source or inserts into the source. The returned lines have no sign "-" or "+" before them.
     """
     found = edits(example)
     return without_signs(found.candidate), without_signs(found.reference)

@@ -51,7 +51,9 @@ def load(model: str) -> ScoreFunction:
 
 
 def data(model: str) -> dict[str, Path]:
-    """Return a dict with the path of the model folder; BERTScore depends on the files in this folder.
+    """Return the path of the model folder, so that a change of the model can be noticed.
+
+    simllm hashes the files in this folder. Stored BERTScores are reused only if the hash is equal.
 
     Args:
         model: The folder of a transformers model.

@@ -1,4 +1,4 @@
-"""Known metrics for texts, such as BLEU, with which simllm's learned metric is compared.
+"""Well-known metrics for texts, such as BLEU, with which simllm's learned metric is compared.
 
 The table `BASELINES` gives the module, libraries and options of each metric. The function `baseline` loads a
 metric by its name in the table.
@@ -20,7 +20,7 @@ SINGLE_DIGITS = 6  # decimals of a score from float32 embeddings; further digits
 
 @dataclass(frozen=True)
 class Baseline:
-    """Description of a known metric for texts, such as BLEU: its module, libraries and options.
+    """Description of a well-known metric for texts, such as BLEU: its module, libraries and options.
 
     The function `baseline` uses this description to load the metric.
 
@@ -59,7 +59,7 @@ BASELINES = {
 
 
 def baseline(name: str, argument: str = "") -> ScoreFunction:
-    """Load a known metric for texts, such as BLEU, and return its scoring function.
+    """Load a well-known metric for texts, such as BLEU, and return its scoring function.
 
     The scoring function takes n candidates and n references, and returns (n,) scores.
 
@@ -83,14 +83,16 @@ def baseline(name: str, argument: str = "") -> ScoreFunction:
 
 
 def data(name: str, argument: str = "") -> dict[str, Path]:
-    """List the files and folders, such as a model, on which the scores of a known metric for texts depend.
+    """List the files and folders that a well-known metric for texts reads, such as a model.
+
+    The content of these files and folders can change the scores of the metric.
 
     Args:
         name: The name of the metric, a key of `BASELINES`, such as "bertscore".
-        argument: The text after `=` in `name=argument`: a model or a corpus; empty for most metrics.
+        argument: The text after `=` in `name=argument`: a model or a corpus. Empty for most metrics.
 
     Returns:
-        A dict from a description such as "model" or "corpus" to the path; empty for most metrics.
+        A dict from a description such as "model" or "corpus" to the path. Empty for most metrics.
     """
     data_of_module: Callable[..., dict[str, Path]] = getattr(_module(name), "data", lambda *_: {})
     return data_of_module(*_arguments(argument))

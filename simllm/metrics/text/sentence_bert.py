@@ -43,7 +43,9 @@ def load(model: str) -> ScoreFunction:
 
 
 def data(model: str) -> dict[str, Path]:
-    """Return a dict with the path of the model folder; SentenceBERT scores depend on the files in it.
+    """Return the path of the model folder, so that a change of the model can be noticed.
+
+    simllm hashes the files in this folder. Stored SentenceBERT scores are reused only if the hash is equal.
 
     Args:
         model: A model folder, or the name of a model that was downloaded before.

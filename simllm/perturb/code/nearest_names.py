@@ -1,6 +1,7 @@
-"""New names for functions, parameters and variables, made of the words with the nearest embeddings.
+"""New names for functions, parameters and variables, made by replacing words of the old name.
 
-A new name is the old name with one word, or all words, replaced by similar words.
+One word, or all words, of the old name are replaced by similar words. Words are similar if the cosine of
+their embeddings is large.
 """
 
 from __future__ import annotations

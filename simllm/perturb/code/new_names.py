@@ -53,7 +53,7 @@ def choose_name(name: str, kind: str, namer: Namer, used: Container[str]) -> str
         name: The old name.
         kind: "function", "parameter" or "variable".
         namer: The function that proposes new names.
-        used: The words that must not become a new name, such as keywords and the words of the source.
+        used: The words that must not become a new name, such as keywords and all words of the source code.
 
     Returns:
         The new name; None if no proposed name can be used.
@@ -71,10 +71,12 @@ def words_of(text: str) -> set[str]:
 
 
 def read_names(file: Path) -> dict[str, str]:
-    """Read a file of new names. Each line has the form `OLD<tab>NEW`.
+    """Read new names for functions, parameters and variables from a file with lines `OLD<tab>NEW`.
+
+    Blank lines are skipped.
 
     Returns:
-        The new name of each old name.
+        A dict from each old name to its new name.
 
     Raises:
         InputError: A line has another form, or an old name occurs twice.

@@ -7,7 +7,9 @@ from collections.abc import Mapping
 
 
 def rename_text(text: str, names: Mapping[str, str]) -> str:
-    """Replace old names by new names in a text, such as a stack trace. Only whole words are replaced.
+    """Replace the old names of functions and variables by new names in a text, such as a stack trace.
+
+    Only whole words are replaced.
 
     Args:
         text: The text.
@@ -20,13 +22,13 @@ def rename_text(text: str, names: Mapping[str, str]) -> str:
 
 
 def restore(text: str, names: Mapping[str, str]) -> str:
-    """Replace new names by the old ones in a text about rewritten code, such as a patch.
+    """Give renamed functions and variables their old names again, in a text such as a patch.
 
-    All whole words that equal a new name are replaced. This is safe, because the original source does not
-    contain the new names.
+    A rewrite of the code gave them new names. All whole words of the text that equal a new name are replaced
+    by the old name. This is safe, because the code before the rewrite does not contain the new names.
 
     Args:
-        text: The text, which contains new names.
+        text: The text, such as a patch of the rewritten code.
         names: A mapping from old to new names, as in `Rewrite.names`.
     """
     return rename_text(text, {new: old for old, new in names.items()})

@@ -1,4 +1,7 @@
-"""Rewriting of the files of a folder: source files are rewritten, and all other files are copied."""
+"""Rewriting of the Java and Python files of a folder; the rewritten code behaves the same.
+
+For example, variables are renamed, and a `for` loop becomes a `while` loop. All other files are copied.
+"""
 
 from __future__ import annotations
 
@@ -24,12 +27,13 @@ _SHOWN = 5  # unparsed files that warnings name
 
 
 class FoundFile(NamedTuple):
-    """An input file or symbolic link that is rewritten, copied or recreated in an output folder.
+    """An input file or symbolic link, and what is done with it to make an output folder.
 
     Attributes:
         name: The relative path in the output folder.
         path: The path of the input file or link.
-        action: "rewrite" for a source file, "copy" for another file, and "link" for a symbolic link.
+        action: "rewrite" for a source file, "copy" for a file that stays unchanged, and "link" for a symbolic
+            link, which is recreated in the output folder.
     """
 
     name: str
@@ -106,10 +110,11 @@ def _warn_unparsed(problems: Sequence[str]) -> None:
 
 
 def _recreate_links(links: Iterable[tuple[Path, Path]], out: Path) -> None:
-    """Recreate symbolic links in an output folder; leave out links that do not lead into this folder.
+    """Recreate symbolic links in an output folder, except links that lead out of this folder or nowhere.
 
     Args:
-        links: Pairs of a path in the output folder, and the link to recreate there.
+        links: Two paths for each link: the path of the new link in the output folder, and the path of the
+            original link. The new link gets the same target as the original link.
         out: The output folder, with all its files.
     """
     made = []
@@ -128,13 +133,18 @@ def _is_inside(link: Path, folder: Path) -> bool:
 
 
 def find_files(paths: Sequence[Path]) -> list[FoundFile]:
-    """List the input files and symbolic links to be rewritten, copied or recreated in an output folder.
+    """List the input files and symbolic links, and say what to do with each to make an output folder.
+
+    Java and Python files are rewritten. Other files are copied, and so are hidden files inside a folder.
+    Symbolic links inside a folder are recreated in the output folder. A folder's `.git`, and the file
+    with which simllm marks folders that it wrote, are left out.
 
     Args:
         paths: The input files and folders.
 
     Returns:
-        The files and links, sorted by their relative path in the output folder.
+        The files and links, sorted by their relative path in the output folder. The attribute `action` of
+        each is "rewrite", "copy" or "link".
 
     Raises:
         InputError: A path does not exist, there is no Java or Python file, two files would get the same path

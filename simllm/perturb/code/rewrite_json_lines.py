@@ -1,4 +1,8 @@
-"""Rewriting of the items of a JSON-lines file. An item is a piece of code with an id and a language."""
+"""Rewriting of the pieces of code in a JSON-lines file; the rewritten code behaves the same.
+
+For example, variables are renamed, and a `for` loop becomes a `while` loop. A piece of code with its id and
+its language is called an item.
+"""
 
 from __future__ import annotations
 

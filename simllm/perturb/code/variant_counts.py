@@ -1,4 +1,4 @@
-"""Counts over the variants (rewritten code) of many sources, such as the number of unchanged variants."""
+"""Counts of the results when many files or functions are rewritten, such as how many stay unchanged."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 
 @dataclass
 class VariantCounts:
-    """Counts over the variants of many sources.
+    """Counts of the results when many files or functions are rewritten.
 
-    A variant is rewritten code. To check a variant, the variant and the original code are run on the same
-    inputs. The check also runs mutants, which are variants with a deliberate mistake. They show whether
-    the inputs can reveal a mistake.
+    A variant is the rewritten code of one file or function. To check a variant, the variant and the original
+    code are run on the same inputs. The check also runs mutants, which are variants with a deliberate
+    mistake. They show whether the inputs can reveal a mistake.
 
     Attributes:
-        status: The number of variants with each status: "rewritten"; "unchanged"; "unparsed", if the source
+        status: The number of variants with each status: "rewritten"; "unchanged"; "unparsed", if the original
             has a syntax error; or "refuted", if the check shows that the variant behaves differently.
         rewritten: For each rule, the number of places that it rewrote.
         skipped: For each rule, the number of places that it could not rewrite safely.
@@ -32,7 +32,7 @@ class VariantCounts:
     mutants: tuple[int, int] = (0, 0)
 
     def add(self, row: dict[str, Any]) -> None:
-        """Add one more variant to the counts.
+        """Update all counts with one more variant (piece of rewritten code).
 
         Args:
             row: The dict that describes the variant, as `vary_items`, `vary_files` or `prove_variants` yields

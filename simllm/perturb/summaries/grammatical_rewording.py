@@ -44,10 +44,10 @@ def restructure(words: list[str], lexicon: Lexicon, random: np.random.Generator)
 
 
 def passive(words: list[str], lexicon: Lexicon, random: np.random.Generator) -> list[str] | None:
-    """Change a sentence without a subject to the passive voice; return None if the rule does not fit.
+    """Change a sentence without a subject to the passive voice, or return None if that is not possible.
 
-    For example, "copies the file to disk" becomes "the file is copied to disk". `random` is not used,
-    but every rule function must accept it.
+    For example, "copies the file to disk" becomes "the file is copied to disk". `lexicon` has the forms of
+    verbs. `random` is not used, but every rule function must accept it.
     """
     forms = lexicon.verb_forms.get(words[0], ("",))
     end = _noun_phrase_end(words, 1)
@@ -61,10 +61,10 @@ def passive(words: list[str], lexicon: Lexicon, random: np.random.Generator) -> 
 
 
 def passive_by(words: list[str], lexicon: Lexicon, random: np.random.Generator) -> list[str] | None:
-    """Change a sentence with a subject to the passive voice; return None if the rule does not fit.
+    """Change a sentence with a subject to the passive voice, or return None if that is not possible.
 
-    For example, "a user opens the file" becomes "the file is opened by a user". `random` is not used,
-    but every rule function must accept it.
+    For example, "a user opens the file" becomes "the file is opened by a user". `lexicon` has the forms of
+    verbs. `random` is not used, but every rule function must accept it.
     """
     if words[0] not in DETERMINERS or {",", "and", "or", "that"} & set(words):
         return None
@@ -82,7 +82,7 @@ def passive_by(words: list[str], lexicon: Lexicon, random: np.random.Generator) 
 
 
 def fronted(words: list[str], lexicon: Lexicon, random: np.random.Generator) -> list[str] | None:
-    """Move the last prepositional phrase to the front; return None if the rule does not fit.
+    """Move the last prepositional phrase to the front, or return None if that is not possible.
 
     For example, "copies the file to disk" becomes "to disk, copies the file". `random` decides whether the
     comma is inserted. `lexicon` is not used, but every rule function must accept it.
@@ -98,7 +98,7 @@ def fronted(words: list[str], lexicon: Lexicon, random: np.random.Generator) -> 
 
 
 def adverb_moved(words: list[str], lexicon: Lexicon, random: np.random.Generator) -> list[str] | None:
-    """Move an adverb from the front to the end or vice versa; return None if the rule does not fit.
+    """Move an adverb from the front to the end or vice versa, or return None if that is not possible.
 
     For example, "recursively copies it" becomes "copies it recursively". `lexicon` and `random` are not
     used, but every rule function must accept them.
@@ -115,10 +115,11 @@ def adverb_moved(words: list[str], lexicon: Lexicon, random: np.random.Generator
 
 
 def genitive(words: list[str], lexicon: Lexicon, random: np.random.Generator) -> list[str] | None:
-    """Express possession in another way, with "of" or "'s"; return None if the rule does not fit.
+    """Express possession in another way, with "of" or "'s", or return None if that is not possible.
 
-    "the size of the list" becomes "the list's size" or "the list size", as `random` decides. "the list's
-    size" becomes "the size of the list". `lexicon` is not used, but every rule function must accept it.
+    For example, "the size of the list" becomes "the list's size" or "the list size", as `random` decides.
+    Conversely, "the list's size" becomes "the size of the list". `lexicon` is not used, but every rule
+    function must accept it.
     """
     for place, word in enumerate(words):
         if word == "of" and place:
@@ -139,10 +140,11 @@ def genitive(words: list[str], lexicon: Lexicon, random: np.random.Generator) ->
 
 
 def mood(words: list[str], lexicon: Lexicon, random: np.random.Generator) -> list[str] | None:
-    """Change the form of the first verb, or add or remove a subject; return None if the rule does not fit.
+    """Change the form of the first verb, or add or remove a subject.
 
     For example, "returns it" becomes "return it" or "this method returns it", as `random` decides. Both
-    "return it" and "this method returns it" become "returns it".
+    "return it" and "this method returns it" become "returns it". If no such change is possible, the result
+    is None. `lexicon` has the forms of verbs.
     """
     forms = lexicon.verb_forms.get(words[0], ("",))
     for subject in _SUBJECTS:

@@ -1,6 +1,6 @@
-"""Edits that replace a word of a summary by an opposite or by a neighbour.
+"""Edits that replace a word of a summary by its opposite, or by another word of the same category.
 
-Neighbours are words of the same category, such as "row" and "column".
+Words of the same category, such as "row" and "column", are called neighbours.
 """
 
 from __future__ import annotations
@@ -15,18 +15,19 @@ from simllm.perturb.summaries.word_replacement import replace, replaceable
 
 
 def opposites(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator[str]:
-    """Yield one text for each word that has opposites: `text` with this word replaced by a random opposite.
+    """Yield copies of `text`, in each of which one word or phrase is replaced by its opposite.
 
-    `lexicon` has the opposites. `random` chooses one opposite.
+    For example, "open" may become "close". `lexicon` lists the opposites. If there are several for a word,
+    `random` chooses one.
     """
     return _replace_randomly(text, lexicon.opposites, lexicon, random)
 
 
 def neighbours(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator[str]:
-    """Yield one text for each word that has neighbours: `text` with this word replaced by a neighbour.
+    """Yield copies of `text`, in each of which one word is replaced by another word of the same category.
 
-    Neighbours are words of the same category, such as "row" and "column". `lexicon` has the neighbours.
-    `random` chooses one neighbour.
+    For example, "row" may become "column". Words of the same category are called neighbours, and `lexicon`
+    lists them. If a word has several neighbours, `random` chooses one.
     """
     return _replace_randomly(text, lexicon.neighbours, lexicon, random)
 
@@ -34,7 +35,10 @@ def neighbours(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iter
 def _replace_randomly(
     text: str, table: Replacements, lexicon: Lexicon, random: np.random.Generator
 ) -> Iterator[str]:
-    """Yield one text for each word that has replacements: `text` with a random replacement of this word.
+    """Yield copies of `text`, in each of which one word or phrase is replaced by a random word from a table.
+
+    The new word is never a word that already occurs in `text`. A word or phrase without any such replacement
+    is skipped.
 
     Args:
         text: The cleaned text.

@@ -1,4 +1,4 @@
-"""Templates: phrases with slots, which may be replaced by other phrases with the same meaning.
+"""Templates: phrases that may be replaced in a text by other phrases with the same meaning.
 
 Each line of the file `phrases.txt` is a group of phrases with the same meaning:
 

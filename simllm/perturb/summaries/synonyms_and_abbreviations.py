@@ -11,18 +11,20 @@ from simllm.perturb.summaries.word_replacement import replace, replace_each, rep
 
 
 def synonyms(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator[str]:
-    """Yield one text for each word and each of its synonyms: `text` with the synonym instead of the word.
+    """Yield copies of a text in which one word or short phrase is replaced by a synonym.
 
-    `lexicon` has the synonyms. `random` is not used, but every edit function must accept it.
+    There is one copy for each possible replacement. `lexicon` has the synonyms. `random` is not used, but
+    every edit function must accept it.
     """
     return replace_each(text, lexicon.synonyms, lexicon)
 
 
 def abbreviations(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator[str]:
-    """Yield one text for each word that can be abbreviated or written out: `text` with this change.
+    """Yield copies of a text in which one word or short phrase is abbreviated or written out.
 
-    For example, "config" becomes "configuration", and vice versa. `lexicon` has the abbreviations. `random`
-    is not used, but every edit function must accept it.
+    For example, "config" becomes "configuration", and vice versa. There is one copy for each possible
+    replacement. `lexicon` has the abbreviations. `random` is not used, but every edit function must accept
+    it.
     """
     return replace_each(text, lexicon.abbreviations, lexicon)
 

@@ -67,7 +67,8 @@ class CaseResults:
         """Return the index of the first input on which a version of the function differs from the original.
 
         Args:
-            side: The number of the version: 1 for the variant, and higher numbers for mutants.
+            side: The number of the version: 1 for the variant (a rewritten version), and 2 or higher for a
+                mutant (a variant with a deliberate mistake).
 
         Returns:
             The index; None if the version behaves like the original on all inputs.

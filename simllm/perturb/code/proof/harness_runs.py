@@ -1,6 +1,6 @@
-"""Runs of a harness in the sandbox.
+"""Runs of functions and their rewritten variants in the sandbox, to compare how they behave.
 
-A harness is a program that calls functions and their rewritten variants.
+The program that calls both on the same inputs is named the harness. It writes down their behaviour.
 """
 
 from __future__ import annotations
@@ -21,11 +21,12 @@ def run_harness(
     files_for: Callable[[list[int]], Mapping[str, bytes]],
     results: MutableMapping[int, CaseResults],
 ) -> None:
-    """Run a batch of cases, and collect the results. A case is a function with its rewritten variant.
+    """Run functions and their rewritten variants in the sandbox, and collect the results.
 
-    The harness is the program that calls the functions. A function may end the harness, for example by
-    exiting the process. The harness is then started again for the cases that it had not begun. The case that
-    was interrupted is also run again, but alone, because another case may be to blame.
+    A case is a function with its rewritten variant. The harness is the program that calls both. A function
+    may end the harness, for example by exiting the process. The harness is then started again for the cases
+    that it had not begun. The case that was interrupted is also run again, but alone, because another case
+    may be to blame.
 
     Args:
         sandbox: The sandbox in which the harness runs.

@@ -31,11 +31,11 @@ def prepare_java(cases: Sequence[ProofCase], inputs: int, mutants: int, seed: in
 
     A variant is a rewritten version of a function. The comparison compiles the function and its variant, and
     runs them on the same random inputs. It also runs mutants: variants with a deliberate mistake, which show
-    whether the inputs reveal mistakes. The preparation generates the inputs and the mutants. If the original
-    is a whole file, or cannot be parsed, nothing is run.
+    whether the inputs reveal mistakes. The preparation generates the inputs and the mutants.
 
     Args:
-        cases: The Java functions and their variants.
+        cases: The Java functions and their variants. A case is not run if its original code is a whole file
+            instead of one function, or if this code has a syntax error.
         inputs: The largest number of inputs for each function.
         mutants: The largest number of mutants for each function.
         seed: The random seed.

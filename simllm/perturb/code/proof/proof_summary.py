@@ -1,4 +1,7 @@
-"""Totals over many functions, each of which was compared with its rewritten variant by running both."""
+"""Counts of how many rewritten functions behave like their originals.
+
+A function and its rewritten variant are compared by running both on the same inputs.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from simllm.perturb.code.proof.proof_verdict import VERDICTS, Proof
 
 @dataclass
 class ProofSummary:
-    """Counts over many proofs.
+    """Counts over many proofs, such as the number of proofs with each verdict.
 
     A proof is the outcome of running a function and its variant (a rewritten version), and comparing them.
 

@@ -74,16 +74,18 @@ Prover = Callable[[Sandbox], list[Proof]]  # runs a prepared batch, and returns 
 
 
 def verdict(task: Task, results: CaseResults) -> Proof:
-    """Decide whether a variant behaves like its original, given the results of running both.
+    """Decide whether a rewritten function behaves like the original, given the results of running both.
+
+    The rewritten function is called the variant. Mutants are variants with a deliberate mistake. They are
+    run, too, and show whether the inputs can reveal a mistake.
 
     Args:
-        task: The function and its variant (a rewritten version), with the inputs and mutants.
-        results: The results of running all versions of the function: the original, the variant and the
-            mutants.
+        task: The original, the variant and the mutants, with the inputs.
+        results: The results of running the original, the variant and the mutants.
 
     Returns:
         The outcome of the comparison (`Proof`): the verdict, the reason, the number of inputs, and the number
-        of mutants (deliberately incorrect variants) whose mistake the inputs reveal.
+        of mutants whose mistake the inputs reveal.
     """
     case_id = task.case.id
     if reason := results.broken.get(ORIGINAL):

@@ -143,10 +143,10 @@ def objection_to(error: BaseException) -> str:
 
 
 def is_data(name: str, value: object) -> bool:
-    """Return whether the value of a global variable is compared after a call.
+    """Return whether a global variable holds data: neither a module nor anything that can be called.
 
-    A function and its variant must leave the same values in global variables. Variables whose value is a
-    module, a function or a class, and variables whose name begins with `__`, are not compared.
+    After a call, a function and its variant (a rewritten version) must leave the same data in global
+    variables. A variable whose name begins with `__` does not count as data.
 
     Args:
         name: The name of the variable.

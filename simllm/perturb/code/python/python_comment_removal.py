@@ -1,4 +1,9 @@
-"""The rewrite rule remove-comments for Python, which removes comments where this is safe."""
+"""The rewrite rule remove-comments for Python, which keeps comments that may affect how a program runs.
+
+In the first two lines, a comment stays if it names an interpreter (`#!/bin/python`) or the encoding of the
+file. It also stays if a later comment would name the encoding once lines are removed. A comment inside an
+f-string always stays.
+"""
 
 from __future__ import annotations
 

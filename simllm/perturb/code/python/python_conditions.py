@@ -66,8 +66,8 @@ def _why_not_nested(
     Args:
         unit: The parsed code.
         lines: The lines of the code, with their indentation.
-        moved: For each line number (counted from 0), the number of levels by which the rewrites of other `if`
-            statements would indent the line further. Python limits the levels of indentation of a line.
+        moved: A counter from the number of a line (from 0) to the levels of indentation that the rewrites of
+            other `if` statements would add to this line. Python allows only a limited number of levels.
         chain: The `if` statement.
         clauses: The `elif` clauses of this statement.
     """
@@ -107,8 +107,8 @@ def _nesting(
     Args:
         unit: The parsed code.
         lines: The lines of the code, with their indentation.
-        moved: For each line number (counted from 0), the number of levels by which the rewrites of other `if`
-            statements would indent the line further. This function adds the levels of its own rewrite.
+        moved: A counter from the number of a line (from 0) to the levels of indentation that the rewrites of
+            other `if` statements would add to this line. This function adds the levels of its own rewrite.
         chain: The `if` statement.
         clauses: The `elif` clauses of this statement.
     """

@@ -1,4 +1,7 @@
-"""Check for decorators of Python functions that may read names, so that renaming is not safe."""
+"""Check whether a decorator may read names of a Python function, so that renaming them is not safe.
+
+For example, the decorator `@pytest.mark.parametrize("x", values)` reads the names of parameters.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +14,10 @@ _TRANSPARENT = (b"staticmethod", b"classmethod", b"property")  # decorators that
 
 
 def is_opaque(unit: CodeUnit, scopes: Scopes, function: Node) -> bool:
-    """Return whether a function has a decorator that may read names, so that renaming is not safe.
+    """Return whether a decorator may read names of a function, so that renaming them is not safe.
 
-    A decorator may read the name of the function, and the names of its parameters. Only the builtin
-    decorators `staticmethod`, `classmethod` and `property` certainly read no names.
+    The names are the name of the function and the names of its parameters. Only the builtin decorators
+    `staticmethod`, `classmethod` and `property` certainly read no names.
 
     Args:
         unit: The parsed code.

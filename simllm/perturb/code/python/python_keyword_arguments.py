@@ -1,4 +1,4 @@
-"""Search for keyword arguments: the calls of a Python function that pass a parameter by its name."""
+"""Search for the calls of a Python function that pass a parameter by its name, such as `f(x=1)`."""
 
 from __future__ import annotations
 
@@ -44,18 +44,19 @@ class Calls:
             yield from self._keywords(call, parameter) if call else []
 
     def why_open(self, function: Variable, parameter: str) -> str | None:
-        """Return the reason why renaming a parameter may break a call that passes it by its name.
+        """Return the reason why the uses of a function make it unsafe to rename one of its parameters.
 
-        A plain call such as `f(x=1)` is no risk, because its keyword `x` can be renamed, too. Other uses of
-        the function are a risk. For example, a function that is stored in a list may be called from
-        anywhere, and `f(**options)` may pass any parameter.
+        If a parameter is renamed, calls that pass the parameter by name must be changed, too. For a plain
+        call such as `f(x=1)`, this is safe: the keyword `x` is renamed. Other uses are unsafe. For example, a
+        function that is stored in a list may be called from anywhere, and `f(**options)` may pass any
+        parameter. A function that is defined more than once is unsafe, too.
 
         Args:
             function: The variable that holds the function.
             parameter: The name of the parameter.
 
         Returns:
-            The reason; None if there is no such risk.
+            The reason; None if no use is unsafe.
         """
         if sum(use.role == "function" for use in function.uses) != 1:
             return "the function is defined more than once"

@@ -153,7 +153,7 @@ class _Loops:
             yield Edit(end, end, (b"; " + update,))
 
     def _value(self, node: Node) -> list[bytes | Span]:
-        """Return the code that gives the value of an argument of `range` in the rewritten loop.
+        """Return the code for an argument of `range` when a `for` loop is rewritten as a `while` loop.
 
         The code is a list of pieces. Each piece is either new text (bytes) or a range of the source to copy
         (`Span`). If the argument has several lines, or has the form `name := value`, it is put into

@@ -77,16 +77,16 @@ def _check_encoding(source: bytes) -> None:
 
 
 def _check_syntax(text: bytes, frame_lines: int) -> None:
-    """Check that CPython can compile a text.
+    """Check that CPython can compile Python code.
 
     Args:
-        text: The source. Before an indented method, the caller has added the line `if 1:`, because Python
-            does not allow indented code at the beginning.
-        frame_lines: The number of added lines before the source, 0 or 1. It is subtracted from line numbers
-            in error messages.
+        text: The code. If the user's code is an indented method, `text` begins with an added line `if 1:`,
+            because Python does not allow indentation at the beginning.
+        frame_lines: The number of added lines at the beginning of `text`, 0 or 1. Line numbers in error
+            messages do not count added lines.
 
     Raises:
-        InputError: CPython cannot compile the text.
+        InputError: CPython cannot compile the code.
     """
     try:
         with warnings.catch_warnings():
@@ -106,7 +106,7 @@ def _other_syntax(text: bytes, root: Node) -> int | None:
     """Find the first place that CPython can parse, but tree-sitter cannot.
 
     Args:
-        text: The source, which CPython can compile.
+        text: Python code that CPython can compile.
         root: The root of the syntax tree from tree-sitter.
 
     Returns:

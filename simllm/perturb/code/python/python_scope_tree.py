@@ -88,14 +88,14 @@ class Scope:
 
     @cached_property
     def _ambiguous_names(self) -> set[str]:
-        """The names whose entry in this scope's symbol table may stand for two variables.
+        """The names that may stand for two variables at once in CPython's symbol table of this scope.
 
         Since Python 3.12, some comprehensions have no symbol table of their own. Their variables stand in the
         table of the enclosing scope. For example, if a function contains `[x for x in y]` and also reads a
-        global `x`, the function's table has a single entry for both variables.
+        global `x`, the function's table has a single entry `x` for both variables.
 
-        The result has the names that such comprehensions assign. A name that this scope itself assigns, too,
-        is left out: its entry always describes the scope's own variable, never that of a comprehension.
+        The result has the names that such comprehensions assign, without the names that the scope itself
+        assigns. If the scope assigns a name, the table's entry always describes the scope's own variable.
         """
         inlined = self._inlined()
         own = {name for _, name, role in self.names if role in BINDING}

@@ -124,7 +124,11 @@ class LocalValues:
         return len(passed) == 1 or (len(passed) == 2 and self.kind(passed[1]) == "integer")
 
     def _is_local(self, variable: Variable) -> bool:
-        """Return whether a variable is local to a function, and all assignments to it were found."""
+        """Return whether a variable is local to a function, and gets all its values from assignments.
+
+        Loops, patterns and `:=` count as assignments. The result is False for parameters, imported names, and
+        names of nested functions and classes. It is also False if some uses of the variable may be unknown.
+        """
         return (
             variable.scope.node.type == "function_definition"
             and self._scopes.is_known(variable)
