@@ -127,6 +127,8 @@ def run(options: argparse.Namespace) -> None:
     score_files.refuse_engine_options(options)
     source = _choose_source(options)
     output: Path | None = options.output
+    if options.resume and not options.overwrite:
+        _refuse_finished_run(output)
     output_file_check.check_output(output, source.files, options.overwrite)
     score_report_option.check(options, source.files)
     groups = score_report_option.read_groups(options)
@@ -177,6 +179,18 @@ def run(options: argparse.Namespace) -> None:
         scores = _write(options, scale, metric, resume_scoring.read_chunks(partial, metric.no_scores))
         partial.remove()
     _write_report(options, groups, pairs, scores, metric)
+
+
+def _refuse_finished_run(output: Path | None) -> None:
+    """Refuse to resume a run that has written its output file.
+
+    Raises:
+        InputError: The output file has content, and there is no partial file from which a run could continue.
+    """
+    if output and output.is_file() and output.stat().st_size and not partial_file.path_of(output).exists():
+        raise InputError(
+            f"{output}: exists already, so its run has ended; --overwrite scores all pairs again"
+        )
 
 
 def _scale(options: argparse.Namespace) -> str:

@@ -213,6 +213,30 @@ def test_resume_without_an_earlier_run_scores_everything(model_folder, tmp_path)
     done = run("score", "a", "b", "-o", tmp_path / "scores.tsv", "--resume", "--model", model_folder)
     assert done.returncode == 0, done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["scores.tsv"]
+    again = run("score", "a", "b", "-o", tmp_path / "scores.tsv", "--resume", "--model", model_folder)
+    assert again.returncode == 2
+    assert again.stderr == (
+        f"simllm: error: {tmp_path / 'scores.tsv'}: exists already, so its run has ended; "
+        "--overwrite scores all pairs again\n"
+    )
+
+
+@pytest.mark.slow
+def test_interrupt_before_the_first_pairs(tmp_path, model_folder):
+    command = [sys.executable, "-m", "simllm", "score", "--jsonl", "-", "--model", str(model_folder)]
+    out, lock = tmp_path / "scores.tsv", tmp_path / ".scores.tsv.lock"
+    running = subprocess.Popen(
+        [*command, "-o", str(out)], stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    while not lock.exists():
+        assert running.poll() is None
+        time.sleep(0.01)
+    running.send_signal(signal.SIGINT)
+    _, errors = running.communicate(timeout=60)
+    assert (running.returncode, errors) == (
+        130, "simllm: interrupted before the first pairs were saved\n"
+    )  # fmt: skip
+    assert not out.exists()
 
 
 @pytest.mark.parametrize(
