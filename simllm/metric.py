@@ -172,8 +172,8 @@ class SimLLM:
             Lists of up to 1,024 pairs in input order, each list with the scores of its pairs.
 
         Raises:
-            InputError: The similarity is `precision`, `recall` or `f1`, which need the argument `frequencies`
-                of the metric, and the metric has none.
+            InputError: The similarity is `precision`, `recall` or `f1`, and the metric was made without the
+                argument `frequencies`.
         """
         if self.by_token and self.frequencies is None:
             raise InputError(f"similarity {self.similarity}: a stream needs a table of frequencies")
@@ -320,8 +320,8 @@ class SimLLM:
     def no_scores(self) -> Scores:
         """An empty `Scores` object: without scores, but with this metric's signature and calibration.
 
-        The `Scores` of real pairs are copies of it, with scores added.
-        The signature is a text that names everything that can change a score. The calibration maps scores to
+        When text pairs are scored, this object is copied, and their scores are put into the copy. The
+        signature is a text that names everything that can change a score. The calibration maps scores to
         percentiles and human ratings.
         """
         same = np.empty(0) if self.head else None

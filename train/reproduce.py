@@ -100,7 +100,8 @@ class Recipe:
         out: The model folder to make.
         wordnet: Folder of WordNet's database files.
         data: Folder of the data sets; None: the data sets are fetched.
-        host: The URL before "/owner/name" of all repositories, or a local folder of repositories.
+        host: Where all repositories are: a URL such as "https://github.com", to which "/owner/name" is
+            appended, or a local folder of repositories.
         seeds: Number of runs in each round of the training on triplets (a text, a rewording, and a text with
             another meaning). The runs of a round differ in the random seed. Their encoders are averaged.
         rounds: Number of rounds of the training on triplets. Each round after the first starts from the
@@ -162,7 +163,7 @@ def _run(command: list[str], data: str) -> None:
 
     Args:
         command: The Python module and its arguments.
-        data: The folder of the data sets.
+        data: The folder of the data sets. The command gets it in the environment variable `SIMLLM_DATA`.
     """
     print("$ python -m " + " ".join(command), file=sys.stderr)
     environment = {**os.environ, "SIMLLM_DATA": data}  # for the configurations of all steps
@@ -286,16 +287,16 @@ def _contrastive_stages(
     2. Training and mixing are repeated, with other data. These include meaning items. A meaning item has a
        main text, rewordings, and texts with other meanings.
     3. The encoder is trained on triplets (a text, a rewording, a text with another meaning), and to imitate
-       the embeddings of a larger encoder. A round has `seeds` runs, whose weights are averaged. There are
-       `rounds` rounds; each round after the first starts from the average of the round before. After the
-       last of several rounds, its average and the average of the first round are averaged, too, because the
-       scores of the first round's model agree better with human ratings.
+       the embeddings of a larger encoder. This stage has `rounds` rounds. A round has `seeds` runs, whose
+       weights are averaged. The next round starts from this average. If there are several rounds, the
+       average of the last round is mixed with that of the first round, half and half. The reason: the scores
+       of the first round's model agree better with human ratings.
     4. The meaning head alone is trained, from the weights of the head of the second stage.
 
     Args:
         suffix: The suffix of the folders to write: "", or "-control" for the control model. The control model
-            is trained without the word pairs, such as "attaches" and "detaches", by which the texts of the
-            contrast set (a test set) differ.
+            is trained without the word pairs of the contrast set, a test set. An example is the pair
+            "attaches" and "detaches": one text of that set has the first word where another has the second.
         wordnet: The file of text pairs from WordNet, such as words and definitions.
         teacher: The folder of the larger encoder.
         rounds: The number of rounds of the third stage.

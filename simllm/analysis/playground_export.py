@@ -95,9 +95,10 @@ def page_folder() -> Path:
 def _unicode_classes() -> dict[str, str]:
     """List the characters that the package `tokenizers` decomposes, and the accents that it removes.
 
-    The playground (a web page that scores texts in the browser) needs the lists to clean texts exactly like
-    `tokenizers`. A browser with a newer version of Unicode decomposes some characters that `tokenizers`
-    leaves unchanged. The page replaces such characters by U+FFFD, which stands for an unknown character.
+    The playground (a web page that scores texts in the browser) must clean texts exactly like `tokenizers`.
+    However, a browser with a newer version of Unicode decomposes some characters that `tokenizers` leaves
+    unchanged. These characters are in neither list, so that the page can recognize them. The page replaces
+    them by U+FFFD, which stands for an unknown character and is never decomposed.
 
     Returns:
         A dict with two keys: "decomposed" for the characters that NFKD (a Unicode normalization) changes, and

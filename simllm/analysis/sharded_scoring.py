@@ -76,14 +76,14 @@ class Shard(NamedTuple):
 
 
 class ShardScorer:
-    """Scorer of many files, which loads the model only once.
+    """Scorer of many files of text pairs, which loads the model only once.
 
     Args:
         settings: The settings for reading, scoring and writing the text pairs.
 
     Raises:
-        InputError: A setting is wrong; or the similarity compares tokens ("precision", "recall" or "f1"),
-            but the settings name no file with document frequencies (the number of texts with each token).
+        InputError: A setting is wrong. Or the settings name no file with document frequencies (the number of
+            texts with each token), although the similarity "precision", "recall" or "f1" needs it.
     """
 
     def __init__(self, settings: ShardSettings) -> None:
@@ -292,14 +292,15 @@ def _check_sources(shards: Sequence[Shard], done: dict[str, Any], folder: Path) 
 
 
 def _drop_outdated(shards: Sequence[Shard], done: dict[str, Any]) -> None:
-    """Remove the entries of outdated tables, whose input files have changed since the earlier run.
+    """Remove outdated tables of scores from the dict `done`, so that their input files are scored again.
 
-    The caller then scores these input files again. The old tables stay in the folder until then.
+    A table is outdated if its input file has changed since the earlier run. The table's file is not removed:
+    it stays in the folder until the new table replaces it.
 
     Args:
         shards: The input files, and the paths of their tables.
-        done: A dict from the name of each complete table of the earlier run to its summary. The entries of
-            outdated tables are removed, and a warning names their input files.
+        done: A dict from the name of each complete table of the earlier run to its summary. Outdated tables
+            are removed from this dict. A warning names their input files (up to three of them).
 
     Raises:
         InputError: An input file cannot be read.

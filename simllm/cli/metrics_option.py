@@ -46,7 +46,7 @@ def chosen_names(value: str | None, model: str | None = None) -> list[str]:
 
 
 def add_code_options(command: argparse.ArgumentParser) -> None:
-    """Add the options of metrics for code to the parser of a command."""
+    """Add `--as-published` and `--largest-tree`, options for metrics of code, to a command's parser."""
     command.add_argument(
         "--as-published", action="store_true",
         help="compute the metrics of Sheikhaei et al. as their code does, with its defects (java and python)",

@@ -56,7 +56,14 @@ def matching_files(pattern: Path | None) -> list[Path] | None:
 
 
 def refuse_engine_options(options: argparse.Namespace) -> None:
-    """Raise InputError if an option for scoring many files is given; a single input does not use them."""
+    """Check that `--engine`, `--address` and `--actors` have their default values.
+
+    These options of `simllm score` have an effect only if several files are scored. This function is called
+    if there is a single input.
+
+    Raises:
+        InputError: An option has another value.
+    """
     unused = {"engine": ENGINES[0], **_RAY_ONLY}
     useless_options.refuse(options, unused, "goes with several files: --jsonl 'PATTERN'")
 

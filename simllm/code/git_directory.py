@@ -1,4 +1,4 @@
-"""Location of an untrusted git repository's own folders, such as `.git`, and safe reading without git.
+"""Functions that find the folders of an untrusted git repository, such as `.git`, and read files in them.
 
 Git is not run, because the configuration of a repository can make git run commands. This module finds the
 folders in which the repository stores HEAD, refs and objects. It also reads the beginnings of files, and
@@ -23,7 +23,7 @@ class RepositoryPaths:
 
     Attributes:
         folder: The work tree (the folder with the checked-out files), or the bare repository.
-        own: The folder that contains the file HEAD, such as `.git`.
+        own: The git directory (the folder that contains the file HEAD), such as `.git`.
         common: The folder that contains the refs (branches and tags) and the objects. Usually, this is the
             same folder as `own`. But a linked work tree, made by `git worktree add`, shares the folder
             `common` with another work tree, and only has a HEAD of its own.
@@ -63,10 +63,14 @@ def find_repository(folder: Path, root: Path) -> RepositoryPaths | None:
 
 
 def _git_folder(folder: Path) -> Path | None:
-    """Return the folder that contains the file HEAD of a repository; None if `folder` is not a repository.
+    """Find the git directory of a repository, such as `.git`.
 
     Args:
         folder: A folder, which may be a work tree or a bare repository.
+
+    Returns:
+        The git directory: the subfolder `.git`, the folder that a file `.git` names, or `folder` itself if it
+        is a bare repository. None if `folder` is not a repository.
     """
     inner = folder / ".git"
     if os.path.isdir(inner):  # noqa: PTH112 (Path.is_dir raises for names that are too long)

@@ -198,18 +198,22 @@ class _Columns:
 
 
 def _columns(tree: OrderedTree, widest: int, largest: int) -> Iterator[_Columns]:
-    """Make the columns of all tables of distances between parts of two trees.
+    """Make the columns of the tables that are filled to compute the edit distance of two trees.
 
-    Several tables are used, so that none is too wide. Each column stands for a part of the second tree,
-    called a forest: a list of subtrees, which may be empty. A keyroot is the root of this tree, or a node
-    with a sibling to its left. Each keyroot has a column for the empty forest, and a column for each node of
-    its subtree. The forest of this column has the node and all earlier nodes of the subtree, in postorder.
-    All columns of a keyroot are in the same table.
+    A forest is a list of subtrees of a tree, which may be empty. Each row of a table stands for a forest of
+    the first tree, and each column for a forest of the second tree.
+
+    A keyroot is the root of a tree, or a node with a sibling to its left. Each keyroot of the second tree has
+    these columns: one for the empty forest, and one for each node of the keyroot's subtree. The forest of a
+    node's column has this node and all earlier nodes of the subtree, in postorder.
+
+    The columns are divided among several tables, so that no table is too wide. All columns of a keyroot are
+    in the same table.
 
     Args:
-        tree: The second of the two trees whose distance is computed.
+        tree: The second tree.
         widest: The largest number of columns in a table. A keyroot with more columns gets its own table.
-        largest: An upper limit of the distances, from which `_Columns.offset` is computed.
+        largest: An upper limit of all distances between forests. `_Columns.offset` is computed from it.
 
     Yields:
         The columns of each table.
@@ -246,19 +250,21 @@ def _levels(tree: OrderedTree) -> dict[int, int]:
 
 
 def _make_columns(roots: list[int], leftmost: list[int], levels: dict[int, int], largest: int) -> _Columns:
-    """Make the columns of one table of distances between parts of two trees.
+    """Make the columns of one table that is filled to compute the edit distance of two trees.
 
-    Each column stands for a part of the second tree, called a forest: a list of subtrees, which may be empty.
-    The table has columns for some keyroots of the second tree. A keyroot is the root of the tree, or a node
-    with a sibling to its left. Each keyroot gets a column for the empty forest, and a column for each node of
-    its subtree. The forest of this column has the node and all earlier nodes of the subtree, in postorder.
+    A forest is a list of subtrees of a tree, which may be empty. Each row of the table stands for a forest of
+    the first tree, and each column for a forest of the second tree.
+
+    A keyroot is the root of a tree, or a node with a sibling to its left. Each of the given keyroots gets
+    these columns: one for the empty forest, and one for each node of the keyroot's subtree. The forest of a
+    node's column has this node and all earlier nodes of the subtree, in postorder.
 
     Args:
-        roots: The keyroots, sorted by level.
+        roots: The keyroots of the second tree that get columns in this table, sorted by level.
         leftmost: For each node of the second tree, the number of the leftmost leaf of its subtree.
         levels: For each keyroot, its level. This number is higher than the levels of all other keyroots in
             its subtree. Distances are computed for low levels first.
-        largest: An upper limit of the distances, from which `_Columns.offset` is computed.
+        largest: An upper limit of all distances between forests. `_Columns.offset` is computed from it.
     """
     nodes: list[int] = []
     before: list[int] = []

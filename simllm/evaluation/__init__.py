@@ -1,6 +1,9 @@
 """Evaluation of text similarity metrics, of classifiers, and of tools that edit or read code.
 
-Metrics are evaluated in three ways. Their scores are correlated with human ratings. A contrast set tests
-whether a metric scores a rewording higher than a text with another meaning. A test of robustness edits
-summaries: the score should fall little if an edit keeps the meaning, and much if it changes the meaning.
+Text similarity metrics are evaluated in three ways:
+
+- Correlation: the scores of a metric are compared with human ratings.
+- Contrast set: a metric should score a rewording higher than a text with another meaning.
+- Robustness: a summary of code is edited, and scored against the original summary. The score should fall
+  little if the edit keeps the meaning, and much if the edit changes the meaning.
 """

@@ -1,4 +1,4 @@
-"""Word pairs of the contrast set: the words by which a text differs from its reference.
+"""Word pairs by which the texts of the contrast set, a test set, differ from their references.
 
 The contrast set tests whether metrics notice a changed meaning, as from "minimum" to "maximum". A model that
 is trained without these pairs can be tested on words that it has not seen.
@@ -13,22 +13,24 @@ from simllm.evaluation.contrast_triples import CONTRAST_SET, load
 
 
 def deciding_word_pairs(file: Path = CONTRAST_SET) -> set[tuple[str, str]]:
-    """Collect the pairs of words by which texts of the contrast set differ from their references.
+    """Collect the word pairs, such as "minimum" and "maximum", by which the texts of a test set differ.
 
-    The contrast set has triples: a reference, a rewording (same meaning), and a change (another meaning). For
-    the reference "returns the minimum" and the change "returns the maximum", the pair is ("minimum",
-    "maximum"). To test a model on words that it has not seen, train it without these pairs.
+    By default, the test set is the contrast set. It has triples: a reference, a rewording (same meaning), and
+    a change (another meaning). For the reference "returns the minimum" and the change "returns the maximum",
+    the pair is ("minimum", "maximum"). To test a model on words that it has not seen, train it without these
+    pairs.
 
     Each change is compared with its reference, word by word. A rewording is compared only in triples whose
-    `form` is "balanced"; in other triples, it is a completely different sentence. A text is left out if it
-    has more or fewer words than its reference.
+    `form` is "balanced". In other triples, the rewording is a completely different sentence. A change or a
+    rewording is left out if it has more or fewer words than its reference.
 
     Args:
         file: A JSON-lines file with triples (see `load`).
 
     Returns:
-        Pairs of a word of the reference and the word at the same position in the change or rewording. The
-        first word does not occur in the change or rewording, and the second not in the reference.
+        Pairs of two words at the same position: the first in a reference, the second in its change or
+        rewording. The first word does not occur in that change or rewording. The second word does not occur
+        in the reference.
     """
     triples = load(file)
     pairs = set()

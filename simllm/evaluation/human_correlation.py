@@ -97,8 +97,11 @@ def correlate(
 
     Args:
         file: A file of rated pairs (see `simllm.evaluation.ratings`).
-        names: The names of the metrics; None means all metrics for texts.
+        names: The names of the metrics; None means all metrics for natural language, and none for code.
         model: The model folder of the metric `simllm`; None means the included model.
+
+    Returns:
+        The correlation of each available metric, and the reasons why other metrics are not available.
 
     Raises:
         InputError: The file cannot be read, the name of a metric is unknown, or no metric is available.
@@ -147,7 +150,7 @@ def correlate_systems(
 
     Args:
         file: A file of rated pairs; each line names its `system`.
-        names: The names of the metrics; None means all metrics for texts.
+        names: The names of the metrics; None means all metrics for natural language, and none for code.
         model: The model folder of the metric `simllm`; None means the included model.
 
     Returns:
@@ -202,11 +205,11 @@ def score_by_all(
     The scores of metrics for which lower is better are negated.
 
     Args:
-        rated: The n rated pairs with their original texts. Metrics for texts get cleaned copies of the texts
-            (in lower case and without comment marks).
+        rated: The n rated pairs with their original texts. A metric for texts scores cleaned copies of them
+            (in lower case and without comment marks). A metric for code scores the original texts.
         metrics: The metrics.
-        missing: A dict to which this function adds each metric that cannot score the pairs: its name and the
-            reason.
+        missing: A dict from a metric's name to the reason why the metric cannot score the pairs. This
+            function adds the entries.
 
     Yields:
         Each metric that can score the pairs, with its (n,) scores; NaN for a pair without a score.

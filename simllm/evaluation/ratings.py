@@ -74,8 +74,10 @@ class Ratings:
     def examples(self) -> list[Example]:
         """Convert the pairs to n objects of the class `Example`, which metrics take as input.
 
-        An example has the candidate and the reference of a pair. It also has the programming language, and
-        the code before it was edited; these are None if the file lacks them.
+        An example has the candidate and the reference of a pair. It also has the pair's programming language,
+        and its source. If candidate and reference are edited code, the source is the code before the edit. If
+        one or more pairs in the file lack the language, all examples have the language None. The same is true
+        of the source.
         """
         nothing: list[str | None] = [None] * len(self.candidates)
         languages, sources = self.groups.get("language") or nothing, self.sources or nothing
@@ -83,17 +85,18 @@ class Ratings:
 
 
 def load(file: Path, fields: Sequence[str] = ()) -> Ratings:
-    """Load rated pairs from a file.
+    """Load text pairs (a candidate and a reference) and their human ratings from a file.
 
     Args:
-        file: JSON lines, one for each pair; or the CSV table of Haque et al.
+        file: JSON lines, one for each pair. Or the CSV table of human ratings that Haque et al. published
+            ("Semantic similarity metrics for evaluating source code summarization", 2022).
         fields: Three keys of a JSON line: those of the reference, the candidate and the rating. By default,
             they are `reference`, `candidate` (or `candidate_clean`) and `rating` (or `ratings` or `passed`).
             If a line has the key `a` but no `reference`, the default is `a`, `b` and `score`.
 
     Raises:
-        InputError: The file cannot be read, a line is wrong, there are fewer than 3 pairs, or all ratings are
-            equal.
+        InputError: The file cannot be read, a line is not JSON, lacks a key or has a wrong value, there are
+            fewer than 3 pairs, or all ratings are equal.
     """
     is_table = file.name.removesuffix(".gz").endswith(".csv")
     rows = list(haque_csv.read_rows(file) if is_table else read_json_lines.objects(file))

@@ -44,14 +44,14 @@ def write_to_the_system(readable: list[str]) -> str:
 
 
 def fill_memory_with_files(most: int, readable: list[str]) -> str:
-    """Try to write more bytes into each writable folder than its size limit allows.
+    """Attack the sandbox: try to write more bytes into each writable folder than its size limit allows.
 
-    The writable folders of the sandbox are in memory, so files without a limit would use up the memory.
+    The writable folders of the sandbox are in memory, so files without a limit would use up the memory. All
+    folders are tried except /proc, /usr and the folders in `readable`.
 
     Args:
         most: The size limit of each folder in bytes.
-        readable: Paths of the machine that programs in the sandbox may read. This function does not write to
-            these paths.
+        readable: Paths of the machine that programs in the sandbox may read but not change.
 
     Returns:
         A text that names the first folder that accepted more than `most` bytes; "" if there is none.

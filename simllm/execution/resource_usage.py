@@ -167,11 +167,11 @@ def _fields(proc: int, process: str) -> list[bytes]:
     """Read the fields of the file /proc/PID/stat that follow the program's name.
 
     Args:
-        proc: The file descriptor of the folder /proc.
-        process: The process id.
+        proc: The file descriptor of the folder /proc, or of /proc/PID/task for the threads of a process.
+        process: The id of the process or thread.
 
     Returns:
-        The fields; an empty list if the process has ended.
+        The fields; an empty list if the process or thread has ended.
     """
     # The name is in parentheses, and may itself hold any character.
     return _read(proc, f"{process}/stat").rpartition(b")")[2].split()
@@ -234,7 +234,12 @@ def _overhead(folder: int) -> int:
 
 
 def _read(proc: int, name: str) -> bytes:
-    """Return the content of a file in /proc; b"" if its process has ended or reading is not permitted."""
+    """Return the content of a file in /proc; b"" if its process has ended or reading is not permitted.
+
+    Args:
+        proc: The file descriptor of the folder /proc, or of /proc/PID/task.
+        name: The path of the file relative to this folder, such as "1234/stat".
+    """
     try:
         with os.fdopen(os.open(name, os.O_RDONLY | os.O_CLOEXEC, dir_fd=proc), "rb") as file:
             return file.read()

@@ -151,10 +151,11 @@ class SupervisedRun:
         gate.send(b"\n")
 
     def _spawn(self, descriptors: Sequence[int]) -> int:
-        """Start a shell, which waits for a line from the supervisor and then becomes the command.
+        """Start a shell, which will run the command when the supervisor sends a line.
 
-        The shell replaces its own process by the command (with `exec`). If the settings have the path of
-        bubblewrap, the shell runs in a new sandbox; otherwise it runs without a sandbox.
+        The shell waits because the supervisor must first write the command's files. After the line, the shell
+        replaces its own process by the command (with `exec`). If the settings have the path of bubblewrap,
+        the shell runs in a new sandbox. Otherwise, it runs without a sandbox.
 
         Args:
             descriptors: File descriptors that the new process inherits, such as the pipe for standard output.

@@ -24,7 +24,7 @@ def seccomp_program() -> bytes:
     The instructions are a program for the kernel's BPF interpreter. The filter refuses three kinds of system
     calls; they fail with the error ENOSYS:
 
-    - calls that allocate memory, such as shared memory, that does not count towards the limits of a process
+    - calls that allocate memory outside of the memory limits of a process, such as shared memory
     - calls that have often been used to attack the kernel
     - calls for another processor architecture than that of this machine
 

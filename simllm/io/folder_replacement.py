@@ -172,7 +172,17 @@ def _discard(partial: Path) -> None:
 
 
 def _replace(new: Path, folder: Path, content: str) -> None:
-    """Replace `folder` by the folder `new`, but keep those files of `folder` that simllm did not write."""
+    """Replace `folder` by the folder `new`, but keep those files of `folder` that simllm did not write.
+
+    Args:
+        new: The new folder, which is moved to the place of the old one.
+        folder: The old folder; it may be missing.
+        content: What the new folder holds, such as "a model". A folder with another content is not replaced.
+
+    Raises:
+        InputError: simllm may not replace `folder` (see `check_replaceable`), or one of the files to keep is
+            at the place of a new file or folder.
+    """
     for path in (*new.rglob("*"), new):
         atomic_write.sync(path)
     check_replaceable(folder, content)

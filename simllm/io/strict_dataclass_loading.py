@@ -1,6 +1,6 @@
 """Strict loading of dataclasses from the content of JSON or YAML files.
 
-Strict means that unknown and missing keys and values of a wrong type are errors.
+Strict means that each of these is an error: an unknown key, a missing required key, a value of a wrong type.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ def build(cls: type[T], values: Mapping[str, Any], where: str) -> T:
         The instance of `cls`.
 
     Raises:
-        InputError: A key is unknown or missing, a value has the wrong type, or the dataclass refuses a
-            value. The message lists all problems.
+        InputError: A key is unknown, a required key is missing, a value has the wrong type, or the dataclass
+            refuses a value. The message lists all problems.
     """
     problems: list[str] = []
     instance = _build(cls, values, "", problems)
@@ -51,10 +51,9 @@ def _build(cls: type, values: Any, prefix: str, problems: list[str]) -> Any:
         problems: A list; a message is appended to it for each problem.
 
     Returns:
-        The instance; None if a value is missing or has the wrong type. If the dataclass itself refuses a
-        value (its constructor raises InputError), the instance is made without a call of the constructor.
-        Such an instance has the refused value. It is needed only if `cls` is the type of a field of another
-        dataclass: that dataclass can then be checked, too.
+        The instance; None if a value is missing or has the wrong type. If the constructor of `cls` raises
+        InputError, the instance is made without the constructor, and has the refused value. Such an instance
+        has one use: it may be a field of another dataclass, which can then be checked for problems, too.
     """
     if not isinstance(values, Mapping):
         problems.append(f"{prefix.rstrip('.') or 'the file'} must hold keys, not {values!r}")
@@ -98,7 +97,7 @@ def _value(hint: Any, value: Any, name: str, problems: list[str]) -> Any:
         problems: A list to which messages are appended.
 
     Returns:
-        The converted value; if a message was appended to `problems`, the value must not be used.
+        The converted value. If a message was appended to `problems`, the value is not valid.
     """
     if typing.get_origin(hint) in (types.UnionType, typing.Union):
         if value is None:

@@ -63,9 +63,10 @@ def add(folder: Path, name: str, content: str | bytes) -> None:
 
 
 def reserve(folder: Path, names: Iterable[str]) -> None:
-    """Add names of files to the marker of a folder, so that simllm may write these files later.
+    """Record that simllm may later write files with the given names into a folder.
 
-    The marker is the file `.simllm`. It lists the files in the folder that simllm may write and replace.
+    The names are added to the marker of the folder. The marker is the file `.simllm`, which lists the files
+    in the folder that simllm may write and replace.
 
     Args:
         folder: The folder; it must have a marker.

@@ -55,7 +55,7 @@ class MetricScores(Protocol):
 
 
 class Metric(Protocol):
-    """Interface of a metric.
+    """Interface of a metric, which scores candidate texts (or code) against their references.
 
     The learned metric `SimLLM`, known metrics such as BLEU, and metrics of other packages implement it.
     """

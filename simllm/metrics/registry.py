@@ -227,10 +227,10 @@ def same_metric(name: str, learned: Any) -> Metric:
 
 
 def _baseline(name: str, kind: str, argument: str) -> Metric:
-    """Load a baseline, and cache its scores on disk.
+    """Load a baseline: a known metric for texts, such as BLEU, with which the learned metric is compared.
 
-    A baseline is a known metric for texts, such as BLEU, with which the learned metric is compared. The
-    signature of the loaded metric names the versions of its libraries and the hashes of its data files.
+    The loaded metric stores its scores on disk, and reuses them. Its signature is a text that names
+    everything that can change a score, such as the versions of its libraries and hashes of its data files.
 
     Args:
         name: The full name of the metric: `kind` or `kind=argument`.

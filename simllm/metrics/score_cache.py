@@ -41,7 +41,10 @@ class CachedMetric:
 
     @property
     def signature(self) -> str:
-        """The signature of the metric whose scores are cached: everything that can change a score."""
+        """A text that names everything that can change a score, such as options and versions.
+
+        It is the signature of the metric whose scores are cached.
+        """
         return self.metric.signature
 
     def score(self, examples: Sequence[Example]) -> PlainScores:

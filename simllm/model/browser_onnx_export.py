@@ -33,11 +33,12 @@ Stored = NDArray[Any]
 
 
 class TokenStates(nn.Module):
-    """Network that computes the encoder's hidden states, and applies the meaning head's first layer to them.
+    """Network that encodes each text on its own, before texts are compared in pairs.
 
-    The meaning head predicts whether two texts have the same meaning. Its first layer, `project`, needs only
-    one text, so it is computed here, once for each text. `PairLogits` has the other layers. A model without a
-    meaning head has only the hidden states as output.
+    The network computes the encoder's hidden states. A model may also have a meaning head, a small network
+    that predicts whether two texts have the same meaning. The first layer of the head, `project`, needs only
+    one text. Therefore, this network applies it to the hidden states, once for each text. The network
+    `PairLogits` has the other layers of the head, which need both texts.
     """
 
     def __init__(self, model: SavedModel) -> None:
@@ -64,9 +65,9 @@ class TokenStates(nn.Module):
 class PairLogits(nn.Module):
     """Network that predicts, for each text pair, whether both texts have the same meaning.
 
-    This network is the meaning head without its first layer, `project`. Its inputs are the outputs of
-    `project` for both texts, which the network `TokenStates` computes once for each text. Its output is the
-    logit of the probability that both texts have the same meaning.
+    This network is the meaning head without its first layer, `project`. The network `TokenStates` applies
+    `project` to each text once. The results for both texts of a pair are the inputs of `PairLogits`. The
+    output is the logit of the probability that both texts have the same meaning.
     """
 
     def __init__(self, head: nn.Module) -> None:

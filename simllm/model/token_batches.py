@@ -1,4 +1,4 @@
-"""Batches of tokenized texts: the number of tokens in a batch, and padding to the same length."""
+"""Batches of tokenized texts: splitting texts into batches of limited size, and padding to equal length."""
 
 from __future__ import annotations
 

@@ -64,12 +64,13 @@ class Replies:
     """Provider of a model's replies to requests.
 
     If the reply to a request was recorded earlier, that reply is used. Otherwise the request is sent to the
-    endpoint (the server of the model).
+    endpoint (the server of the model). The model makes several attempts to repair a program or to summarize
+    code. An attempt has one or more requests.
 
     Args:
         model: The name of the model.
-        known: A dict with the recorded replies. The key of a reply names the request, item, attempt and round
-            to which the reply belongs.
+        known: A dict with the recorded replies. The key of a reply has the hash of the request, the id of the
+            program or code, the number of the attempt, and the number of the request in this attempt.
         budget: The limits for the total cost, and for the number of requests in a minute.
         client: The client of the endpoint; None if only recorded replies are used.
         records: The file to which replies from the endpoint are added; None if only recorded replies are

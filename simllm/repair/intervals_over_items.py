@@ -1,6 +1,8 @@
 """The 95% bootstrap intervals of a model's pass rates and patch sizes, from resamples of the items.
 
-An item is a program that a model repairs, or code that a model summarizes.
+An item is an incorrect program that a model repairs, or code that a model summarizes. A repair counts as
+passed if the program passes all tests, and a summary if its score is high enough. A patch is the model's
+change to a program.
 """
 
 from __future__ import annotations

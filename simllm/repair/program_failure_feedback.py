@@ -1,4 +1,7 @@
-"""Feedback for the model on a program that failed: messages of the compiler, or the failed tests."""
+"""Feedback on a program that failed, for a language model that repairs the program.
+
+The feedback has the messages of the compiler, or the failed tests.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +14,15 @@ MOST_LOG = 4000  # characters of the compiler's messages that are stored and fed
 
 
 def describe_failure(item: RepairItem, judged: Judged, shows_output: bool) -> Feedback:
-    """Return feedback on a judged program for the model that wrote it.
+    """Return feedback on a tested program, for a language model that repairs the program.
 
     If the program does not compile, the feedback has the messages of the compiler. Otherwise it has the
     failed tests. If the model's reply has no program, all tests count as failed.
 
     Args:
         item: The incorrect program that the model corrects, and the tests.
-        judged: The verdict on the model's program, and the result of each test.
+        judged: The verdict on the tested program, and the result of each test. The tested program is the
+            incorrect program, or the model's correction.
         shows_output: Whether the feedback contains the program's own output in failed tests.
     """
     if judged.verdict == "CE":

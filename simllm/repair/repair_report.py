@@ -1,4 +1,7 @@
-"""The HTML report of runs in which models repaired programs: a main page, and a page for each program."""
+"""The HTML report of runs in which models repaired programs or summarized code.
+
+The report has a main page, and a page for each program or code.
+"""
 
 from __future__ import annotations
 
@@ -56,18 +59,19 @@ class ReportedRun:
 
 
 def write(runs: Sequence[Path], folder: Path, rpsr: str = "mean") -> None:
-    """Write the report of runs in which models repaired programs.
+    """Write the report of runs in which models repaired programs or summarized code.
 
-    The report has the files `report.html` and `report.json`, and a page for each item: an incorrect program,
-    or code to summarize. An earlier report is replaced, but files that simllm did not write are kept.
+    The report has the files `report.html` and `report.json`, and a page for each item. An item is an
+    incorrect program that the models repaired, or code that they summarized. An earlier report is replaced,
+    but files that simllm did not write are kept.
 
     Args:
         runs: The folders of the runs, all with the same items.
         folder: The folder of the report.
         rpsr: The definition of RPSR (relative patch size ratio). This ratio is the size of the model's change
-            to a program, divided by the size of the known correct change. "mean" is the mean of the ratios
-            of all final programs that pass all tests. "published" is the definition in the code of the
-            repair method CREF; it also counts programs that fail a test.
+            to a program, divided by the size of the known correct change. "mean" is the mean ratio of the
+            attempts whose last program passes all tests. "published" is the definition in the code of the
+            repair method CREF. It also counts attempts whose last program fails a test.
 
     Raises:
         InputError: A run cannot be read or is named twice, the runs have different items, or the report

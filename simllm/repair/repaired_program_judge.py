@@ -74,7 +74,7 @@ class ProgramJudge:
         return self._judge(item, item.code)
 
     def feedback(self, item: RepairItem, judged: Judged) -> Feedback:
-        """Return feedback on a judged program for the model.
+        """Return feedback on a tested program, for the language model that repairs the program.
 
         If the program does not compile, the feedback has the messages of the compiler. Otherwise it has the
         failed tests. If the model's reply has no program, all tests count as failed.

@@ -17,7 +17,7 @@ NAME = "replies.jsonl"
 
 @dataclass(frozen=True)
 class ReplyPlace:
-    """The key of a recorded reply: the request, item, attempt and round to which the reply belongs.
+    """The key under which a model's reply is recorded: the request, and the place of the reply in the run.
 
     Attributes:
         request: The hash of the request: the SHA-256 of its JSON with sorted keys.
@@ -44,8 +44,8 @@ class ReplyRecords:
         folder: The folder of the run.
 
     Attributes:
-        known: A dict with all recorded replies. The key of a reply names the request, item (program or code),
-            attempt and round to which the reply belongs.
+        known: A dict with all recorded replies. The key of a reply has the hash of the request, the id of the
+            program or code, the number of the attempt, and the number of the request in this attempt.
 
     Raises:
         InputError: The records are damaged, or cannot be written.
@@ -56,11 +56,12 @@ class ReplyRecords:
         self.known = _by_place(self._log.rows)
 
     def keep(self, place: ReplyPlace, raw: RawReply) -> None:
-        """Add a reply to the record, and wait until it is on the disk.
+        """Add a model's reply to the record, and wait until the reply is on the disk.
 
         Args:
-            place: The key of the reply: the request, item, attempt and round to which the reply belongs.
-            raw: The server's reply, before it is parsed.
+            place: The key of the reply. It has the hash of the request, the id of the program or code that
+                the model works on, the number of the attempt, and the number of the request in this attempt.
+            raw: The reply of the model's server, before the reply is parsed.
         """
         self._log.append({**vars(place), **vars(raw)})
         self.known[place] = raw
@@ -79,8 +80,8 @@ def read_records(run: Path) -> Mapping[ReplyPlace, RawReply]:
         run: The folder of the run.
 
     Returns:
-        A dict with the replies. The key of a reply names the request, item (program or code), attempt and
-        round to which the reply belongs.
+        A dict with the replies. The key of a reply has the hash of the request, the id of the program or
+        code, the number of the attempt, and the number of the request in this attempt.
 
     Raises:
         InputError: The folder has no record of replies, or the record is damaged.

@@ -82,7 +82,9 @@ class RunSettings:
 
 
 def read_settings(run: Path) -> RunSettings:
-    """Read the settings of a run from its folder.
+    """Read the settings of a run from the file `settings.json` in the folder of the run.
+
+    In a run, a model repairs programs or summarizes code.
 
     Raises:
         InputError: The folder is not the folder of a run, or the settings are wrong.
@@ -104,6 +106,8 @@ def read_run_items(run: Path, settings: RunSettings) -> list[RepairItem]:
 
 def own_folder(folder: Path, settings: RunSettings, items: list[RepairItem]) -> None:
     """Create the folder of a run, and write the settings and items of the run into it.
+
+    The items are incorrect programs that a model repairs in the run, or code that it summarizes.
 
     If the folder already has a run, nothing is written. The function then only checks that the earlier run
     has the same settings and items, so that it can be resumed.

@@ -108,6 +108,8 @@ def _repeated(found: list[Round], name: str, rounds: int) -> list[Round]:
 def _read(prompts: Prompts) -> dict[str, dict[str, list[Round]]]:
     """Read all strategies from the text of the file `strategies.json`.
 
+    A strategy is a list of rounds. A round is one request to a model.
+
     Args:
         prompts: The texts of several files by file name: the templates of the prompts, and `strategies.json`.
 

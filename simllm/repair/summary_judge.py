@@ -28,9 +28,13 @@ class SummaryJudge:
         self._lock = threading.Lock()  # a metric need not allow threads
 
     def judge_reply(self, item: RepairItem, reply: str) -> Judged:
-        """Score a model's reply with the metric, and accept it if the score is high enough.
+        """Score a model's summary of code with the metric, and accept a summary with a high enough score.
 
-        The whole reply is the summary of the code.
+        The metric compares the summary with the reference summary of the same code.
+
+        Args:
+            item: The code that the model summarizes, with the reference summary.
+            reply: The text of the model's reply. The whole reply is the summary.
         """
         return self._judge(item, reply.strip())
 

@@ -1,4 +1,7 @@
-"""Groups of text pairs with a limited number of tokens, whose hidden states fit into memory together."""
+"""Division of text pairs into groups, so that the hidden states for one group fit into memory.
+
+The hidden states are the encoder's outputs for the tokens. The number of tokens in a group is limited.
+"""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ class Tokenized:
 
     @property
     def empty(self) -> NDArray[np.bool_]:
-        """(n,) bool, true for texts that are empty after cleaning."""
+        """(n,) bool for the n texts, true for a text that is empty after cleaning."""
         return np.array([len(windows[0]) == _EMPTY for windows in self.inputs], bool)
 
     @property

@@ -85,13 +85,14 @@ def _spearman_of_rated(scores: Floats, ratings: Floats) -> float:
 
 
 def _fisher(rho: Floats, n: int) -> Floats:
-    """Transform correlations to Fisher's z: z = artanh(rho).
+    """Transform Spearman's correlations to Fisher's z: z = artanh(rho).
 
-    z would be infinite for rho = 1 and rho = -1. Therefore, rho is first limited to the range from -m to m.
-    The limit m is the mean of 1 and r. Here r is the largest rho below 1 that n items without ties can have.
+    z would be infinite for rho = 1 and rho = -1. Therefore, rho is first limited to the range from -m to m,
+    with m = 1 - 6 / (n^3 - n). This m lies halfway between 1 and the next lower value that rho can have for n
+    items without ties.
 
     Args:
-        rho: Correlations, an array of any shape.
+        rho: Spearman's correlations, an array of any shape.
         n: Number of items from which each correlation was computed.
     """
     most = 1 - 6 / (n**3 - n)

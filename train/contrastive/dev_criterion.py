@@ -56,22 +56,22 @@ class DevCriterion:
         self.triples = contrast_triples.load()
 
     def __call__(self, metric: SimLLM) -> tuple[float, dict[str, float]]:
-        """Evaluate a model that scores text pairs.
+        """Measure a model on dev data, and compute the dev criterion from the results.
 
         Some of the data are triples: a text, a rewording, and a text with another meaning. The model scores
         the similarity of the first text to each of the other two. It is right if the rewording scores higher.
         A tie counts as half right.
 
-        The criterion is the negative mean of these figures:
+        The criterion is the negative mean of these figures. Figures without data are left out.
 
-        - for each file of rated pairs, the Spearman correlation between scores and ratings;
-        - the accuracy on triples that are made from comments by rule;
-        - the accuracy on triples from meaning items (a text, rewordings, and texts with other meanings);
+        - for each file of text pairs with human ratings, the Spearman correlation between scores and ratings;
+        - the accuracy on triples from code comments: rules edit a comment to make the two other texts;
+        - the accuracy on triples from files that list rewordings of a text, and texts with other meanings;
         - if the model has a meaning head, the same two accuracies with the head's output as the score: the
           predicted probability that two texts have the same meaning.
 
-        The accuracy on the contrast set (triples for tests) is also computed, but is not part of the
-        criterion.
+        The accuracy on simllm's contrast set is also computed. The contrast set is a test set of triples, so
+        it does not count in the criterion.
 
         Args:
             metric: The model.

@@ -41,7 +41,10 @@ class LexicalTeacher:
         self.weights[:special_tokens] = 0
 
     def cosines(self, texts: Sequence[Sequence[int]]) -> np.ndarray:
-        """Compute the similarity of every two of N texts: the cosine between their weighted bags of tokens.
+        """Compute the similarity of every two of N texts: the cosine between their bags of tokens.
+
+        A bag of tokens is a vector over the vocabulary. Its entries are sqrt(idf) for tokens in the text, and
+        0 for other tokens and special tokens. The idf is the inverse document frequency.
 
         Args:
             texts: The token ids of each text.
@@ -53,10 +56,10 @@ class LexicalTeacher:
         return (bags @ bags.T).toarray().astype(np.float32)
 
     def unit_vectors(self, texts: Sequence[Sequence[int]]) -> sparse.csr_matrix:
-        """Compute the weighted bags of tokens of N texts, scaled to length 1.
+        """Compute the bags of tokens of N texts, scaled to length 1.
 
-        A bag of tokens is a vector over the vocabulary: the weight of each token that is in the text, and 0
-        for other tokens.
+        A bag of tokens is a vector over the vocabulary. Its entries are sqrt(idf) for tokens in the text, and
+        0 for other tokens and special tokens. The idf is the inverse document frequency.
 
         Args:
             texts: The token ids of each text.

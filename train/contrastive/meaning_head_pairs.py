@@ -120,10 +120,10 @@ class ItemPairs:
     Most pairs are two texts of one item, with the same meaning or different meanings. The other pairs are
     texts of two different items, with different meanings.
 
-    In an item, each text with another meaning resembles the main text or a rewording. If both texts
-    of a pair always came from the same item, a model could learn a wrong rule: two texts that share few words
-    always have the same meaning. Pairs from two items prevent this, because their texts often share few words
-    but differ in meaning.
+    In an item, each text with another meaning resembles the main text or a rewording. So the texts of one
+    item that differ in meaning share many words. From such pairs alone, a model could learn a wrong rule: two
+    texts that share few words have the same meaning. Pairs from two items prevent this. Their texts often
+    share few words, and have different meanings.
     """
 
     def __init__(self, items: Sequence[MeaningItem]) -> None:

@@ -104,8 +104,8 @@ class MeaningTask:
         """Compute the loss on some of the text pairs of one update (optimizer step).
 
         The loss is the sum of the losses of these pairs, times the configured weight, divided by the number
-        of all pairs of the update. Therefore, if each pair is chosen in one call, the results of the calls
-        add up to the loss of the update.
+        of all pairs of the update. The pairs of an update can therefore be divided among several calls. The
+        results of these calls add up to the loss of the update.
 
         Args:
             pairs: All text pairs of the update.

@@ -166,15 +166,17 @@ def make_pairs(
     Args:
         synsets: The synsets (sets of synonyms) by key, from `read_synsets`.
         corpus_words: Frequent words of the corpus. Pairs are made only for these words.
-        held_out: Word pairs that must not be trained on. They are used neither as synonyms nor as antonyms.
+        held_out: Word pairs that must not be trained on, such as ("open", "close"). The two words of such a
+            pair are used neither as synonyms nor as antonyms.
 
     Yields:
         Dictionaries with these keys:
 
         - "a": a word, or an example sentence that contains the word;
         - "b": a text with the same meaning as "a": the definition, or the sentence with a synonym;
-        - "c": "a" with the antonym instead of the word; missing if the word has no antonym, or if one of
-          the two words occurs in `held_out`;
+        - "c": a text with another meaning: "a" with the antonym instead of the word. If "a" is only the
+          word, "c" is only the antonym. The key is missing if the word has no antonym in `synsets`, or if the
+          word or the antonym occurs in any pair of `held_out`;
         - "group": a name for the meaning. All texts "a" and "b" of one group have the same meaning.
     """
     for name, synset in synsets.items():

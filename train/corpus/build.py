@@ -1,6 +1,7 @@
 """The build of a corpus: make parts from the sources, merge the parts, write the corpus folder.
 
-A part is a file with the comments from one batch of source files.
+A source is an input of the build, such as a folder with code. A part is a file with the comments from one
+batch of the input.
 """
 
 from __future__ import annotations
@@ -107,10 +108,10 @@ def _write(
     tallies: Tallies,
     engine: Engine,
 ) -> dict[str, Any]:
-    """Write the corpus folder.
+    """Write the corpus folder: merge the parts, or copy the files of a finished corpus.
 
-    Normally, the parts are merged. A part is a file with the comments from one batch of source files. If the
-    only source is a finished corpus that can be reused (see `_copyable_corpus`), its files are copied.
+    A part is a file with the comments from one batch of the input. A finished corpus is copied if it is the
+    only input in `config.sources` and can be reused (see `_copyable_corpus`).
 
     Args:
         config: The configuration of the corpus.
@@ -154,9 +155,10 @@ def _is_current(built: dict[str, Any], config_values: dict[str, Any], excluded: 
 
 
 def _copyable_corpus(config: CorpusConfig, excluded: ExcludedTexts) -> dict[str, Any] | None:
-    """Return the content of `corpus.json` if the only source is a corpus that can be copied, else None.
+    """Find a finished corpus that can be copied, so that the new corpus need not be built.
 
-    A finished corpus can be copied if it meets two conditions:
+    A source of a new corpus may be a finished corpus. If it is the only source, it can be copied under two
+    conditions:
 
     - It has the share of test texts that `config` asks for.
     - It was built without the evaluation texts that `config` excludes. If `config` excludes no texts, this
@@ -167,8 +169,8 @@ def _copyable_corpus(config: CorpusConfig, excluded: ExcludedTexts) -> dict[str,
         excluded: The evaluation texts that `config` excludes.
 
     Returns:
-        The content of `corpus.json` in the folder of the only source. None if there are several sources, or
-        if the only source is not a corpus or cannot be copied.
+        The content of `corpus.json` in the folder of the finished corpus. None if there are several sources,
+        or if the only source is not a corpus or cannot be copied.
     """
     built = corpus_folder.read_facts(Path(config.sources[0])) if len(config.sources) == 1 else None
     if not built or built["config"].get("test_share") != config.test_share:

@@ -1,8 +1,8 @@
-"""Filters that reject unusable comments on functions, and unusable texts of comments.
+"""Filters that reject unusable comments on functions, such as comments that are not English.
 
-For example, comments that are not English are rejected. Rejected comments are counted by the name of the
-filter. A comment has one or several texts: its summary (first sentence) and its other paragraphs. Rejected
-texts are counted by reason, such as "too long".
+Rejected comments are counted by the name of the filter. A comment that no filter rejects has one or several
+texts: its summary (first sentence) and its other paragraphs. Each text is cleaned, or rejected for a reason
+such as "too long". Rejected texts are counted by reason.
 """
 
 from __future__ import annotations

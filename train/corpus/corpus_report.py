@@ -55,12 +55,15 @@ class Report:
                 self._texts[index] = text
 
     def add_comment(self, source: str, row: CommentTexts, kept: list[str]) -> None:
-        """Add a comment to the counts and examples.
+        """Add a comment to the counts and examples of the report.
+
+        The texts of a comment are its summary (first sentence) and its other paragraphs.
 
         Args:
             source: The name of the source that contains the comment, such as a data set or a folder.
             row: The comment with all its cleaned texts.
-            kept: The texts of the comment that repeat no earlier text. Only these texts are counted.
+            kept: Those texts of the comment that repeat no earlier text of the corpus. Only these texts are
+                counted.
         """
         language = row.comment["language"] or "unknown"
         for counts in (
@@ -90,11 +93,11 @@ class Report:
         self._pairs.add(kind, a, b)
 
     def _count_words(self, text: str, kind: str) -> None:
-        """Add a text to the counts of text lengths and of distinct words.
+        """Add a text of a comment to the counts of text lengths and of distinct words.
 
         Args:
-            text: The text.
-            kind: "summary" or "description".
+            text: The summary (first sentence) of the comment, or one of its other paragraphs.
+            kind: "summary" for the summary, "description" for another paragraph.
         """
         words = text.split()
         self._lengths[kind][min(len(words), LONGEST_BIN)] += 1
@@ -104,7 +107,7 @@ class Report:
             self._growth.append((self._count, len(self._vocabulary)))
 
     def facts(self, tallies: Tallies) -> dict[str, Any]:
-        """Return the content of `report.json`.
+        """Return the counts and examples of the report about the corpus, as stored in `report.json`.
 
         Args:
             tallies: Counters of the files, comments and texts that were read or left out.
@@ -123,7 +126,7 @@ class Report:
         }
 
     def write(self, folder: Path, tallies: Tallies) -> None:
-        """Write `report.json` and `report.html`.
+        """Write the report about the corpus to `report.json` and `report.html`.
 
         Args:
             folder: The folder of the corpus.
@@ -137,9 +140,13 @@ class Report:
 
 
 def _sorted(tally: Tally) -> dict[str, list[tuple[str, ...]]]:
-    """Return the examples that a tally stores, as a dict from each kind to its examples, sorted by kind.
+    """Return the examples that a counter has stored for the report, sorted by kind.
 
-    A tally counts things by kind, such as comments by programming language. It also stores examples of each
-    kind. An example is a tuple of texts.
+    Args:
+        tally: A counter of things by kind, such as comments by programming language. It also stores some
+            examples of each kind.
+
+    Returns:
+        A dict from each kind to its list of examples. An example is a tuple of texts.
     """
     return dict(sorted(tally.examples.items()))

@@ -205,18 +205,25 @@ def _merge(original: NDArray[np.int64], signatures: NDArray[np.uint8], columns: 
 
 
 def _bands() -> list[slice]:
-    """Return a slice for each band of a signature. A band is a group of `ROWS` (5) neighbouring bytes."""
+    """Return the places of the bands (groups of neighbouring bytes) in a MinHash signature, as slices.
+
+    A signature has `BANDS` (12) bands of `ROWS` (5) bytes each. Two texts are compared only if the bytes of
+    at least one band are equal in both signatures.
+    """
     return [slice(band * ROWS, (band + 1) * ROWS) for band in range(BANDS)]
 
 
 def _pack(band: NDArray[np.uint8]) -> NDArray[np.uint64]:
-    """Pack the bytes of each row into one integer, so that rows can be compared as integers.
+    """Pack one band of each MinHash signature into an integer, so that the bands can be compared quickly.
+
+    A band is a group of `ROWS` (5) neighbouring bytes of a signature.
 
     Args:
-        band: (N, ROWS) bytes: one band (group of neighbouring bytes) of N signatures.
+        band: (N, ROWS) bytes: the same band of N signatures.
 
     Returns:
-        (N,) integers; two integers are equal if and only if the rows are equal.
+        (N,) integers, one for each signature. Two integers are equal if and only if all bytes of the two
+        bands are equal.
     """
     wide = np.zeros((len(band), 8), np.uint8)
     wide[:, :ROWS] = band

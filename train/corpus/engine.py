@@ -1,7 +1,8 @@
 """Interfaces for the steps of a corpus build that run in parallel, on one machine or on a cluster.
 
-A part is a file with the comments from one batch of source files. A comment has one or several texts: its
-summary (first sentence) and its other paragraphs.
+The first step makes the parts of the corpus. A part is a file with the comments from one batch of source
+files. A comment has one or several texts: its summary (first sentence) and its other paragraphs. The second
+step compares these texts by their MinHash signatures, to find equal and similar texts.
 """
 
 from __future__ import annotations

@@ -51,7 +51,9 @@ def extract(
 
 
 def make_comment(function: Function, language: str, drop: Callable[[str, str], None]) -> Comment | None:
-    """Make a comment from the documentation of a function, unless a filter rejects the documentation.
+    """Convert the raw documentation of a function to a `Comment`; return None if a filter rejects it.
+
+    A `Comment` has the documentation as plain text, with its first sentence as the summary.
 
     Args:
         function: The parsed function with its raw documentation.
@@ -60,8 +62,8 @@ def make_comment(function: Function, language: str, drop: Callable[[str, str], N
             filter and the raw documentation.
 
     Returns:
-        The comment, in which the repository, the path and the licence are still "". None if a filter rejects
-        the documentation.
+        The `Comment`, in which the repository, the path and the licence are still "". None if a filter
+        rejects the documentation.
     """
     paragraphs = prose_paragraphs.paragraphs(function.text, language)
     summary = first_sentence(paragraphs[0]).rstrip(" :") if paragraphs else ""

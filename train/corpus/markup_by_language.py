@@ -20,8 +20,9 @@ class Dialect:
             first match.
         blocks: Rules that are applied to the whole prose.
         inline: Rules that are applied to each paragraph.
-        code_indent: Number of spaces or tabs. A line counts as code if it begins with at least so many and
-            starts a paragraph, or follows a colon, a heading or other code.
+        code_indent: The smallest number of spaces or tabs with which a line of code begins. A line of code
+            must also be the first line, or follow an empty line, a heading, other code, or a line that ends
+            with a colon. List items are never code.
     """
 
     ends: re.Pattern[str] = re.compile(r"(?!)")

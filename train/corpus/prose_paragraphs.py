@@ -114,14 +114,21 @@ def _plain(block: str, rules: Rules) -> str:
 
 
 def _without_remains(prose: list[str]) -> list[str]:
-    """Remove signatures, labels, and introductions to code or tables, such as "For example:".
+    """Remove the paragraphs of a comment that are not prose, such as a label or a function signature.
 
-    At the beginning of the comment, function signatures are removed. At the end of the comment, paragraphs
-    that end with a colon are removed. After the first paragraph, labels such as "Usage" are removed. At least
-    one paragraph is left.
+    Code and tables were removed before. These paragraphs are removed:
+
+    - at the beginning, function signatures, such as "parse(text)";
+    - at the end, paragraphs that end with a colon, such as "For example:";
+    - after the first paragraph that is left, labels such as "Usage".
+
+    At least one paragraph is left.
 
     Args:
-        prose: The paragraphs of a comment.
+        prose: The paragraphs of the comment.
+
+    Returns:
+        The paragraphs that are left.
     """
     while len(prose) > 1 and _SIGNATURE.match(prose[0]):
         prose = prose[1:]

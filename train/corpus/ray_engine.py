@@ -243,35 +243,38 @@ class SignaturesOnCluster:
 
 
 def _identities(group: Group, buckets: int) -> list[NDArray[np.void]]:
-    """Read the identities of a group's texts, and split them into buckets.
+    """Read the hashes of texts of the corpus, and split the hashes into buckets.
 
-    The identity of a text is a hash of its words. Equal texts have equal identities, and get into the same
-    bucket. Then equal texts can be found in each bucket separately.
+    The hash of a text is computed from all its words. Equal texts have equal hashes, and equal hashes get
+    into the same bucket. Therefore, each bucket can be searched for equal texts separately.
 
     Args:
-        group: A group of consecutive parts of the corpus.
+        group: Consecutive files of the corpus, which hold the texts and their hashes.
         buckets: The number of buckets.
 
     Returns:
-        For each bucket, a structured array of identities (`key`) and the indices of their texts (`text`).
+        For each bucket, a structured array of hashes (`key`) and the indices of their texts in the whole
+        corpus (`text`).
     """
     hashes = np.concatenate([part["texts"]["identity"] for part in group.parts])
     return _split(hashes, group.start + np.arange(group.size), buckets)
 
 
 def _bands(group: Group, buckets: int, new: NDArray[np.bool_]) -> list[NDArray[np.void]]:
-    """Compute the band keys of a group's texts, and split them into buckets.
+    """Compute integer keys to find near duplicates of texts, and split the keys into buckets.
 
-    A band key is an integer for a few neighbouring bytes of a text's MinHash signature. Texts with an equal
-    band key are candidates for near duplicates (see `band_keys`).
+    A text has several keys. Each key stands for a few neighbouring bytes (a band) of the text's MinHash
+    signature. Texts that share a key may be near duplicates, and are compared later (see `band_keys`). Equal
+    keys get into the same bucket. Therefore, each bucket can be searched for equal keys separately.
 
     Args:
-        group: A group of consecutive parts of the corpus, with N texts.
+        group: Consecutive files of the corpus, which hold N texts and their MinHash signatures.
         buckets: The number of buckets.
-        new: (N,) for each text, true if it equals no earlier text. The other texts are left out.
+        new: (N,) for each text, true if it equals no earlier text. Texts with false get no keys.
 
     Returns:
-        For each bucket, a structured array of band keys (`key`) and the indices of their texts (`text`).
+        For each bucket, a structured array of keys (`key`) and the indices of their texts in the whole
+        corpus (`text`).
     """
     keys = band_keys(_select(group.parts, new))
     return _split(keys.ravel(), np.tile(group.start + np.flatnonzero(new), len(keys)), buckets)

@@ -113,7 +113,7 @@ class OutputFile:
 
     @property
     def repositories(self) -> set[str]:
-        """The git repositories, each as "owner/name", from whose files this data file is made."""
+        """The git repositories from which the input files come, each as "owner/name"."""
         return {part.repository for part in self.inputs}
 
 

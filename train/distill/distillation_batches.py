@@ -134,7 +134,10 @@ class Imitation:
         return result
 
     def _make(self, update: int) -> ImitationBatch:
-        """Collect the tokenized texts and the targets for one update (optimizer step).
+        """Collect the tokenized texts of one update (optimizer step), and what the encoder should learn.
+
+        The encoder should learn an embedding of each text, and the cosine between every two texts. Both come
+        from the embeddings of its teachers (larger encoders).
 
         Args:
             update: Number of the update, from 0.

@@ -55,7 +55,10 @@ class StoredTexts:
 
     @property
     def flat(self) -> list[str]:
-        """All texts in one list: first the texts of the first group, then those of the second, and so on."""
+        """All texts in one list, in the order of `groups`.
+
+        A group is a tuple of texts that belong together, such as a text and its rewording.
+        """
         return [text for group in self.groups for text in group]
 
 
@@ -73,14 +76,15 @@ def collect_texts(
     The encoder learns the embeddings that larger encoders give to these texts.
 
     Args:
-        config: The settings of the imitation.
+        config: The settings for learning these embeddings, such as the files of texts.
         out: The folder of the run.
         world: The processes of the run.
         exclude: Files with text pairs that people have rated. Their texts are left out, so that these files
             can be used to evaluate the encoder.
-        hold_out_contrast: Whether to avoid the pairs of words that the contrast set (a test set) tests, such
-            as "open" and "close". If true, no variant of a text is made by replacing one word of such a pair
-            by the other. Then the contrast set tests the encoder on pairs that these variants did not teach.
+        hold_out_contrast: Whether to hold out the word pairs of the contrast set. In this test set, texts
+            differ by pairs of words, such as "open" and "close". Rules make variants of some training texts,
+            such as rewordings. If true, the rules never replace one word of a pair by the other. Then the
+            variants do not teach the encoder these word pairs.
         seed: Seed for choosing texts and making variants.
 
     Raises:
@@ -110,8 +114,8 @@ def gather(
         sources: Settings for each source. A group is left out if all its texts occurred in earlier groups.
         exclude: Files or glob patterns of evaluation data (rated text pairs). A group is left out if one of
             its texts is in these files.
-        held_out: Pairs of words for evaluation, such as "open" and "close". No variant is made by replacing
-            one word of a pair by its partner.
+        held_out: Pairs of words that are kept for evaluation, such as "open" and "close". The rules never
+            replace one word of a pair by the other.
         seed: Seed for the order of the groups, for choosing groups if a source has a limit, and for the
             variants.
         folder: The folder of the result. It has two files: `groups.jsonl` with a group on each line, as a
@@ -157,9 +161,11 @@ def gather(
 
 
 def _read(source: TextsConfig) -> Iterator[Group]:
-    """Yield the cleaned groups of texts from one source.
+    """Read training texts from one source (one or several files), and yield the cleaned texts in groups.
 
-    A group with an empty text, or with a text of more than `source.max_words` words, is left out.
+    A group has the texts that are used in the same optimizer step. If `source.fields` names fields of JSON
+    lines, the texts in these fields of a line are a group. Otherwise, each line of plain text is a group with
+    one text. A group with an empty text, or with a text of more than `source.max_words` words, is left out.
     """
     if source.fields:
         groups = (
@@ -206,9 +212,10 @@ def _with_variants(group: Group, words: lexicon.Lexicon, random: np.random.Gener
 
 
 def flatten(groups: Sequence[Group], limit: int | None) -> tuple[list[Group], list[str]]:
-    """Take whole groups from the start of the list, up to `limit` texts in total, and list their texts.
+    """Take whole groups of texts from the start of a list, up to `limit` texts in total.
 
-    The first group that would exceed the limit is left out, and so are all groups after it.
+    A group is a tuple of texts that belong together, such as a text and its rewording. The first group that
+    would exceed the limit is left out, and so are all groups after it.
 
     Args:
         groups: Groups of texts.
@@ -233,6 +240,10 @@ def flatten(groups: Sequence[Group], limit: int | None) -> tuple[list[Group], li
 
 
 def digest(folder: Path) -> str:
-    """Compute a SHA-256 of the groups of texts that `gather` stored in a folder."""
+    """Compute the SHA-256 of the stored training texts, to recognize data that was made from the same texts.
+
+    Args:
+        folder: The folder in which `gather` stored the training texts, in the file `groups.jsonl`.
+    """
     with (folder / GROUPS).open("rb") as data:
         return hashlib.file_digest(data, "sha256").hexdigest()

@@ -30,7 +30,7 @@ def main() -> int:
 
 
 def _run(options: argparse.Namespace) -> None:
-    """Run the chosen command, or raise InputError if its output folder exists."""
+    """Run the command that the user chose, or raise InputError if its output folder exists."""
     if options.out.exists() or options.out.is_symlink():
         raise InputError(f"{options.out}: exists already")
     output_folder_check.check_place(options.out)
@@ -45,7 +45,7 @@ def _export(options: argparse.Namespace) -> None:
 
 
 def _import(options: argparse.Namespace) -> None:
-    """Run the command `import-checkpoint`: get the tokenizer, and write the model folder.
+    """Run the command `import-checkpoint`: write an MPNet checkpoint of fairseq as a model folder.
 
     The tokenizer is loaded from the file after `--tokenizer`, or converted from the SentencePiece model after
     `--sentencepiece`. One of these options must be given.
@@ -63,7 +63,7 @@ def _import(options: argparse.Namespace) -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    """Make the parser for the command line."""
+    """Make the argument parser for `python -m train.fairseq` and its two subcommands."""
     parser = argparse.ArgumentParser(
         prog="python -m train.fairseq",
         description=__doc__,

@@ -62,8 +62,9 @@ def import_checkpoint(
             vocabulary.
         tokenizer: The tokenizer; its tokens are matched with the symbols of `dict.txt` by name.
         out: The model folder to write.
-        mismatch_as_unk: Whether a token that is only in `dict.txt` or only in the tokenizer is treated
-            as `<unk>`. If false, such a token is an error.
+        mismatch_as_unk: Whether `dict.txt` and the tokenizer may have different tokens. Then a token that is
+            only in the tokenizer gets the embedding of `<unk>`. A token that is only in `dict.txt` is left
+            out. If false, a difference is an error.
 
     Raises:
         InputError: A file cannot be read, or weights, settings, symbols and tokens do not fit together.

@@ -153,14 +153,14 @@ class PretrainingBatches:
         return np.split(chosen, np.flatnonzero(np.diff(ends // batch_tokens)) + 1)
 
     def _texts_between(self, begin: int, end: int) -> Iterator[tuple[Ints, Ints]]:
-        """Find the texts whose first token has a number from `begin` to `end` - 1.
+        """Find the texts that begin in a range of tokens: at token `begin` or later, and before token `end`.
 
-        The first token of the first epoch has the number 0. The numbering does not restart in later epochs:
-        the first token of an epoch gets the number after the last token of the epoch before.
+        The tokens of all epochs are numbered from 0, one epoch after the other. For example, if an epoch has
+        1000 tokens, token 1000 is the first token of the second epoch.
 
         Yields:
-            For each epoch with tokens in this range, two (B,) arrays for the B texts that were found: the
-            number of the epoch, repeated B times, and the index of each text in the tokenized corpus.
+            For each epoch with tokens in the range, two (B,) arrays for the B texts that begin in the range:
+            the number of the epoch, repeated B times, and the index of each text in the tokenized corpus.
         """
         for epoch in range(begin // self.epoch_tokens, (end - 1) // self.epoch_tokens + 1):
             texts, starts = self._epoch(epoch)

@@ -33,7 +33,7 @@ def measure_perplexity(
 ) -> float:
     """Measure the perplexity of a model on the first held-out texts.
 
-    The texts and their permutations are the same at every call.
+    Every call uses the same texts, and the same random order of the tokens in each text.
 
     Args:
         batches: Makes batches of the held-out texts.

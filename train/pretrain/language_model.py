@@ -1,7 +1,8 @@
 """The language model for pretraining: encoder, output layers, forward pass, and loss.
 
-The forward pass computes two streams (sequences of rows) at once. The content stream has the tokens and
-placeholders of the texts. The query stream makes the predictions.
+The forward pass computes two streams at once. A stream is a sequence of rows. A row is a token, or a
+placeholder for a token to predict. The content stream has the tokens and placeholders of the texts. The query
+stream has only placeholders, and makes the predictions.
 """
 
 from __future__ import annotations
@@ -67,10 +68,11 @@ class PermutedLanguageModel(nn.Module):
         )
 
     def hidden(self, batch: PermutedBatch) -> Tensor:
-        """Compute the hidden states of all T rows of a batch.
+        """Compute the hidden states of a batch of texts: one vector for each of T rows.
 
-        The rows are the content stream (tokens and placeholders) and the query stream (which makes the
-        predictions). All rows attend only to rows of the content stream.
+        A row is a token, or a placeholder for a token to predict. The first rows are the content stream: the
+        tokens and placeholders of all texts. The other rows are the query stream: placeholders, from which
+        the model makes the predictions. All rows attend only to rows of the content stream.
 
         Returns:
             (T, D) hidden states.

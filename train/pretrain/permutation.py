@@ -210,10 +210,11 @@ def lay_out_batch(tokens: Ints, lengths: Ints, predicted: Ints, order: Ints, slo
 
 
 def ragged_indices(lengths: Ints) -> tuple[Ints, Ints, Ints]:
-    """Find out to which text each of N rows belongs, if the rows of B texts lie one after the other.
+    """Find the text of each row, and the row's number in this text, in an array with the rows of B texts.
 
-    For example, if two texts have 2 and 3 rows, the five rows belong to the texts 0, 0, 1, 1, 1. They are the
-    rows 0, 1, 0, 1, 2 of their texts. The first rows of the two texts are the rows 0 and 2.
+    The array has N rows, such as one row per token. The rows of a text follow the rows of the text before.
+    For example, two texts have 2 and 3 rows. Then the texts of the five rows are 0, 0, 1, 1, 1. The numbers
+    of the rows in their texts are 0, 1, 0, 1, 2. The first rows of the two texts have the indices 0 and 2.
 
     Args:
         lengths: (B,) number of rows of each text.

@@ -1,4 +1,7 @@
-"""The pretraining task for the training loop: its batches, loss and perplexity."""
+"""What the training loop needs for pretraining: the model, its batches, its loss and its perplexity.
+
+The model is pretrained by permuted language modelling (as in MPNet) or by masked language modelling.
+"""
 
 from __future__ import annotations
 
@@ -104,17 +107,19 @@ class PretrainingTask:
         return -(-self.config.accumulation // self.world.size) * self.world.size
 
     def losses(self, update: int) -> Sequence[LossPart]:
-        """Return functions that compute the loss of one update (optimizer step) on this process's batches.
+        """Return functions that compute this process's share of the loss of one update (optimizer step).
 
-        The loss of an update is the mean over its predicted tokens, in nats. The update consists of batches,
-        which are divided among the processes. The loss is the sum of one term for each batch.
+        An update consists of batches, which are divided among the processes. The loss is the mean over the
+        predicted tokens of all batches, in nats. Each batch contributes one term: the summed loss of its own
+        predicted tokens, divided by the number of predicted tokens in the whole update. The terms of all
+        batches add up to the loss.
 
         Args:
             update: The number of the update, from 0.
 
         Returns:
-            A function without arguments for each batch of this process. The function returns the batch's term
-            of the loss (a scalar), and the number of text tokens in the batch.
+            One function without arguments for each batch of this process. The function returns the term of
+            the batch (a scalar), and the number of text tokens in the batch.
         """
         batches, predicted = self._prefetcher[update]
         return [partial(self._loss_part, batch, predicted) for batch in batches]
@@ -136,7 +141,7 @@ class PretrainingTask:
     def evaluate(self) -> tuple[float, dict[str, float]]:
         """Compute the perplexity on the held-out texts.
 
-        The texts and their permutations are the same at every call.
+        Every call uses the same texts, and the same random order of the tokens in each text.
 
         Returns:
             The perplexity, and a dictionary for the log, with the perplexity under `test_perplexity`.

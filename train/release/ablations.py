@@ -176,18 +176,23 @@ def _made_model(command: list[str]) -> str:
 
 
 def _digest(name: str, runs: list[list[str]], first_stages: dict[str, list[str]], sets: MeasureConfig) -> str:
-    """Hash the settings of a variant's training and measurements, to detect an outdated result.
+    """Hash the settings with which a variant of the training recipe is trained and measured.
 
-    If the variant starts from the first stage of another variant, the settings of that stage are hashed, too.
+    If the hash has changed since an earlier run, the earlier result is outdated.
+
+    Some variants have a first stage (pretraining or distillation) before the contrastive training. Another
+    variant may start from the model that this first stage makes. Then the hash of the other variant includes
+    the settings of this first stage.
 
     Args:
         name: The variant's name, for error messages.
         runs: The training commands of the variant, from `training_commands`.
-        first_stages: For each model that the first stage of a variant makes, the command of this stage.
+        first_stages: A dict from the path of each model that a first stage makes to the command that makes
+            the model. It has the first stages of all variants.
         sets: The settings of the measurements.
 
     Returns:
-        12 hexadecimal digits.
+        The first 12 hexadecimal digits of the hash.
 
     Raises:
         InputError: The configuration of a training command is wrong.

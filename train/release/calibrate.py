@@ -35,7 +35,12 @@ _FEWEST = 20  # rated pairs
 
 
 def main() -> int:
-    """Parse the command line, calibrate the model, and return the exit status."""
+    """Calibrate the model that the command line names, and return the exit status.
+
+    Calibration fits the scale that converts a score of the model to a percentile and to an expected human
+    rating. A model may also have a meaning head, which predicts the probability that two texts have the same
+    meaning. With the option `--labelled`, these probabilities are calibrated as well.
+    """
     parser = argparse.ArgumentParser(
         prog="python -m train.release.calibrate",
         description=__doc__,

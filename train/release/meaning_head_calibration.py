@@ -128,13 +128,14 @@ def measure_reliability(learned: SimLLM, config: MeasureConfig) -> dict[str, Any
 
     Args:
         learned: The model.
-        config: The data sets.
+        config: Settings that name the files from which the text pairs are made: `test_comments`, `labelled`
+            and, optionally, `items`.
 
     Returns:
-        Under "reliability", a dictionary: the number of pairs ("pairs"), the share of pairs that are
-        classified correctly ("accuracy"), the expected calibration error ("ece"), and the bins of the
-        reliability diagram ("bins"). The result is empty if the model has no meaning head, or the
-        configuration lacks `test_comments` or `labelled`.
+        A dictionary with the single key "reliability". Its value is a dictionary: the number of pairs
+        ("pairs"), the share of pairs that are classified correctly ("accuracy"), the expected calibration
+        error ("ece"), and the bins of the reliability diagram ("bins"). The returned dictionary is empty if
+        the model has no meaning head, or `config` lacks `test_comments` or `labelled`.
     """
     if not (learned.head and config.test_comments and config.labelled):
         return {}

@@ -4,11 +4,13 @@
     python -m train.release.measure runs/mine/model comments=mine/comments.jsonl unseen_comments=null
 
 The figures show the model's agreement with human ratings, how often it scores a rewording higher than a text
-with another meaning, its retrieval of comments, and its scores of random pairs.
-The file after `--config` names the data sets; the default is configs/measure.yaml. Arguments of the form
-`key=value` replace settings of this file. In the second example, `comments` names the file comments.jsonl of
-another corpus, which `python -m train.corpus build` has made. The retrieval and the random pairs then use the
-comments in this file that are held out from training.
+with another meaning, how well it finds the rest of a comment from the first sentence, and its scores of
+random pairs of comments.
+The option `--config FILE` names a YAML file with the data sets; the default is configs/measure.yaml.
+Arguments of the form `key=value` replace settings of this file. In the second example, `comments` names the
+file comments.jsonl of another corpus, which `python -m train.corpus build` has made. With
+`unseen_comments=null`, no comments of further repositories are used. The figures on finding the rest of a
+comment, and on random pairs, then come from the comments in comments.jsonl that are held out from training.
 """
 
 from __future__ import annotations
@@ -199,9 +201,16 @@ def _measure_meaning(metrics: Sequence[Metric], learned: SimLLM, config: Measure
         config: The data sets, with the files of meaning items.
 
     Returns:
-        Under "items", "flags" and "unseen_items", the results of `measure_items`, `measure_flags` and
-        `measure_unseen_items`. A key is left out if the configuration names no items for it. If the
-        model has no meaning head, "flags" and "unseen_items" are left out.
+        A dictionary with these keys:
+
+        - "items": how often each metric scores a rewording higher than a text with another meaning, from
+          `measure_items`;
+        - "flags": how often the model warns that the meaning may have changed, from `measure_flags`;
+        - "unseen_items": how well the model tells rewordings from texts with other meanings, on items on
+          which no model is trained, from `measure_unseen_items`.
+
+        A key is left out if the configuration names no items for it. If the model has no meaning head,
+        "flags" and "unseen_items" are left out.
     """
     nothing_excluded, held_out = ExcludedTexts([]), lexicon.load().held_out_words
     figures: dict[str, Any] = {}

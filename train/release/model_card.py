@@ -155,16 +155,21 @@ def _agreement(sets: dict[str, Any]) -> str:
 
 
 def _contrast(figures: dict[str, Any]) -> list[str]:
-    """Return the model card's paragraphs about the contrast set (a test set), with a table of accuracies.
+    """Return the model card's table of accuracies on the contrast set, which is a test set.
 
     A triple of the contrast set is a reference, a rewording and a text with another meaning. A metric is
     right if the rewording scores higher than the text with another meaning. The table has the accuracies of
     the metrics, with one row for each kind of meaning change, such as "negation".
 
-    In many triples, two words make the difference in meaning, such as "attaches" and "detaches". `figures`
-    may have the key "held_out": the figures of a control model, which was trained without these words. Then
-    the table has columns for the control model, too, and a paragraph before the table introduces this model.
-    Without the key, the table is the only paragraph.
+    In many triples, two words make the difference in meaning, such as "attaches" and "detaches". A control
+    model may have been trained without these words. Then the table has columns for the control model, too.
+
+    Args:
+        figures: The evaluation results of the released model. The results of the control model, if there is
+            one, are under the key "held_out".
+
+    Returns:
+        A paragraph that introduces the control model, if there is one, and the table, in Markdown.
     """
     metrics, intro = figures["contrast"], []
     if "held_out" in figures:
@@ -211,12 +216,13 @@ def _items(figures: dict[str, Any] | None) -> list[str]:
 
 
 def _flags(figures: dict[str, Any] | None) -> list[str]:
-    """Return the model card's paragraph about a note of the model; an empty list if `figures` is None.
+    """Return the model card's paragraph on how often the model warns that a meaning may have changed.
 
-    The note is "meaning may have changed". The model gives it for two texts with a high score if their
-    meanings probably differ. The paragraph says how often the model gives the note for rewordings (false
-    alarms), and for texts with another meaning. `figures` is the result of
-    `train.release.measure_meaning.measure_flags`.
+    The warning is the note "meaning may have changed". The model gives this note to two texts if their score
+    is high, but their meanings probably differ. The paragraph says how often rewordings get the note (false
+    alarms), and how often texts with another meaning get it. Only texts with a high score are counted.
+    `figures` is the result of `train.release.measure_meaning.measure_flags`. If it is None, an empty list is
+    returned.
     """
     if figures is None:
         return []

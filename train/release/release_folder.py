@@ -37,14 +37,15 @@ class Release:
         config: A YAML file with the keys of `MeasureConfig`.
         centre: A file of code comments, one per line. The model's embeddings are shifted so that the mean
             embedding of these comments is about 0. None: embeddings are not shifted.
-        calibrate: Two files to which the score scale is fitted: held-out comments, and rated text pairs.
-            None: the model has no score scale.
+        calibrate: Two files: held-out comments, and text pairs with human ratings. The score scale, which
+            converts a score to a percentile and to an expected human rating, is fitted to them. None: the
+            model has no score scale.
         calibrate_meaning: A file of held-out text pairs, with labels that say whether both texts have the
             same meaning. The meaning head predicts the probability of the same meaning; its probabilities
             are calibrated with these pairs. `calibrate` must be given, too. None: no calibration.
-        held_out: The folder of a control run. In the contrast set (a test set), many texts differ in meaning
-            by a pair of words, such as "attaches" in one text and "detaches" in the other. The control run
-            was trained like the last of `runs`, but without these word pairs. None: no control run.
+        held_out: The folder of a control run, which was trained like the last of `runs`, but without the word
+            pairs of the contrast set. In this test set, many texts differ in meaning by a word pair, such as
+            "attaches" in one text and "detaches" in the other. None: no control run.
         seeds: Folders of runs like the last of `runs`, with other random seeds. These runs and the last of
             `runs` are compared by the dev criterion (the mean of figures on dev data). The model with the
             highest dev criterion is released.
@@ -147,10 +148,11 @@ def _provenance(run: Path) -> dict[str, Any]:
 
 
 def _dev_criterion(run: Path) -> float:
-    """Return the dev criterion of a run's model: the mean of several figures on dev data; higher is better.
+    """Return the dev criterion, which measures the quality of a run's model on dev data.
 
-    The figures are correlations with human ratings, and accuracies at scoring rewordings higher than texts
-    with another meaning.
+    The dev criterion is the mean of several figures; higher is better. A figure is a correlation or an
+    accuracy. A correlation compares the model's scores with human ratings. An accuracy says how often the
+    model scores a rewording of a text higher than a text with another meaning.
 
     Args:
         run: The folder of the training run. The run has stored the dev criterion with its model.

@@ -14,14 +14,15 @@ from train.release.embedding_centring import SAMPLE_STEP, centre_embeddings
 
 
 def postprocess(run: Path, folder: Path, comments: Sequence[str]) -> None:
-    """Make the released model from the model of a training run: round its weights and shift its embeddings.
+    """Make the released model from a training run's model: round its weights, and shift its embeddings.
+
+    The weights are rounded to 8-bit precision.
 
     Args:
         run: The folder of the training run.
         folder: The model folder to write.
-        comments: Texts. The embeddings of the model are shifted so that the mean over these texts becomes
-            about 0. To save time, the mean is taken over every 20th text only. Without texts, embeddings are
-            not shifted.
+        comments: Texts for the shift. Embeddings are shifted so that the mean embedding of these texts is
+            about 0. To save time, only every 20th text is used. Without texts, embeddings are not shifted.
     """
     model = saved_model.load(run / "model")
     save_rounded(model, folder, comments[::SAMPLE_STEP])

@@ -103,14 +103,18 @@ def _read_summaries_and_descriptions(
 ) -> dict[str, list[tuple[str, str]]]:
     """Read the summary and the description of each comment in the corpus, by programming language.
 
-    Comments with a description of fewer than four words are left out.
+    A comment's first sentence is its summary, and the rest is its description. Comments with a description of
+    fewer than four words are left out.
 
     Args:
         comments: The comments.jsonl of a corpus.
         splits: The splits to read: "train", "test", or both.
 
+    Returns:
+        For each programming language, a list of pairs (summary, description).
+
     Raises:
-        InputError: The file cannot be read, or fewer than two comments have a description.
+        InputError: The file cannot be read, or fewer than two comments remain.
     """
     read: dict[str, list[tuple[str, str]]] = {}
     for where, row in read_json_lines.objects(comments):

@@ -1,4 +1,4 @@
-"""Configuration that all training stages share."""
+"""The settings that the configurations of all training stages have, such as the seed and learning rate."""
 
 from __future__ import annotations
 

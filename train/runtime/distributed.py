@@ -29,7 +29,10 @@ _LAUNCHERS = (
 
 
 class ReportedError(InputError):
-    """Exception for bad input about which the first process has already printed an error message."""
+    """Exception for bad input that needs no error message from this process.
+
+    Either the first process has already printed the message, or the process with the bad input prints it.
+    """
 
 
 @dataclass(frozen=True)
@@ -71,7 +74,7 @@ class World:
         return work()
 
     def in_all_processes(self, work: Callable[[], T]) -> T:
-        """Call a function in all processes at the same time.
+        """Call a function in all processes at the same time; if one raises InputError, all raise an error.
 
         Args:
             work: The function. It must not write files that another process reads or writes.
@@ -80,9 +83,10 @@ class World:
             The result of `work` in this process.
 
         Raises:
-            ReportedError: `work` raised InputError in the first process, which has printed the message. Or
-                `work` succeeded in the first process and in this process, but raised InputError in another.
-            InputError: `work` raised this error in this process, but succeeded in the first process.
+            ReportedError: `work` raised InputError in the first process, which has printed the message. All
+                processes then raise ReportedError. If `work` raised InputError only in other processes, the
+                processes in which `work` succeeded raise ReportedError.
+            InputError: `work` raised this error in this process, but not in the first process.
         """
         failed: InputError | None = None
         try:

@@ -1,4 +1,8 @@
-"""A loss over all embeddings of a batch, computed in chunks and by several processes."""
+"""Computation of a loss that compares all texts of a large batch, with limited memory for activations.
+
+The texts are divided into chunks, and each process embeds some of the chunks. If gradients are cached, a
+process keeps the activations of only one chunk at a time.
+"""
 
 from __future__ import annotations
 

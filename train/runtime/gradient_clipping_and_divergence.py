@@ -49,7 +49,7 @@ def step_if_finite(
 ) -> None:
     """Make one optimizer step, or skip the step if the loss or the gradient is not finite.
 
-    The gradient is cleared in both cases.
+    The gradient is cleared in both cases, unless an error is raised.
 
     Args:
         adam: The optimizer.

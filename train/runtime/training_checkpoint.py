@@ -5,7 +5,7 @@ updates (optimizer steps):
 
 states/state-00000040/tensors.safetensors   weights and moments of the optimizer
 states/state-00000040/state.json            progress, loss scaling, identity of the run
-states/state-00000040/sha256                checksum of both files
+states/state-00000040/sha256                checksum of the two files above
 """
 
 from __future__ import annotations

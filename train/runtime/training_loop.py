@@ -58,8 +58,9 @@ class Task(Protocol):
         """Evaluate the model.
 
         Returns:
-            The number that chooses the best model (lower is better), and a dictionary for the log. It has the
-            name of each figure, such as "test_perplexity", and the value.
+            Two results. The first is the criterion: the model with the lowest criterion in a run is saved as
+            the best. The second is a dictionary for the log, from the name of each figure, such as
+            "test_perplexity", to its value.
         """
 
     def format_loss(self, loss: float) -> str:

@@ -11,7 +11,7 @@ LONGEST_SHOWN = 2_000  # characters of a text that the page shows
 
 
 def is_cut(scored: ScoredPairs, i: int) -> bool:
-    """Return whether a text of pair `i` is too long for the page, which shows only 2,000 characters of it."""
+    """Return whether a text of pair `i` has more characters than the score report shows (2,000)."""
     return any(len(texts[i]) > LONGEST_SHOWN for texts in scored.texts)
 
 
@@ -21,10 +21,10 @@ def cut(text: str) -> str:
 
 
 def cut_id(value: Any) -> Any:
-    """Return a pair's id as the page shows it; an id of more than 2,000 characters is cut.
+    """Return a pair's id as the HTML score report shows it; an id of more than 2,000 characters is cut.
 
-    Large whole numbers are replaced by text, because JavaScript would round them. If a long id is not a text
-    (but, for example, a list), it is converted to JSON text before it is cut.
+    Large whole numbers are replaced by strings, because JavaScript would round them. If a long id is not a
+    string (but, for example, a list), it is converted to JSON text before it is cut.
     """
     exact = _exact(value)
     text = exact if isinstance(exact, str) else json.dumps(exact)

@@ -13,14 +13,16 @@ from simllm.io import tables
 
 
 def page_data_json(scored: ScoredPairs, fields: Mapping[str, Sequence[str]]) -> str:
-    """Format the data of the report as JSON, escaped for a script element of the HTML page.
+    """Format the data of the score report as JSON, for a script element of the report's HTML page.
 
-    The data are: the pairs that the page shows; the names of the systems (sources of candidates), score
-    columns and fields; and facts such as the threshold between good and bad scores.
+    The data include the text pairs that the page shows, and facts such as the threshold between good and bad
+    scores. They also include three lists of names: those of the systems (sources of candidates), those of the
+    columns of scores, and those of the fields. Special characters of HTML are escaped.
 
     Args:
-        scored: n scored pairs.
-        fields: A dict from each field's name to its n values, by which the page can filter the pairs.
+        scored: n scored text pairs.
+        fields: A dict from the name of each field, such as "language", to its n values, one for each pair.
+            The user of the page can show only the pairs with a certain value.
     """
     chosen = choose_pairs(scored)
     data = {

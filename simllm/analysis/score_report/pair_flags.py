@@ -24,26 +24,33 @@ _CHUNK = 10_000  # texts that are tokenized at once
 
 
 def flag_empty(texts: Sequence[Sequence[str]]) -> NDArray[np.bool_]:
-    """Flag the pairs in which a text is empty after text cleaning, which removes comment marks, for example.
+    """Flag the rows of texts in which a text is empty after text cleaning.
+
+    A row is a reference and its candidates, one from each system (source of candidates). Text cleaning
+    removes comment marks, for example.
 
     Args:
-        texts: Columns of n texts: the references, and the candidates of each system.
+        texts: Columns of n texts: the references, and the candidates of each system. Row i consists of text i
+            of each column.
 
     Returns:
-        (n,) bool, true for a pair if one of its texts is empty.
+        (n,) bool, true for a row if one of its texts is empty.
     """
     return _any([[not clean(text) for text in column] for column in texts])
 
 
 def find_long_texts(metrics: Mapping[str, SimLLM], texts: Sequence[Sequence[str]]) -> list[int]:
-    """Find the pairs with a text that is longer than the longest input of a metric's model.
+    """Find the rows of texts in which a text is longer than the longest input of a metric's model.
+
+    A row is a reference and its candidates, one from each system (source of candidates).
 
     Args:
         metrics: A dict from the name of each column of scores to the metric that computed the column.
-        texts: Columns of n texts: the references, and the candidates of each system.
+        texts: Columns of n texts: the references, and the candidates of each system. Row i consists of text i
+            of each column.
 
     Returns:
-        The indices of the pairs, increasing.
+        The indices of the rows, increasing.
     """
     found: set[int] = set()
     for metric in {id(metric): metric for metric in metrics.values()}.values():

@@ -42,7 +42,7 @@ def render_report(scored: ScoredPairs, command: str, comparison: Comparison | No
     Args:
         scored: n scored pairs, at least one.
         command: The command line, to be shown on the page.
-        comparison: The comparison of the systems; None for a single system.
+        comparison: The comparison of the systems (sources of candidates); None for a single system.
 
     Returns:
         The HTML text of the page.
@@ -91,13 +91,13 @@ def render_report(scored: ScoredPairs, command: str, comparison: Comparison | No
 def _scatters(scored: ScoredPairs) -> list[tuple[str, float, str]]:
     """Draw a scatter plot for each metric except the main one, which is the first metric.
 
-    Each point is a text pair, with its score by the main metric on the y-axis and its score by the other
-    metric on the x-axis.
+    Each point is a text pair. The y-axis shows its score by the main metric, and the x-axis shows its score
+    by the other metric.
 
     Returns:
         For each metric except the main one: its name, Spearman's correlation with the main metric, and the
-        figure as SVG. With several systems, the list is empty, because the columns of `scored.scores` are
-        then systems, not metrics.
+        figure as SVG. The list is empty if several systems (sources of candidates) are compared. Each column
+        of `scored.scores` is then a system, and not a metric.
     """
     if scored.has_systems:
         return []

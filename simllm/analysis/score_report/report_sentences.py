@@ -66,12 +66,12 @@ def describe_scores(scored: ScoredPairs) -> str:
 
 
 def describe_high_scores(scored: ScoredPairs) -> str:
-    """Write the report's note about which scores its table treats as low and which as high.
+    """Write the report's note on the threshold between good and bad scores in the table of pairs.
 
-    The distinction matters for two ways to sort the table. One way lists pairs whose texts share many words,
-    but have a bad score. The other way lists pairs whose texts share few words, but have a good score. The
-    note names the threshold between low and high scores. It also says that pairs in which a text has no words
-    are left out if the table is sorted in one of these ways.
+    The table needs the threshold in two of its orders. One order lists pairs that share many words, but have
+    a bad score. The other order lists pairs that share few words, but have a good score. For example, the
+    note "a score is high from .4" means that scores from .4 are good. The note also says that both orders
+    leave out pairs in which a text has no words.
     """
     good = "low up to" if scored.lower_is_better else "high from"
     bar = scored.worst_good_score

@@ -22,6 +22,7 @@ class ScoredPairs:
     """Scored text pairs: n references, the candidates of one or several systems, and scores.
 
     A system is a source of candidates, such as a summarizer. A score compares a candidate with its reference.
+    Below, "pair i" means reference i and its candidates, one from each system.
 
     Attributes:
         references: n references. If a candidate has several references, they are joined by " / ".
@@ -72,13 +73,13 @@ class ScoredPairs:
 
     @cached_property
     def main(self) -> Floats:
-        """(n,) main scores, one for each reference.
+        """(n,) scores: a single score, called the main score, for each of the n references.
 
-        The report uses these scores in some of its sentences, and for the mean scores of groups of pairs.
+        With one system (source of candidates), the main score is the candidate's score by the first metric.
+        With several systems, a reference has a candidate from each system. Then the main score is the mean of
+        these candidates' scores.
 
-        With a single system (source of candidates), the main score is the candidate's score by the first
-        metric. With several systems, a reference has a candidate from each system, and the main score is
-        the mean of these candidates' scores.
+        The report uses main scores in some of its sentences, and for the mean scores of groups of pairs.
         """
         columns = list(self.scores.values())
         return np.mean(columns, axis=0) if self.has_systems else columns[0]
@@ -104,7 +105,7 @@ class ScoredPairs:
 
     @property
     def texts(self) -> list[Sequence[str]]:
-        """Columns of texts, each of n texts: the references, then the candidates of each system."""
+        """The texts as a list of columns: the n references, then the n candidates of each system."""
         return [self.references, *self.candidates.values()]
 
     @cached_property
@@ -126,14 +127,15 @@ class ScoredPairs:
 
     @cached_property
     def empty(self) -> NDArray[np.bool_]:
-        """(n,) bool, true for a pair if the reference or a candidate is empty after text cleaning."""
+        """(n,) bool, true for a reference if it or one of its candidates is empty after text cleaning."""
         return pair_flags.flag_empty(self.texts)
 
     @cached_property
     def long(self) -> NDArray[np.bool_]:
-        """(n,) bool, true for a pair if one of its texts is longer than the model's longest input.
+        """(n,) bool, true for a reference if it or a candidate is longer than the model's longest input.
 
-        All values are false if such texts were not searched for (see `long_texts`).
+        The indices of these references are in `long_texts`. If long texts were not searched for, this list is
+        empty, and all values are false.
         """
         return np.isin(np.arange(len(self)), self.long_texts)
 
@@ -153,20 +155,19 @@ class ScoredPairs:
 
     @cached_property
     def any_unrelated(self) -> NDArray[np.bool_]:
-        """(n,) bool, true for a pair if its texts may be unrelated, because a score is very low.
+        """(n,) bool, true for a reference if one of its candidates may be unrelated to it.
 
-        A pair has a reference, and a candidate from each system (source of candidates). The value is true if
-        at least one of these candidates scores below the threshold `unrelated_below`. If the threshold is
-        None, all values are false.
+        A reference has a candidate from each system (source of candidates). A candidate may be unrelated if
+        its score is below the threshold `unrelated_below`. If the threshold is None, all values are false.
         """
         columns = list(self.scores.values()) if self.has_systems else [self.main]
         return pair_flags.flag_unrelated(columns, self.unrelated_below)
 
     @cached_property
     def any_changed(self) -> NDArray[np.bool_]:
-        """(n,) bool, true for a pair if its texts are similar but probably differ in meaning.
+        """(n,) bool, true for a reference if a candidate is similar to it but probably differs in meaning.
 
-        A pair has a reference, and a candidate from each system (source of candidates). The value is true if
-        at least one of these candidates is similar to the reference but probably differs from it in meaning.
+        A reference has a candidate from each system (source of candidates). One such candidate is enough.
+        `changed` tells which candidates are similar but probably differ in meaning.
         """
         return pair_flags.flag_changed(list(self.changed.values()), len(self))

@@ -1,7 +1,8 @@
-"""`simllm repair run`: let a language model repair programs, and test each reply.
+"""`simllm repair run`: let a language model repair programs or summarize code, and judge each reply.
 
-If a reply fails the tests, the model may try again in a further round (request to the model). With `--judge`,
-the model writes summaries of code instead, and a metric scores each reply.
+By default, a reply is a repaired program, which must pass tests. With `--judge METRIC`, a reply is a summary
+of code, and the metric scores it. If a reply is not accepted, the model may try again in a further round
+(request to the model).
 """
 
 from __future__ import annotations

@@ -17,13 +17,13 @@ _FUNCTIONS = frozenset({"function_definition", "declaration", "field_declaration
 
 
 def _function(path: NodePath) -> NodePath | None:
-    """Find the C++ function that begins at the same byte as a given node.
+    """Find the C++ function that begins with a given token.
 
     Args:
-        path: The syntax nodes from the root to the given node, such as the first word of a function.
+        path: The syntax nodes from the root to the token, such as the first word of a function.
 
     Returns:
-        The syntax nodes from the root to the function; None if no function begins there.
+        The syntax nodes from the root to the function; None if no function begins with the token.
     """
     found = path_to_type(path, _FUNCTIONS)
     return found if found and _declarator(found[-1]) else None

@@ -28,13 +28,13 @@ def _places(code: bytes) -> Iterator[CommentPlace]:
 
 
 def _function(path: NodePath) -> NodePath | None:
-    """Find the Go function, or method of an interface, that begins at the same byte as a given node.
+    """Find the Go function, or method of an interface, that begins with a given token.
 
     Args:
-        path: The syntax nodes from the root to the given node, such as the first word of a function.
+        path: The syntax nodes from the root to the token, such as the first word of a function.
 
     Returns:
-        The syntax nodes from the root to the function; None if no function begins there.
+        The syntax nodes from the root to the function; None if no function begins with the token.
     """
     return path_to_type(path, _FUNCTIONS)
 

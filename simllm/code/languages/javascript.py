@@ -45,15 +45,15 @@ _OPENS = frozenset({*_NAMED, *_AROUND}) - {"assignment_expression", "variable_de
 
 
 def _function(path: NodePath) -> NodePath | None:
-    """Find the declaration of a JavaScript function that begins at the same byte as a given node.
+    """Find the declaration of a JavaScript function that begins with a given token.
 
-    If decorators stand at this byte, the declaration after the decorators is returned.
+    If a decorator begins with the token, the declaration after the decorators is returned.
 
     Args:
-        path: The syntax nodes from the root to the given node, such as the first word of a declaration.
+        path: The syntax nodes from the root to the token, such as the first word of a declaration.
 
     Returns:
-        The syntax nodes from the root to the declaration; None if no function is declared there.
+        The syntax nodes from the root to the declaration; None if there is no function declaration.
     """
     start = path_to_type(path, _OPENS) or path_to_type(path, _DECORATOR)
     if not start:

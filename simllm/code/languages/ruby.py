@@ -23,13 +23,13 @@ def _places(code: bytes) -> Iterator[CommentPlace]:
 
 
 def _function(path: NodePath) -> NodePath | None:
-    """Find the Ruby method that begins at the same byte as a given node.
+    """Find the Ruby method that begins with a given token.
 
     Args:
-        path: The syntax nodes from the root to the given node, such as the first word of a method.
+        path: The syntax nodes from the root to the token, such as the first word of a method.
 
     Returns:
-        The syntax nodes from the root to the method; None if no method begins there.
+        The syntax nodes from the root to the method; None if no method begins with the token.
     """
     return path_to_type(path, _FUNCTIONS)
 

@@ -92,17 +92,18 @@ class TreeCursor:
 
 
 def path_to_type(path: NodePath, types: frozenset[str]) -> NodePath | None:
-    """Find the innermost node of a path that has a wanted type and begins where the last node begins.
+    """Shorten a path of syntax nodes, so that its last node has a wanted type.
 
-    For example, if the path ends at the first word of a method, the node of the whole method can be found: it
-    begins at the same byte as the word.
+    The new last node must begin at the same byte as the old last node. For example, a path that ends at the
+    first word of a method is shortened to end at the whole method. If several nodes of the path are suitable,
+    the innermost is used.
 
     Args:
         path: The nodes from the root of a syntax tree down to some node.
         types: The wanted types of nodes, such as "method_declaration".
 
     Returns:
-        The nodes from the root to the node that was found; None if there is no such node.
+        The nodes from the root to the suitable node; None if there is no such node.
     """
     start = path[-1].start_byte
     for at in range(len(path) - 1, -1, -1):

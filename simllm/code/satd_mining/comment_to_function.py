@@ -221,10 +221,10 @@ def _body(function: Node) -> Node | None:
 
 
 def _first_decorator(path: NodePath) -> Node:
-    """Return the syntax node that starts where a function starts, decorators included.
+    """Find the syntax node with which a function begins: its first decorator, or the function itself.
 
-    This is the node of the first decorator, or the function's own node if there are no decorators. For a
-    decorated Python function, it is the node that contains both the decorators and the function.
+    A decorator, such as `@cache`, stands before the function. A decorated function in Python is an exception:
+    the syntax tree has a node that contains both the decorators and the function, and this node is returned.
 
     Args:
         path: The syntax nodes from the root to the function.

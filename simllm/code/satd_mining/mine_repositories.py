@@ -241,11 +241,12 @@ def _mine_repository(repository: NamedRepository) -> dict[str, Any]:
 
 
 def _mine(repository: NamedRepository, renames: bool) -> tuple[list[int], list[dict[str, str]]]:
-    """Find the commits in a git repository that may repay technical debt, and count the deleted comments.
+    """Search a git repository for commits that may repay technical debt.
 
     Such a commit deletes a comment such as "TODO: handle errors", and changes the function to which the
-    comment belongs. The function before and after the commit is called a repayment. A repayment is kept only
-    if the comment fulfils all rules in `RULES`.
+    comment belongs. The function before and after the commit is called a repayment. Each deleted comment is
+    checked by the rules in `RULES`, one after the other. A repayment is kept only if the comment fulfils all
+    rules.
 
     Args:
         repository: The repository.

@@ -25,9 +25,11 @@ def may_admit_debt(code: bytes) -> bool:
 
 
 def debt_lines(code: bytes) -> Counter[bytes]:
-    """Count how often each line with todo, fixme, hack or xxx occurs in a file; indentation is ignored.
+    """Count how often each line with todo, fixme, hack or xxx (in lower or upper case) occurs in a file.
 
-    If a commit lowers none of these counts, it deletes no such line, and the file need not be parsed.
+    White space at the beginning and end of a line is ignored. The caller compares the counts before and after
+    a commit. The commit has deleted such a line only if a count is lower after it. Other files are not
+    parsed, to save time.
     """
     lines, code = {}, code + b"\n"
     for match in _LOWER_CASE_DEBT.finditer(code.lower()):

@@ -53,6 +53,9 @@ def rank_two_classes(
 ) -> dict[str, Estimate]:
     """Compute the AUC and the average precision of a classifier with two classes.
 
+    Both metrics rank the predictions by their score for the positive class. The score is a probability, or
+    another number that the classifier gives (see `positive_scores`).
+
     Args:
         rows: n predictions (rows of `Predictions.rows`), without outputs that could not be parsed.
         gold: (n,) indices of the true classes in `labels`.
@@ -61,8 +64,8 @@ def rank_two_classes(
             The interval of the AUC is then wider, because predictions for the same item are not independent.
 
     Returns:
-        The two metrics under "auc" and "average_precision". Their values are None if all predictions with a
-        score are for items of the same class, or if no prediction has a score.
+        The two metrics, under "auc" and "average_precision". The value of both is None if no prediction has a
+        score, or if all items whose predictions have scores are of the same class.
     """
     from sklearn.metrics import average_precision_score
 

@@ -15,7 +15,9 @@ _LEAST_PROBABILITY = 1e-15  # smaller probabilities are clipped (raised) to this
 
 
 def binary_brier(chances: Floats, labels: Floats) -> float:
-    """Compute the Brier score of a classifier with two classes.
+    """Compute the Brier score of a classifier with two classes; lower is better.
+
+    The score is the mean of (probability - label) squared.
 
     Args:
         chances: (n,) probabilities of the positive class.
@@ -25,7 +27,10 @@ def binary_brier(chances: Floats, labels: Floats) -> float:
 
 
 def multiclass_brier(chances: Floats, gold: Ints) -> float:
-    """Compute the Brier score of a classifier with k classes: the squared errors are summed over the classes.
+    """Compute the Brier score of a classifier with k classes; lower is better.
+
+    The error of a probability is its difference from 1 for the true class, and from 0 for the other classes.
+    The k squared errors of each item are added. The score is the mean of these sums over the items.
 
     Args:
         chances: (n, k) probabilities of the classes.
@@ -56,5 +61,10 @@ def multiclass_log_loss(chances: Floats, gold: Ints) -> float:
 
 
 def _log_loss(chances: Floats) -> float:
-    """Compute the log loss from the (n,) probabilities of the true classes, which are clipped first."""
+    """Compute the log loss of n predictions: the mean negative log-likelihood, in nats.
+
+    Args:
+        chances: (n,) predicted probability of each item's true class. Probabilities below 1e-15 are raised
+            to 1e-15, so that the log loss stays finite.
+    """
     return float(-np.log(chances.clip(_LEAST_PROBABILITY)).mean())

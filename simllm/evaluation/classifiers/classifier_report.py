@@ -92,7 +92,7 @@ def write(
     about: Mapping[str, str],
     keep_predictions: bool = False,
 ) -> None:
-    """Write the report into a folder: `report.html`, `classifiers.json` and `tables.tex`.
+    """Write the report of a study of classifiers: `report.html`, `classifiers.json` and `tables.tex`.
 
     An earlier report is replaced. Files that simllm did not write are kept.
 
@@ -141,12 +141,12 @@ def _plain(value: Any) -> Any:
 
 
 def html(study: ClassifierStudy, facts: dict[str, Any]) -> str:
-    """Render the report as an HTML page.
+    """Render the report of a study of classifiers as an HTML page.
 
     Args:
         study: The results of the study.
-        facts: The command line, the versions of the libraries, and facts about the study, under "command",
-            "versions" and "about".
+        facts: A dict with the keys "command" (the command line), "versions" (of the libraries) and "about"
+            (facts about the study, such as the version of the model).
     """
     return render(
         Path(__file__).with_name("classifier_report.html"),

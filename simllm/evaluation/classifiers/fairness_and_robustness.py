@@ -74,13 +74,16 @@ class GroupRates:
 
 @dataclass(frozen=True)
 class Fairness:
-    """The differences of a classifier's rates between groups of items. Undefined rates are left out.
+    """Fairness of a classifier: how much its rates, such as the TPR, differ between groups of items.
+
+    A difference compares only the groups in which the rate is defined.
 
     Attributes:
         groups: The rates in each group, by the group's name.
-        dpd: Demographic parity difference: the largest minus the smallest rate of positive predictions.
+        dpd: Demographic parity difference: the largest minus the smallest share of positive predictions. None
+            if there are no groups.
         eod: Equalized odds difference: the largest minus the smallest TPR, or the largest minus the smallest
-            FPR, whichever is larger.
+            FPR, whichever is larger. None if there are no groups.
     """
 
     groups: dict[str, GroupRates]
@@ -160,14 +163,18 @@ class VariantRobustness:
 
 @dataclass(frozen=True)
 class Robustness:
-    """The robustness of a classifier against rewritten items.
+    """The robustness of a classifier: how its predictions change if the items are rewritten.
+
+    Items can be rewritten in several ways, called variants. An item may have several predictions for its
+    original and for each variant, from several runs or folds.
 
     Attributes:
-        variants: A dict from each kind of rewriting (variant) to the comparison with the original items.
-        robust_items: The number of items that were rewritten in all ways.
+        variants: A dict from the name of each variant to the comparison of its predictions with those for the
+            originals.
+        robust_items: The number of items with predictions for the original and for every variant.
         robust_accuracy: The share of these items for which the original and all variants are predicted right.
-            An item with several runs counts by the share of runs in which the original and all variants are
-            predicted right. None if `robust_items` is 0.
+            If an item has several runs or folds, the item counts as the share of them in which the original
+            and all variants are predicted right. None if `robust_items` is 0.
     """
 
     variants: dict[str, VariantRobustness] = field(default_factory=dict)

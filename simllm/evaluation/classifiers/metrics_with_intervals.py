@@ -146,8 +146,9 @@ def measure_counts(counts: Ints, labels: Sequence[str], repeats: float = 1.0) ->
         counts: (k, k + 1) counts. Rows are true classes, columns predicted classes; the last column counts
             outputs from which no class could be read.
         labels: The k classes.
-        repeats: The mean number of predictions per item; above 1 if items have several predictions (runs).
-            Intervals are then wider, because predictions for the same item are not independent.
+        repeats: The mean number of predictions per item. It is above 1 if the classifier was run several
+            times. The 95% intervals of the metrics are then wider, because predictions for the same item are
+            not independent.
     """
     parsed = confusion_matrix_metrics.without_unparsed(counts)
     is_binary, compute = len(labels) == 2, compute_metrics(labels)

@@ -1,6 +1,7 @@
-"""Costs of a classifier's predictions, such as seconds and tokens, and the classifiers that others dominate.
+"""Costs of classifiers' predictions, such as seconds and tokens, and a search for dominated classifiers.
 
-A classifier dominates another one if it is better or cheaper, but not worse and not more expensive.
+Classifier A dominates classifier B if A is at least as good as B and costs no more, and if A is also better
+or cheaper.
 """
 
 from __future__ import annotations

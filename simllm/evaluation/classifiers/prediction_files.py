@@ -147,7 +147,7 @@ def _finish(rows: DataFrame, threshold: float | None, positive: str | None) -> P
 
 
 def _read_file(path: Path, columns: Mapping[str, str], has_threshold: bool) -> DataFrame:
-    """Read one file of predictions as a table of text and numbers.
+    """Read one file of predictions as a table of strings and numbers.
 
     Args:
         path: The file.
@@ -189,7 +189,7 @@ def _read_file(path: Path, columns: Mapping[str, str], has_threshold: bool) -> D
 
 
 def read_table(path: Path, names: Iterable[str] = ()) -> DataFrame:
-    """Read a CSV file or JSON lines as a table of text.
+    """Read a CSV file or JSON lines as a table of strings.
 
     The column `PLACE` is added. It tells where each row was read, such as "FILE, row 3", for error messages.
 
@@ -250,10 +250,11 @@ def _read_csv(path: Path, known: set[str]) -> DataFrame:
 
 
 def _read_json_lines(path: Path) -> DataFrame:
-    """Read JSON lines as a table of text, with a row for each line and a column for each key.
+    """Read JSON lines as a table of strings, with a row for each line and a column for each key.
 
-    The key `probabilities`, such as {"bug": 0.7, "other": 0.3}, becomes one column for each class: `p:bug`
-    and `p:other`. The column `PLACE` is added; it tells the file and the line of each row.
+    Numbers and other values are converted to strings, as in a CSV file. The key `probabilities`, such as
+    {"bug": 0.7, "other": 0.3}, becomes one column for each class: `p:bug` and `p:other`. The column `PLACE`
+    is added. It tells the file and the line of each row.
     """
     table = []
     for where, row in read_json_lines.objects(path):
@@ -290,14 +291,15 @@ def _numbers(rows: DataFrame, name: str) -> Series:
 
 
 def _apply_threshold(rows: DataFrame, threshold: float, positive: str | None) -> Series:
-    """Return the predicted label of each row.
+    """Return the predicted label of each row, after missing labels are made from probabilities or scores.
 
-    A missing label is predicted from the row's probability or score. It stays None if the row has neither.
+    A missing label stays None if the row has neither a probability nor a score.
 
     Args:
-        rows: The rows.
+        rows: A table with the columns `gold` (the true class), `predicted`, `probability` and `score`.
         threshold: If the probability or score is at least this value, the positive class is predicted.
-        positive: The positive class; None is an error.
+            Otherwise, the other class is predicted.
+        positive: The positive class. If it is None, InputError is raised.
 
     Raises:
         InputError: No positive class is given. Or every row has a predicted label already, so that the

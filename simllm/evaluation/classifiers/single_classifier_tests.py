@@ -206,10 +206,10 @@ def ask_groups(name: str, rows: DataFrame, group: str) -> Finding | None:
 
 
 def _compare_runs_of_groups(rows: DataFrame, group: str) -> Outcome:
-    """Test whether a classifier is right equally often in all groups, for items with several runs.
+    """Test whether a classifier is right equally often in all groups of items.
 
-    An item has several runs if there are several predictions for it. The test uses each item's share of right
-    predictions.
+    The test is used if an item has several predictions, for example from several runs of the classifier. It
+    compares the share of right predictions of each item. Thus every item counts once.
 
     Args:
         rows: The predictions of one classifier, one in each row.

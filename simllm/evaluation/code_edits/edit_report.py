@@ -93,7 +93,9 @@ def numbers(study: EditStudy) -> dict[str, Any]:
 
 
 def html(study: EditStudy, facts: dict[str, Any]) -> str:
-    """Render the report as an HTML page.
+    """Render the report of a study of code edits as an HTML page.
+
+    The study compares the code edits of several systems, such as repair tools.
 
     Args:
         study: The results of the study.
@@ -179,15 +181,17 @@ def choose_examples(study: EditStudy) -> list[tuple[str, list[EditColumn]]]:
 
 
 def _columns(study: EditStudy, id_: str, metric: str, number: int) -> list[EditColumn]:
-    """List the edits of one item as columns of the report: first the reference's edit, then each system's.
+    """List the edits of one piece of code, each as a column of the HTML report.
 
-    If a system has several candidates for the item, the first candidate is used.
+    The first column is the reference: the edit with which the systems' edits are compared. Then comes a
+    column for each system. If a system has several candidates for the item (the piece of code), the first
+    candidate is used.
 
     Args:
         study: The results of the study.
         id_: The id of the item.
         metric: The name of the metric whose score is shown with each system.
-        number: The index of the item in the study.
+        number: The index of the item in the study. It is used to look up the scores of the item.
     """
     columns: list[EditColumn] = []
     for system in study.systems:

@@ -34,15 +34,19 @@ class ItemOutcome:
 
     @property
     def rates(self) -> tuple[float, float]:
-        """The tool's success rates: first on the original code, then on the rewritten code.
+        """The tested tool's success rates: first on the original code, then on the rewritten code.
 
-        A success rate is the number of successes divided by the number of answers.
+        A success rate is the share of the tool's answers that are right.
         """
         return self.original[0] / self.original[1], self.transformed[0] / self.transformed[1]
 
     @property
     def difference(self) -> float:
-        """The tool's success rate on the rewritten code minus its success rate on the original code."""
+        """How much the tested tool's success rate changes when the code is rewritten, from -1 to 1.
+
+        This is the success rate on the rewritten code minus the success rate on the original code. A success
+        rate is the share of the tool's answers that are right.
+        """
         original, transformed = self.rates
         return transformed - original
 

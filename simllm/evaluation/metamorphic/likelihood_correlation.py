@@ -1,7 +1,8 @@
 """Correlation between the negative log-likelihood of code and the effect of rewriting the code.
 
-The negative log-likelihood (NLL) is that of the original code under a language model. The effect is a tool's
-success rate on the rewritten code minus that on the original code; it is negative if rewriting harms.
+The negative log-likelihood (NLL) is that of the original code under a language model. A tool answers
+questions about code, and its success rate is the share of right answers. The effect is the success rate on
+the rewritten code minus that on the original code. It is negative if rewriting harms.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ class RankCorrelation:
     """Spearman's correlation between the negative log-likelihood of code and the effect of rewriting.
 
     Each item is a piece of code. The negative log-likelihood is the mean over the tokens of the original
-    code. The effect is a tool's success rate on the rewritten code minus that on the original code.
+    code. A tool answers questions about code, and its success rate is the share of right answers. The effect
+    is the success rate on the rewritten code minus that on the original code.
 
     Attributes:
         n: The number of items.
@@ -40,8 +42,9 @@ class RankCorrelation:
 class Likelihood:
     """Correlations between the negative log-likelihood (NLL) of code and the effect of rewriting the code.
 
-    Each item is a piece of code. The NLL is that of the original code under a language model. The effect is a
-    tool's success rate on the rewritten code minus that on the original code.
+    Each item is a piece of code. The NLL is that of the original code under a language model. A tool answers
+    questions about code, and its success rate is the share of right answers. The effect is the success rate
+    on the rewritten code minus that on the original code.
 
     Attributes:
         median: The median NLL of the items.
@@ -59,9 +62,11 @@ class Likelihood:
 
 
 def correlate_with_likelihood(outcomes: Sequence[ItemOutcome]) -> Likelihood | None:
-    """Correlate the negative log-likelihood (NLL) of code with the effect that rewriting has on a tool.
+    """Correlate the negative log-likelihood (NLL) of code with the effect of rewriting the code.
 
-    The effect is the tool's success rate on an item's rewritten code minus that on its original code.
+    The NLL is that of the original code under a language model. The effect is a tool's success rate on the
+    rewritten code minus that on the original code. A tool is, for example, a program that summarizes or
+    repairs code.
 
     Args:
         outcomes: For each item (piece of code), its NLL and the tool's successes; items without an NLL are

@@ -1,5 +1,7 @@
 """Fisher's and McNemar's tests of a tool's successes on original and on rewritten code.
 
+A tool, such as a language model, answers questions about code. A success is a right answer.
+
 Fisher's tests are those of the thesis by M. de Koning, "Metamorphic Testing for LLM-based Code Repair"
 (2025), so that results can be compared with the thesis. Like the thesis, they treat all answers of a tool as
 independent, even several answers about the same piece of code. McNemar's test is for studies in which each
@@ -20,10 +22,11 @@ from simllm.stats.multiple_testing import holm
 
 @dataclass(frozen=True)
 class ItemTest:
-    """Fisher's exact test of a tool's success on one item.
+    """Fisher's exact test of whether rewriting a piece of code changes how often a tool succeeds on it.
 
-    An item is a piece of code in an original and a rewritten form; the rewritten form is its variant. The
-    null hypothesis is that success is equally likely on both forms.
+    A tool, such as a language model, answers questions about code. A success is a right answer. An item is a
+    piece of code in an original and a rewritten form. The rewritten form is called the variant. The null
+    hypothesis is that success is equally likely on the original and on the variant.
 
     Attributes:
         id: The id of the item.
@@ -43,11 +46,14 @@ class ItemTest:
 
 @dataclass(frozen=True)
 class Pooled:
-    """Fisher's exact test of a tool's success on original and on rewritten code, over all items together.
+    """Fisher's exact test of whether a tool succeeds equally often on original and on rewritten code.
+
+    A tool, such as a language model, answers questions about code. A success is a right answer. The answers
+    about all items (pieces of code) are counted together.
 
     M. de Koning's thesis "Metamorphic Testing for LLM-based Code Repair" (2025) uses this test. It treats all
-    answers of the tool as independent. But several answers about the same item (piece of code) are not
-    independent, so that the p-value is too small.
+    answers of the tool as independent. But several answers about the same item are not independent, so that
+    the p-value is too small.
 
     Attributes:
         table: Numbers of successes and failures: the first row on original code, the second on rewritten
@@ -63,22 +69,22 @@ class Pooled:
 
 
 def pool(outcomes: Sequence[ItemOutcome]) -> Pooled:
-    """Compare a tool's successes on original and on rewritten code by Fisher's test, over all items together.
+    """Compare a tool's successes (right answers) on original and on rewritten code by Fisher's exact test.
 
     Args:
-        outcomes: The numbers of the tool's successes and failures on each item (piece of code), which are
-            added up.
+        outcomes: The numbers of the tool's successes and failures on each item (piece of code). The numbers
+            of all items are added up before the test.
     """
     table = np.sum([one.table for one in outcomes], axis=0).tolist()
     return Pooled(table, odds_ratio(table), fisher_p(table))
 
 
 def odds_ratio(table: list[list[int]]) -> float | None:
-    """Return the odds of a tool's success on original code divided by the odds on rewritten code.
+    """Return the odds of a right answer on original code divided by the odds on rewritten code.
 
     Args:
-        table: Numbers of successes and failures: the first row on original code, the second on rewritten
-            code.
+        table: A tool's numbers of right and of wrong answers: the first row on original code, the second on
+            rewritten code.
 
     Returns:
         The odds ratio; None for 0/0, infinity for x/0.
@@ -98,12 +104,17 @@ def fisher_p(table: list[list[int]]) -> float:
 
 
 def compare_items(outcomes: Sequence[ItemOutcome]) -> list[ItemTest]:
-    """Compare a tool's success on the original and the rewritten code of each item by Fisher's exact test.
+    """Test for each piece of code whether a tool succeeds equally often before and after rewriting it.
 
-    The p-values are also corrected for the number of items, by Holm's method.
+    A tool is, for example, a program that summarizes or repairs code. A piece of code, in its original and
+    its rewritten form, is called an item. Each item gets its own Fisher's exact test. The p-values are also
+    corrected for the number of items, by Holm's method.
 
     Args:
-        outcomes: The numbers of the tool's successes and failures on each item (piece of code).
+        outcomes: The numbers of the tool's successes and failures on each item.
+
+    Returns:
+        The test of each item, in the order of `outcomes`.
     """
     p = [fisher_p(one.table) for one in outcomes]
     return [
@@ -116,8 +127,8 @@ def compare_items(outcomes: Sequence[ItemOutcome]) -> list[ItemTest]:
 class McNemar:
     """McNemar's exact test of whether a tool succeeds equally often on original and on rewritten code.
 
-    It is for a tool that gave exactly two answers about each item (piece of code): one about the original
-    code, and one about the rewritten code.
+    The test is for a tool that gave exactly two answers about each item (piece of code): one about the
+    original code, and one about the rewritten code. A success is a right answer.
 
     Attributes:
         lost: The number of items with success on the original code only.
@@ -134,11 +145,12 @@ def compare_single_draws(outcomes: Sequence[ItemOutcome]) -> McNemar | None:
     """Test by McNemar's test whether a tool succeeds equally often on original and on rewritten code.
 
     Args:
-        outcomes: The numbers of the tool's answers and successes on each item (piece of code).
+        outcomes: The numbers of the tool's answers and successes (right answers) on each item (piece of
+            code).
 
     Returns:
-        The test; None unless every item has exactly one answer about its original code and exactly one about
-        its rewritten code.
+        The test. None if an item has no answer or several answers about its original code, or about its
+        rewritten code.
     """
     from scipy.stats import binomtest
 

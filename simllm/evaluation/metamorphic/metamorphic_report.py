@@ -49,12 +49,15 @@ def check(folder: Path, sources: Iterable[Path]) -> None:
 
 
 def write(study: MetamorphicStudy, folder: Path, command: str) -> None:
-    """Write a report into a folder: `report.html` and `metamorphic.json`; an earlier report is replaced.
+    """Write the report of a metamorphic study into a folder: `report.html` and `metamorphic.json`.
+
+    The study tests whether tools succeed less often after their input code is rewritten. An earlier report is
+    replaced.
 
     Args:
-        study: The results.
-        folder: The folder of the report. It may already contain the recorded answers of the study.
-        command: The command line, to be shown in the report.
+        study: The results of the study.
+        folder: The folder of the report. It may already contain the file with the tools' recorded answers.
+        command: The command line that ran the study, to be shown in the report.
 
     Raises:
         InputError: A file cannot be written.
@@ -77,11 +80,13 @@ def numbers(study: MetamorphicStudy) -> dict[str, Any]:
 
 
 def html(study: MetamorphicStudy, facts: dict[str, Any]) -> str:
-    """Render the report as an HTML page.
+    """Render the report of a metamorphic study as an HTML page.
+
+    The study tests whether tools succeed less often after their input code is rewritten.
 
     Args:
-        study: The results.
-        facts: The command line and the versions of the libraries, under "command" and "versions".
+        study: The results of the study.
+        facts: A dict with the keys "command" (the command line) and "versions" (of the libraries).
     """
     return render(
         Path(__file__).with_name("metamorphic_report.html"),

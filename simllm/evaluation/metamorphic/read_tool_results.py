@@ -81,8 +81,8 @@ class Recorded:
         counts: The answers that are recorded only as counts: a dict from (name of the tool, rule, id of the
             item) to two pairs (number of successes, number of answers). The first pair is for the original
             code, the second for the rewritten code.
-        facts: A dict from (rule, id of the item) to properties of the item, such as its group, and of its
-            rewritten code, such as whether it equals the original.
+        facts: A dict from (rule, id of the item) to properties of the item, such as its group (a label like
+            "long"), and of its rewritten code, such as whether it equals the original.
     """
 
     draws: list[Draw] = field(default_factory=list)
@@ -93,7 +93,7 @@ class Recorded:
         """Return the properties of an item and of one of its variants (versions of its rewritten code).
 
         Two properties are the same for all variants of an item: the negative log-likelihood of its original
-        code, and the group to which the item belongs. If one of them is not recorded for this variant, it is
+        code, and its group (a label such as "long"). If one of them is not recorded for this variant, it is
         taken from the variant that all rules together made.
 
         Args:
@@ -119,9 +119,9 @@ def read_recorded(file: Path | str) -> Recorded:
 
     Any line may have the keys `model` (the name of the tool) and `arm` (the name of the rewriting rule, if
     only one was used). It may also have properties of the item: `nll` (negative log-likelihood of the
-    original code), `group`, `rules` (the rules that changed the code) and `unchanged` (whether the rewritten
-    code equals the original). The properties of an item may be spread over its lines. If two lines of an item
-    give different values for a property, the later line counts.
+    original code), `group` (a label such as "long"), `rules` (the rules that changed the code) and
+    `unchanged` (whether the rewritten code equals the original). The properties of an item may be spread over
+    its lines. If two lines of an item give different values for a property, the later line counts.
 
     Args:
         file: The file.
@@ -222,8 +222,8 @@ def _count(row: dict[str, Any], side: str, where: str) -> tuple[int, int]:
 def _read_facts(row: dict[str, Any], where: str) -> dict[str, Any]:
     """Read the properties of an item from a line of a file with the results of tools.
 
-    An item is a piece of code about which tools answered questions. An example of a property is the group of
-    the item.
+    An item is a piece of code in an original and in a rewritten form. Examples of its properties are `group`
+    (a label such as "long") and `rules` (the names of the rules that rewrote the code).
 
     Args:
         row: The JSON object in the line.

@@ -65,9 +65,10 @@ class Question:
 def make_questions(
     items: Mapping[str, dict[str, Any]], variants: Iterable[dict[str, Any]], draws: int
 ) -> list[Question]:
-    """List the questions of a study: `draws` questions for each original and for each variant.
+    """List the runs of a tool that a study needs: `draws` runs on each piece of code.
 
-    A question is a piece of code on which the tool is run once. A variant is the rewritten code of an item.
+    The tool is a command, such as a summarizer. Each run of the tool on a piece of code is called a question.
+    The pieces of code are the original code of items, and its rewritten forms, which are called variants.
     Items without a variant get no questions.
 
     The questions about a piece of code are numbered from 0. If a variant equals its original, the variant's
@@ -132,12 +133,12 @@ class AnswerRecord:
                 file.truncate(content.rfind(b"\n") + 1)
 
     def ask(self, question: Question, timeout: float) -> dict[str, Any]:
-        """Run a tool on the code of a question, and store the answer in the file.
+        """Run a tool on a piece of code, and append the tool's answer to the file `answers.jsonl`.
 
         The tool is a command, such as a summarizer, that reads code and prints its answer.
 
         Args:
-            question: The question: a piece of code for which an answer of the tool is needed.
+            question: The piece of code, called a question because it needs an answer of the tool.
             timeout: The time limit of the command, in seconds.
 
         Returns:

@@ -1,4 +1,7 @@
-"""Counts of a tool's successes on the original and on the rewritten code of each item (piece of code)."""
+"""Counts of a tool's right answers (successes) about original code and about the same code rewritten.
+
+A tool, such as a language model, answers questions about code. Each piece of code is called an item.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +17,9 @@ def count_successes(
 ) -> tuple[dict[str, list[ItemOutcome]], dict[str, dict[str, int]]]:
     """Count the successes of each tool on the original code and on the rewritten code of each item.
 
-    An item is a piece of code. Its code is rewritten by all rewriting rules together, or by one rule alone.
-    The argument `arm` selects one of these ways of rewriting; the rewritten code is called the variant.
+    A tool, such as a language model, answers questions about code. A success is a right answer. An item is a
+    piece of code. It is rewritten by all rewriting rules together, or by one rule alone. The argument `arm`
+    selects one of these ways of rewriting. The rewritten code is called the variant.
 
     For a tool, an item is skipped in two cases:
 
@@ -23,18 +27,18 @@ def count_successes(
     2. `arm` selects all rules together, but the tool was run only on code that one rule alone rewrote.
 
     Args:
-        recorded: The results of the tools. All answers must already be judged: an answer whose `success` is
-            None counts as a crash.
+        recorded: The results of the tools. All answers must already be judged right or wrong. A `Draw` whose
+            `success` is None counts as a crash.
         arm: The way of rewriting: the name of a single rewriting rule; empty for all rules together.
 
     Returns:
         Two dicts, both with the names of the tools as keys. The first has a list of the tool's counts, one
-        for each item that is not skipped. The second has the tool's numbers of crashes on "original" and on
-        "transformed" code. Crashes do not count as answers.
+        for each item that is not skipped. Crashes are not in these counts. The second has the tool's numbers
+        of crashes on "original" and on "transformed" code.
 
     Raises:
-        InputError: A tool was run only on the original of an item, or only on its variant. (Case 2 is not an
-            error.)
+        InputError: A tool was run only on the original of an item, or only on its variant, and the item is
+            not skipped by case 2.
     """
     counts: dict[tuple[str, str], dict[str, tuple[int, int]]] = {
         (model, item): dict(zip(SIDES, pair, strict=True))
@@ -65,16 +69,16 @@ def count_successes(
 
 
 def _with_originals(draws: Iterable[Draw], arm: str) -> Iterable[Draw]:
-    """Select the draws (answers of tools) about original code, and about code rewritten in one way.
+    """Select the answers of tools about original code, and about code that was rewritten in one way.
 
-    The argument `arm` names this way of rewriting. For each tool and item (piece of code), the draws whose
-    `arm` equals the argument are selected, with two exceptions:
+    The argument `arm` names the way of rewriting. A `Draw` is one answer of a tool about an item (piece of
+    code), and its attribute `arm` names a way of rewriting, too. For each tool and item, the answers whose
+    `arm` equals the argument are selected. There are two exceptions:
 
-    - If all these draws are about the rewritten code, the draws about the original code whose `arm` is empty
-      are selected, too. They fit because the original code is the same for all ways of rewriting.
-    - Suppose that the argument is empty, and the tool has draws about code that a single rule rewrote, but
-      none about code that all rules together rewrote. Then there is nothing to compare, and no draw of this
-      tool and item is selected.
+    - These answers are all about the rewritten code. Then the tool's answers about the original code with an
+      empty `arm` are selected, too, because the original code is the same for all ways of rewriting.
+    - The argument is empty, and the tool has answers about rewritten code, but only about code that a single
+      rule rewrote. Then no answer is selected, because the original has no counterpart to compare with.
 
     Args:
         draws: The answers of tools about original and rewritten code.

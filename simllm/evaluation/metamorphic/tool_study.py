@@ -83,9 +83,9 @@ def evaluate(
     Args:
         recorded: The answers of the tools. This function changes the object: it stores which answers are
             successes, and adds properties of the items, such as the rules that changed their code.
-        items: The items by id, with their code, and properties such as their group; None if only the answers
-            are known.
-        variants: The variants (rewritten code) of these items.
+        items: The pieces of code by id. Each is a JSON object with the code, and properties such as a group.
+            None if only the answers are known.
+        variants: The variants (rewritten versions) of these pieces of code.
         judge: The function that decides which answers are successes, for answers that are not judged yet;
             None if all answers are judged.
         metric: The metric that measures how similar a tool's answers are to each other; None to skip this.
@@ -133,10 +133,14 @@ def evaluate(
 
 
 def _check_ids(recorded: Recorded, items: Mapping[str, dict[str, Any]]) -> None:
-    """Check that each result belongs to an item in `items`; if `items` is empty, check nothing.
+    """Check that the results of tools are only about known items (pieces of code).
+
+    Args:
+        recorded: The results: single answers of tools, or counts of answers. Each has the id of an item.
+        items: The known items by id. If it is empty, nothing is checked.
 
     Raises:
-        InputError: A result belongs to an unknown item.
+        InputError: A result has the id of an unknown item.
     """
     named = {draw.id: draw.where for draw in recorded.draws}
     named |= {item: "the results" for _, _, item in recorded.counts}
@@ -193,21 +197,22 @@ def collect_facts(
 
 
 def read_variants(file: Path, items: Mapping[str, dict[str, Any]]) -> list[dict[str, Any]]:
-    """Read the variants (rewritten code) of items from a file that `simllm perturb code` wrote.
+    """Read rewritten versions of pieces of code from a file that `simllm perturb code` wrote.
 
-    Variants with the status "unparsed" (code that could not be parsed) or "refuted" (code that does not
-    compile, or behaves differently) are left out.
+    A piece of code is called an item, and a rewritten version of it is called a variant. Variants with the
+    status "unparsed" (code that could not be parsed) or "refuted" (code that does not compile, or behaves
+    differently) are left out.
 
     Args:
         file: The JSON-lines file.
-        items: The items by id.
+        items: A dict from the id of each item to its JSON object.
 
     Returns:
         The JSON objects of the variants.
 
     Raises:
-        InputError: A line is wrong, names an unknown item, or has a second variant of an
-            item for the same rule; or the file has no variants.
+        InputError: A line is wrong, names an unknown item, or has a second variant of an item for the same
+            rule. Or the file has no usable variant.
     """
     found: dict[tuple[str, str], dict[str, Any]] = {}
     for where, row in read_json_lines.objects(file):

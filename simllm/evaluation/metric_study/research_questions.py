@@ -57,7 +57,7 @@ def run_study(
     checkpoints: Path | None = None,
     questions: Sequence[str] = QUESTIONS,
 ) -> Study:
-    """Run the study: answer the research questions on sets of rated pairs.
+    """Study metrics: answer the research questions (RQ1 to RQ5) on sets of text pairs with human ratings.
 
     RQ1 is about correlations of metrics with ratings, RQ2 about variants of the learned metric, RQ3 about
     correlations between metrics, RQ4 about the training, and RQ5 about groups of pairs, such as languages.
@@ -175,7 +175,9 @@ def _study_set(
     trained: list[tuple[float, MetricResult]],
     groups: list[Group],
 ) -> SetStudy:
-    """Compute the results of the study on one set of pairs of texts with human ratings.
+    """Compute the results of a study of metrics on one set of text pairs with human ratings.
+
+    The study measures how well each metric agrees with the ratings, and compares the metrics.
 
     Args:
         rated: n pairs of candidate and reference, with human ratings.

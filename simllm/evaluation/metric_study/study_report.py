@@ -41,7 +41,7 @@ def check(folder: Path, sources: Iterable[Path]) -> None:
 
 
 def write(study: Study, folder: Path, command: str) -> None:
-    """Write the report of a study into a folder: `report.html`, `study.json` and `tables.tex`.
+    """Write the report of a study of metrics: `report.html`, `study.json` and `tables.tex`.
 
     An earlier report is replaced. Files that simllm did not write are kept.
 
@@ -67,13 +67,17 @@ def write(study: Study, folder: Path, command: str) -> None:
 
 
 def html(study: Study, facts: dict[str, Any]) -> str:
-    """Render the report of a study as an HTML page.
+    """Render the report of a study of metrics as an HTML page.
 
     Args:
         study: The results of the study.
-        facts: A dict with the keys "command" (the command line), "versions" (of the libraries), "signatures"
-            (of the metrics) and "negated" (the names of the metrics for which lower scores are better; their
-            scores are negated).
+        facts: A dict with these keys:
+
+            - "command": The command line that ran the study.
+            - "versions": The versions of the libraries.
+            - "signatures": A dict from the name of each metric to a text with everything that can change its
+              scores.
+            - "negated": The names of the metrics whose scores were negated, because lower scores are better.
     """
     return render(
         Path(__file__).with_name("study_report.html"),

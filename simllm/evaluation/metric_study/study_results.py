@@ -60,10 +60,10 @@ class SetStudy:
             correlate equally with the human ratings.
         williams: (m, m) p-values of Williams' test, which compares the same correlations as `permutation`.
         between: (m, m) Spearman's rho between the scores of the metrics i and j.
-        variants: The results of variants of the learned metric: other poolings and similarities.
+        variants: The results of variants of simllm's learned metric: other poolings and similarities.
         variant_clusters: The ranks of the variants, like `clusters`.
-        checkpoints: One tuple (number of training updates, result) for the untrained model, and then one for
-            each checkpoint of a training run.
+        checkpoints: Results of the learned metric during a training run: one tuple (number of training
+            updates, result) for the untrained model, and then one for each checkpoint.
         groups: Groups of pairs, such as the pairs of one language, with each metric's correlation in them.
         missing: The metrics that are unavailable on this set: a dict from the metric's name to the reason, or
             to advice on how to make the metric available.

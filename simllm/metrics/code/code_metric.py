@@ -273,11 +273,14 @@ def codebleu(argument: str) -> Prepare:
 
 
 def patch_size(argument: str, ratio: bool) -> Prepare:
-    """Prepare the metric RPS (relative patch size) or RPSR (relative patch size ratio).
+    """Prepare RPS or RPSR, metrics of how much the candidate differs from the code before the edit.
 
     The source is the code before it was edited. Let d be the edit distance from the source's syntax tree to
-    the candidate's syntax tree. RPS is d divided by the number of nodes of the source's tree. RPSR is d
-    divided by the edit distance from the source's syntax tree to the reference's syntax tree.
+    the candidate's syntax tree.
+
+    - RPS (relative patch size) is d divided by the number of nodes of the source's tree.
+    - RPSR (relative patch size ratio) is d divided by the edit distance from the source's syntax tree to the
+      reference's syntax tree.
 
     Args:
         argument: The largest allowed number of nodes of a tree, such as "500". If it is empty, the number is

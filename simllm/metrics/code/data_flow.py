@@ -196,9 +196,9 @@ class _Walker:
         return table
 
     def _passes(self) -> Iterator[None]:
-        """Yield None once for each visit of a loop in the analyzed code.
+        """Decide how often a loop in the analyzed code is visited, and yield None once for each visit.
 
-        The methods that visit loops, such as `on_while_statement`, iterate over this generator. Usually, a
+        The methods that visit a loop, such as `on_while_statement`, iterate over this generator. Usually, a
         loop is visited twice: in the second visit, a name can get its value from the previous iteration of
         the loop. A loop inside five or more other loops is visited only once, to save time.
         """

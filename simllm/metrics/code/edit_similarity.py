@@ -1,4 +1,7 @@
-"""Edit similarity of two pieces of code: 1 minus their relative edit distance, in characters."""
+"""Edit similarity of two pieces of code: 1 - (edit distance) / (length of the code), in characters.
+
+The two functions differ in the edit distance, and in the length by which the distance is divided.
+"""
 
 from __future__ import annotations
 

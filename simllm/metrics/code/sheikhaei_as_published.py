@@ -62,7 +62,8 @@ def edit_score(example: Example, score: TextScore) -> float:
     """Score the candidate's edited lines against the reference's edited lines.
 
     The source is the code before an edit. The candidate and the reference are two versions of the code after
-    the edit. Edited lines are those that a version deletes from the source or inserts into the source.
+    the edit. The edited lines of a version are the lines that this version deletes from the source or inserts
+    into the source.
 
     Args:
         example: The candidate and the reference, with their source and language.
@@ -106,16 +107,17 @@ def token_bleu(candidate: str, reference: str) -> float:
 
 
 def shared_characters(references: Sequence[str], k: int = SHARED) -> frozenset[NGram]:
-    """Find the n-grams that CrystalBLEU ignores, if it is computed as by the code of Sheikhaei et al.
+    """Find the n-grams that the published code of Sheikhaei et al. ignores when it computes CrystalBLEU.
 
     CrystalBLEU is a BLEU that ignores frequent n-grams. The published code has a defect: it chooses the k
     most frequent n-grams of words, but computes BLEU over n-grams of characters. An n-gram of words equals an
-    n-gram of characters only if each word is a single character, as in ("=", "0"). All other chosen n-grams
-    have no effect, and this function leaves them out.
+    n-gram of characters only if each word is a single character, as in ("=", "0"). This function returns only
+    such n-grams, because the other chosen n-grams have no effect.
 
     Args:
-        references: All references of one language. They are joined, and split at white space.
-        k: How many n-grams of words are chosen: the total number for n = 1, 2, 3 and 4.
+        references: All references of one language. They are joined, and split into words at white space.
+        k: The number of n-grams of words that are chosen. The n-grams with n = 1, 2, 3 and 4 are ranked
+            together.
     """
     words = " ".join(references).split()
     counts = Counter(ngram for order in (1, 2, 3, 4) for ngram in ngrams(words, order))

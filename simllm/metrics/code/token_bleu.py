@@ -8,13 +8,19 @@ from simllm.metrics.code.code_tokens import tokenize
 
 
 def bleu_of_tokens(candidate: str, reference: str) -> float:
-    """Compute BLEU-4 of a candidate and a reference, from 0 to 1; equal token lists give 1."""
+    """Compute BLEU-4 of two pieces of code, a candidate and a reference, from 0 to 1.
+
+    The code is split into words and single punctuation characters. If the candidate and the reference have
+    the same tokens, the result is 1, even if there are no tokens.
+    """
     tokens, expected = tokenize(candidate), tokenize(reference)
     return 1.0 if tokens == expected else bleu_of_lists(tokens, expected)
 
 
 def bleu_of_lists(tokens: Sequence[str], expected: Sequence[str]) -> float:
-    """Compute BLEU-4 of two lists of tokens with nltk and its smoothing method 4.
+    """Compute BLEU-4 of a candidate and a reference, given as lists of tokens.
+
+    The computation is that of nltk with its smoothing method 4.
 
     Args:
         tokens: The tokens of the candidate.
@@ -26,7 +32,10 @@ def bleu_of_lists(tokens: Sequence[str], expected: Sequence[str]) -> float:
 
 
 def corpus_bleu_of_tokens(pairs: Iterable[tuple[str, str]]) -> float:
-    """Compute BLEU-4 of a corpus from n-gram counts and text lengths, summed over all pairs.
+    """Compute the corpus BLEU-4 of several pairs of code, each a candidate and its reference.
+
+    The n-gram counts and the lengths in tokens are summed over all pairs. One BLEU-4 is computed from the
+    sums.
 
     Args:
         pairs: The candidate and the reference of each pair.

@@ -81,7 +81,8 @@ def compare_edits(example: Example, score: TextScore) -> float:
     """Score the candidate's edited lines against the reference's edited lines.
 
     The source is the code before an edit. The candidate and the reference are two versions of the code after
-    the edit. Edited lines are those that a version deletes from the source or inserts into the source.
+    the edit. The edited lines of a version are the lines that this version deletes from the source or inserts
+    into the source.
 
     Args:
         example: The candidate and the reference, with their source and language.
@@ -97,8 +98,9 @@ def compare_edits(example: Example, score: TextScore) -> float:
 def edited_lines(example: Example) -> tuple[list[str], list[str]]:
     """Return the list of the candidate's edited lines, and the list of the reference's edited lines.
 
-    The source is the code before an edit. Edited lines are those that the candidate or the reference deletes
-    from the source or inserts into the source. The returned lines have no sign "-" or "+" before them.
+    The source is the code before an edit. The candidate and the reference are two versions of the code after
+    the edit. The edited lines of a version are the lines that this version deletes from the source or inserts
+    into the source. The returned lines have no sign "-" or "+" before them.
     """
     found = edits(example)
     return without_signs(found.candidate), without_signs(found.reference)

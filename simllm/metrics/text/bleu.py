@@ -1,7 +1,7 @@
 """Sentence BLEU (Papineni et al., 2002), from nltk.
 
-Texts are split at white space, and n-gram counts are not smoothed. The SIMLLM paper compares its results with
-other evaluations, which compute BLEU in the same way.
+Texts are split at white space, and n-gram counts are not smoothed. The evaluations with which the SIMLLM
+paper compares its results compute BLEU in the same way.
 """
 
 from __future__ import annotations

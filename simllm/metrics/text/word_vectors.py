@@ -69,14 +69,22 @@ def data(corpus: str) -> dict[str, Path]:
 
 
 def _weighted_vectors(texts: list[list[int]], vocab_size: int) -> NDArray[np.float64]:
-    """Compute token vectors from a corpus; a vector's norm is the token's idf (inverse document frequency).
+    """Compute a vector for each token of the vocabulary from the texts of a corpus.
+
+    The vectors come from a factorization of the PPMI matrix (positive pointwise mutual information) of
+    neighbouring tokens. Each vector is scaled, so that its norm is the token's idf (inverse document
+    frequency).
 
     Args:
         texts: The token ids of each text in the corpus.
         vocab_size: Number of tokens V in the vocabulary.
 
     Returns:
-        (V, D) vectors with D dimensions; zeros for tokens that the corpus lacks.
+        (V, D) vectors. D is 256, or less if the corpus has few different tokens. A token that does not occur
+        in the corpus has a vector of zeros.
+
+    Raises:
+        InputError: The corpus has fewer than three different tokens.
     """
     lengths = [len(ids) for ids in texts]
     tokens = np.fromiter((token for ids in texts for token in ids), np.int32, sum(lengths))

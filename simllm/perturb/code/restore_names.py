@@ -1,4 +1,8 @@
-"""Replacement of old names by new names, or vice versa, in texts about renamed code, such as stack traces."""
+"""Replacement of names in a text about code, such as a stack trace, after names in the code were changed.
+
+`rename_text` replaces old names by new names, so that the text fits the changed code. `restore` replaces new
+names by old names, so that a text about the changed code fits the original code.
+"""
 
 from __future__ import annotations
 

@@ -23,15 +23,15 @@ def read_items(file: Path, language: str | None = None) -> Iterator[dict[str, An
     """Read pieces of source code, such as functions, from a JSON or JSON-lines file.
 
     Args:
-        file: The file. If the name ends in `.json`, the file has a JSON object that maps ids to sources.
-            Otherwise, it has JSON lines, each with `id`, `language` and `source`. Further fields of a line,
-            such as `label`, are kept.
-        language: The language of all sources without the field `language`: "java" or "python". A `.json` file
-            needs this argument, because it has no such field.
+        file: The file. If the name ends in `.json`, the file has a JSON object that maps an id to each piece
+            of code. Otherwise, it has JSON lines, each with `id`, `language` and `source` (the code). Further
+            fields of a line, such as `label`, are kept.
+        language: The language of all pieces of code without the field `language`: "java" or "python". A
+            `.json` file needs this argument, because it has no such field.
 
     Yields:
-        A dict for each source, called an item. It has the fields from the file, and the added key `where`:
-        the position in the file, for error messages.
+        A dict for each piece of code, called an item. It has the fields from the file, and the added key
+        `where`: the position in the file, for error messages.
 
     Raises:
         InputError: The file cannot be read, an item lacks a field or has an unknown language, or two items
@@ -53,10 +53,11 @@ def read_items(file: Path, language: str | None = None) -> Iterator[dict[str, An
 
 
 def _read_object(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Read a JSON object that maps ids to sources.
+    """Read pieces of source code from a file with one JSON object, which maps an id to each piece's code.
 
     Yields:
-        For each source: its position in the file, for error messages; and a dict with its `id` and `source`.
+        For each piece of code: a text that says where the piece is, such as "functions.json, f1", for error
+        messages; and a dict with the keys `id` and `source` (the code).
     """
     text = "\n".join(line for _, line in read_lines.lines(file))
     for name, source in read_json_lines.parsed(text, str(file)).items():

@@ -19,8 +19,9 @@ class RewritePlan:
         namer: The function that proposes new names.
         share: The probability, from 0 to 1, of rewriting a place that a rule can rewrite.
         seed: The seed for choosing the places at random.
-        is_file: Whether each source is a file. If a file holds a single Python function, the names of the
-            function and of its parameters stay, because other files may use them.
+        is_file: True: each source is a whole file. False: a source may also be a single function or
+            constructor, and a single Python function may get a new name. In a file, names that other files
+            may use stay.
 
     Raises:
         InputError: There is no rule, a rule is unknown, or the share is not between 0 and 1.

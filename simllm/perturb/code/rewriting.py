@@ -77,8 +77,9 @@ def rewrite(
             "variable"), and returns proposals, best first.
         share: The probability, from 0 to 1, of rewriting a place that a rule can rewrite.
         seed: The seed for choosing the places at random if `share` is below 1.
-        is_file: Whether the source is a file. If a file holds a single Python function, other files may use
-            the names of the function and of its parameters, so these names stay.
+        is_file: True: the source is a whole file. False: the source may also be a single function or
+            constructor, and a single Python function may get a new name. In a file, names that other files
+            may use stay.
 
     Returns:
         The rewritten code, with a record of the changes.
@@ -217,15 +218,18 @@ class _Rewriting:
 def _without_frame(pieces: list[Piece], unit: CodeUnit) -> list[Piece]:
     """Remove the frame from an edited text.
 
-    The frame is the lines that the parser puts around a single function, such as `class Unit {` and `}`.
+    The frame is the lines that the parser puts around a single function, such as `class Unit {` and `}`. A
+    piece of the edited text is either new, or copied from the code before the edits. The `start` of a copied
+    piece is its byte position in that code. The `start` of a new piece is None.
 
     Args:
-        pieces: The edited text with the frame, as a list of pieces.
-        unit: The parsed code before the edits.
+        pieces: The pieces of the edited text with the frame. Positions are counted from the beginning of the
+            frame.
+        unit: The parsed code before the edits, with the frame.
 
     Returns:
-        The pieces of the edited text without the frame. The `start` of each piece counts from the beginning
-        of the source, and no longer from the beginning of the frame.
+        The pieces of the edited text without the frame. Positions are counted from the beginning of the
+        source, which follows the first lines of the frame.
     """
     before, after = unit.source.start, len(unit.text) - unit.source.end
     if before:

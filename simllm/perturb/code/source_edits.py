@@ -95,14 +95,14 @@ def apply_edits(text: bytes, edits: Iterable[Edit]) -> list[Piece]:
     pieces: list[Piece] = []
 
     def render(start: int, end: int, first: int) -> None:
-        """Apply the edits inside a range of the source, and append the resulting pieces to `pieces`.
+        """Apply the edits inside a range of the source, and append the edited text to the list `pieces`.
 
         Args:
             start: The index of the first byte of the range.
             end: The index after the last byte of the range.
-            first: An index in `ordered`, the list of all edits by position. Only edits from this index on are
-                applied. An edit may copy text from the range that it replaces. The index then excludes this
-                edit, which would otherwise be applied again to its own copy.
+            first: The index of the first edit that may be applied, in the list `ordered` of all edits. An
+                edit can copy a part of the range that it replaces. The edit must not be applied to its own
+                copy again, so `first` is then the index after this edit.
         """
         at = start
         for number in range(max(bisect_left(starts, start), first), len(ordered)):

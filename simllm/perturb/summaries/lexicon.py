@@ -80,13 +80,13 @@ class Lexicon:
 
 
 def load(held_out: Collection[tuple[str, str]] = (), folder: Path = FOLDER) -> Lexicon:
-    """Load the lexicon from its word lists.
+    """Load the lexicon: words and phrases with their possible replacements, and forms of verbs and nouns.
 
     Args:
         held_out: Word pairs that are kept for tests. The lexicon never replaces one word of a pair, in any
-            form, by the other. In addition, the verbs, nouns, adjectives and adverbs of these pairs are
-            removed from two lists: opposites, and neighbours (words of one category, such as "row" and
-            "column").
+            form, by the other. In addition, two attributes of the lexicon contain no verbs, nouns,
+            adjectives or adverbs of these pairs. These attributes are `opposites`, and `neighbours` (words of
+            one category, such as "row" and "column").
         folder: The folder of the word lists.
 
     Returns:

@@ -29,7 +29,7 @@ def numerals(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterat
 
 
 def numbers(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator[str]:
-    """Yield one text for each number in `text`: this number is replaced by a random other number.
+    """Yield, for each number in `text`, a copy of the text with another number in its place: "3" for "2".
 
     The word "one" is not replaced, because it may be a pronoun. `lexicon` is not used, but every edit
     function must accept it.
@@ -61,9 +61,11 @@ def other_spelling(words: list[str], place: int) -> str:
 
 
 def other_number(word: str, random: np.random.Generator) -> str | None:
-    """Return a random number other than `word`; return None if `word` is not a number.
+    """Return a number other than `word`; return None if `word` is not a number.
 
-    The result is spelled like `word`: for example, "three" for "two", or "3" for "2".
+    If `word` is a number word or a whole number of up to nine digits, the other number is chosen at random,
+    and is spelled in the same way: for example, "three" for "two", or "3" for "2". For other numbers, such as
+    "2.5", the other number is one larger.
     """
     for series in (_WORDS, _ORDINALS, _TIMES):
         if word in series:

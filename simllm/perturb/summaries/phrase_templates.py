@@ -71,10 +71,10 @@ def load_templates(file: Path, held_out_words: HeldOutWords) -> list[Template]:
 
 
 def _clean_phrase(phrase: str) -> str:
-    """Clean the words of a phrase from the file of phrases, such as `^Returns the {1}$`.
+    """Clean a phrase by the rules for summaries: lower case, no comment marks, and so on.
 
-    The slot `{1}`, which stands for other words, and the signs `^` and `$`, which stand for the start and the
-    end of the text, stay unchanged.
+    For example, `^Returns the {1}$` becomes `^returns the {1}$`. The slot `{1}`, which stands for other
+    words, stays unchanged. So do the signs `^` and `$`, which stand for the start and the end of a text.
     """
     inside = phrase.strip().removeprefix("^").removesuffix("$")
     text = clean(re.sub(r"\{(\d)\}", r"slot\1slot", inside))

@@ -36,7 +36,7 @@ def roles(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator[
 
 
 def agents(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator[str]:
-    """Yield one text for each verb with a subject and an object: `text` with these two swapped.
+    """Yield one text for each verb with a subject and an object: `text` with subject and object swapped.
 
     For example, "a dog is chasing a cat" becomes "a cat is chasing a dog". If `text` has a word such as
     "compare", nothing is yielded, because the swap would not change the meaning. `lexicon` tells which words

@@ -117,7 +117,7 @@ def find_nodes(root: Node, *types: str) -> list[Node]:
 
 
 def field(node: Node, name: str) -> Node | None:
-    """Return the child of a syntax node that has a given role, such as the "condition" of an `if` statement.
+    """Return the child with a given role in a syntax node, such as the "condition" of an `if` statement.
 
     The grammar of tree-sitter calls the role a field. Comments are skipped. The result is None if no child
     has this role.
@@ -129,10 +129,10 @@ def field(node: Node, name: str) -> Node | None:
 
 
 def required(node: Node, name: str) -> Node:
-    """Return the child of a syntax node that has a given role; the grammar must guarantee such a child.
+    """Return the child with a given role in a syntax node, such as the "body" of a loop.
 
-    An example is the "body" of a loop. For an optional child, such as the "alternative" of an `if` statement,
-    use the function `field`.
+    The grammar must guarantee that the child exists. For a child that may be missing, such as the
+    "alternative" of an `if` statement, use the function `field`.
     """
     child = field(node, name)
     assert child is not None, f"{node.type} without {name}"

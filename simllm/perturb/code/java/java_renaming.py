@@ -32,11 +32,15 @@ _PARAMETERS = ("formal_parameter", "spread_parameter", "formal_parameters")
 
 
 def symbols(unit: CodeUnit) -> Iterator[Symbol | SkippedSite]:
-    """Yield a `Symbol` for each method, parameter and local variable of Java code that can be renamed safely.
+    """Find the methods, parameters and local variables of Java code that can be renamed safely.
 
-    For each one that cannot be renamed, yield a `SkippedSite` with the reason. If the code is a whole file,
-    only its private methods are considered, because other files may call the other methods. If the code is a
-    single method, methods of classes inside this method are ignored.
+    All parameters and local variables are considered, but not all methods. In a whole file, only private
+    methods are considered, because other files may call the other methods. If the code is a single method,
+    the methods of classes inside this method are ignored.
+
+    Yields:
+        For each considered method, parameter or variable: a `Symbol` if it can be renamed, otherwise a
+        `SkippedSite` with the reason.
     """
     assert isinstance(unit, JavaUnit)
     yield from _methods(unit)
@@ -147,8 +151,9 @@ def _mentions(unit: JavaUnit, variable: Variable) -> list[Span]:
 def _methods(unit: JavaUnit) -> Iterator[Symbol | SkippedSite]:
     """Yield a `Symbol` for each method that can be renamed, and a `SkippedSite` for each method that cannot.
 
-    If the code is a whole file, only its private methods are considered, because other files may call the
-    other methods. If the code is a single method, methods of classes inside this method are ignored.
+    Not all methods are considered. In a whole file, only private methods are considered, because other files
+    may call the other methods. If the code is a single method, the methods of classes inside this method are
+    ignored.
     """
     for method in find_nodes(unit.root, "method_declaration"):
         body = method.parent

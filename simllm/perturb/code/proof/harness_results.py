@@ -78,13 +78,14 @@ class CaseResults:
 
 
 def read_results(content: bytes, results: Mapping[int, CaseResults]) -> set[int]:
-    """Parse the lines that a harness (the program that calls functions) wrote, and add them to the results.
+    """Read the results of running functions and their rewritten versions from the content of a results file.
 
-    A case is a function with its variant (a rewritten version).
+    A harness wrote the file. A harness is a program that calls all versions of a function on the same inputs.
+    One function with all its versions is called a case.
 
     Args:
-        content: The content of the file that the harness wrote.
-        results: The results of each case, by the number of the case. They are updated.
+        content: The content of the results file. An incomplete last line is ignored.
+        results: A dict from the number of each case to the object to which the results of the case are added.
 
     Returns:
         The numbers of the cases that the harness began to run.

@@ -169,8 +169,8 @@ def draw_inputs(types: tuple[JavaType, ...], source: str, number: int, seed: int
 
     Returns:
         A list of pairs, one for each input. The first item is a text with the arguments, such as
-        "int:7 null", which `ProofValues.java` can read. The second item is True if an argument is a large
-        integer, for which a loop may take very long.
+        "int:7 null", which the Java class `ProofValues` decodes. The second item is True if an argument is a
+        large integer, for which a loop may take very long.
     """
     values = _JavaValues(DrawnValues(source, seed))
     inputs = values.drawn.different(lambda: " ".join(map(values.of, types)), number)
@@ -190,13 +190,19 @@ def _is_large(text: str) -> bool:
 
 
 class _JavaValues:
-    """Generator of random values of Java types, written as text that `ProofValues.java` can read."""
+    """Generator of random values of Java types, written as text, such as "int:7".
+
+    The values are arguments for a Java function. The Java class `ProofValues` decodes the text.
+
+    Args:
+        drawn: The source of random numbers, characters and choices.
+    """
 
     def __init__(self, drawn: DrawnValues) -> None:
         self.drawn = drawn
 
     def of(self, kind: JavaType, nullable: bool = True) -> str:
-        """Return a random value of a Java type, in the notation that `ProofValues.java` reads.
+        """Return a random value of a Java type as text, which the Java class `ProofValues` decodes.
 
         Examples are "int:7", "null", and "ArrayList 2 int:7 null" for a list of two items.
 

@@ -112,10 +112,10 @@ def _prepare(case: ProofCase, signature: JavaSignature, inputs: int, mutants: in
 
 
 def _readable(values: str) -> str:
-    """Decode the strings in arguments for display: `String:a%20b` becomes `String:"a b"`.
+    """Make the arguments of a function call readable: `String:a%20b` becomes `String:"a b"`.
 
     Args:
-        values: The arguments of one call as text, such as `int:7 String:a%20b`. Strings are percent-encoded.
+        values: The arguments of the call as text, such as `int:7 String:a%20b`. Strings are percent-encoded.
     """
     return re.sub(r"(?<=String:)\S*", lambda text: json.dumps(unquote(text[0]), ensure_ascii=False), values)
 

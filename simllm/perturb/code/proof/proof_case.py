@@ -30,12 +30,15 @@ class ProofCase:
 
 @dataclass(frozen=True)
 class Task:
-    """A function and its variant (a rewritten version), with the inputs and mutants to run.
+    """A function and its variant (a rewritten version), with inputs to test whether both behave the same.
+
+    The function and the variant are called on the same inputs. So are the mutants, which are variants with a
+    deliberate mistake. They show whether the inputs would reveal a mistake in the variant.
 
     Attributes:
         case: The function and its variant.
         arguments: For each input, a readable text with the arguments.
-        mutants: The sources of the mutants: variants with a deliberate mistake.
+        mutants: The sources of the mutants.
         obstacle: The reason why there are no inputs; empty if there are some.
     """
 

@@ -34,7 +34,11 @@ class ProofSummary:
     killed_mutants: int = 0
 
     def add(self, proof: Proof) -> None:
-        """Add the outcome of one comparison of a function with its rewritten variant to the counts."""
+        """Update the counts with one proof.
+
+        A proof is the outcome of running a function and its variant (a rewritten version), and comparing
+        them.
+        """
         self.verdicts[proof.verdict] += 1
         if proof.verdict in ("compiled", "parsed"):
             self.reasons[proof.reason] += 1

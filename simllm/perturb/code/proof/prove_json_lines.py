@@ -1,4 +1,8 @@
-"""Comparison of rewritten code (variants) with its original by running both, for code in JSON-lines files."""
+"""Test of whether rewritten code from JSON-lines files behaves like the original code.
+
+The original code and the rewritten code (the variant) are run on the same inputs, and their behaviour is
+compared.
+"""
 
 from __future__ import annotations
 
@@ -35,8 +39,8 @@ def prove_variants(
     Yields:
         The rows, in the given order. A row with the status "rewritten" gets the outcome of the comparison
         under the key `proof`. If the variant does not compile or behaves differently, the status becomes
-        "refuted", and the text and the edits of the variant are removed. A row with another status has no
-        variant to run, and stays as it is.
+        "refuted", and the other keys except `id`, `language` and `arm` are removed. A row with another status
+        has no variant to run, and stays as it is.
 
     Raises:
         InputError: A compiler is missing, or hypothesis is not installed.
@@ -61,15 +65,18 @@ def prove_variants(
 
 
 def _with_proof(row: Row, proof: Proof) -> Row:
-    """Add the outcome of a comparison with the original code to the row of a variant.
+    """Add a test result to the dict (row) that describes a piece of rewritten code.
+
+    The test runs the original and the rewritten code, and shows whether they behave the same.
 
     Args:
-        row: A dict that describes the variant, a rewritten version of some code.
-        proof: The outcome of running both versions. It shows whether they behave the same.
+        row: The dict that describes the rewritten code.
+        proof: The result of the test.
 
     Returns:
-        A new row, which has the outcome under the key `proof`. If the two versions behave differently, the
-        row has the status "refuted", and lacks the text and the edits of the variant.
+        A new dict, which has the result under the key `proof`. If the rewritten code does not compile or
+        behaves differently, the `status` is "refuted", and only the `id`, `language` and `arm` of the row are
+        kept.
     """
     found = {name: value for name, value in asdict(proof).items() if name != "id" and value not in ("", None)}
     if proof.power is not None:

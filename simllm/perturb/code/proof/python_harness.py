@@ -121,15 +121,16 @@ class Side:
 
 
 def objection_to(error: BaseException) -> str:
-    """Return the reason why an error of the original function makes an input unusable for comparisons.
+    """Return why an input cannot be used to compare a function with its variant (a rewritten version).
 
-    A TypeError, for example, probably means that the input has the wrong types.
+    The original function raises an error on the input. If this is a TypeError, for example, the input
+    probably has the wrong types, and is not used.
 
     Args:
         error: The error that the original function raises on the input.
 
     Returns:
-        The reason; empty if the input is usable. A variant must then raise an error of the same class.
+        The reason; empty if the input can be used. The variant must then raise an error of the same class.
     """
     if isinstance(error, NameError) and not isinstance(error, UnboundLocalError):
         return f"needs names that are unknown: {error.name}"
@@ -209,13 +210,16 @@ def describe(value: Any, depth: int = 0) -> str:
 
 
 def describe_items(items: Any, depth: int) -> list[str]:
-    """Describe each item of a collection, or each remaining item of an iterator.
+    """Describe each item of a collection, or each remaining item of an iterator, by a text.
 
-    The items of a set are sorted by their descriptions, so that equal sets get equal descriptions.
+    The harness compares such texts to find out whether two versions of a function behave the same. An item of
+    a dict is written as "key: value". The texts for a set are sorted, so that equal sets get equal texts. At
+    most 1000 (`MOST_ITEMS`) items of a list, tuple or iterator are described.
 
     Args:
         items: The collection or iterator.
-        depth: The number of containers around each item. Deeply nested items are not described.
+        depth: The number of containers around each item. If it exceeds 6 (`DEEPEST`), items are written as
+            "...".
     """
     if isinstance(items, dict):
         return [f"{describe(key, depth)}: {describe(item, depth)}" for key, item in items.items()]
@@ -251,8 +255,9 @@ def one_line(text: str) -> str:
 def run_original(case: dict[str, Any]) -> None:
     """Call the original function on one input after the other, until enough usable inputs are found.
 
-    An input is usable if variants can be compared with the original on it. The results file gets a line
-    `called` for each usable input, and a line `left` for each input that is not usable.
+    An input is usable if variants (rewritten versions of the function) can be compared with the original on
+    it. One line for each call is appended to the results file. The line begins with `called` if the input is
+    usable, and with `left` if it is not. The calls also stop after 10 calls that exceed the time limit.
 
     Args:
         case: The case, a dict whose keys are described at the top of this module. The first of its `sides` is
@@ -275,15 +280,16 @@ def run_original(case: dict[str, Any]) -> None:
 
 
 def repeat_original(case: dict[str, Any], called: dict[int, str]) -> None:
-    """Call the original function a second time on each usable input.
+    """Call the original function a second time on each input, to check that it behaves in the same way.
 
-    If the behaviour in both calls is the same, the results file gets a line `outcome` for the input.
-    Otherwise it gets a line `left`, and the input is not used for comparisons.
+    One line for each input is appended to the results file. The line begins with `outcome` if both calls
+    behave in the same way. Otherwise, it begins with `left`, and variants (rewritten versions of the
+    function) are not compared with the original on this input.
 
     Args:
         case: The case, a dict whose keys are described at the top of this module. The first of its `sides` is
             the original function.
-        called: The behaviour in the first call, by the index of the input.
+        called: A dict from the index of each input to a description of the behaviour in the first call.
     """
     side = Side(case["around"], **case["sides"][0])
     kept = []
@@ -297,19 +303,20 @@ def repeat_original(case: dict[str, Any], called: dict[int, str]) -> None:
 
 
 def run_variant(case: dict[str, Any], place: int, called: dict[int, str], expected: dict[int, str]) -> None:
-    """Call a variant on the inputs of the original, and write its behaviour to the results file.
+    """Call a rewritten function (a variant) on several inputs, and write its behaviour to the results file.
 
-    The calls stop when the behaviour of the variant differs from the original's. The behaviour on an input is
-    not compared if two calls of the original on this input differ. The variant is called on such inputs, too,
-    because each call can affect later calls.
+    The behaviour of the variant is compared with that of the original function. The calls stop when the two
+    differ. On some inputs, the original itself behaved differently in two calls. The variant is called on
+    these inputs, too, because each call can affect later calls. But its behaviour on these inputs is neither
+    compared nor written.
 
     Args:
         case: The case, a dict whose keys are described at the top of this module.
         place: The index of the variant in `case["sides"]`.
-        called: A dict with the inputs on which the variant is called. Each key is the index of an input. Each
-            value describes how the original behaved in its first call on the input; the values are not used.
-        expected: For each input on which the behaviour is compared, the original's behaviour. The key is the
-            index of the input.
+        called: The inputs on which the variant is called. The keys are the indices of the inputs. The values
+            are not used.
+        expected: The behaviour of the original on each input on which the variant is compared with it. The
+            keys are the indices of the inputs.
     """
     side = Side(case["around"], **case["sides"][place])
     seconds = VARIANT_SECONDS if place == 1 else MUTANT_SECONDS
@@ -373,14 +380,17 @@ def in_own_process(work: Callable[[], None]) -> bool:
 
 
 def read_outcomes(begun: int, kind: str) -> dict[int, str]:
-    """Read descriptions of a function's behaviour from a given position of the results file to its end.
+    """Read from results.txt how a function behaved on each input.
+
+    The lines to read end with the index of an input and a description of the behaviour on this input, such
+    as the returned value.
 
     Args:
-        begun: The position in the file, in bytes.
-        kind: The first field of the lines to read, such as "outcome". Other lines are ignored.
+        begun: The position in bytes from which the file is read to its end.
+        kind: The first field of the lines to read: "called" or "outcome". Other lines are ignored.
 
     Returns:
-        The description for each input, by the index of the input.
+        A dict from the index of each input to the description of the behaviour.
     """
     with RESULTS.open("rb") as file:
         file.seek(begun)
@@ -400,7 +410,12 @@ def write(*fields: object) -> None:
 
 
 def main() -> None:
-    """Run each function in cases.json and its rewritten versions; write their behaviour to results.txt."""
+    """Call each function in cases.json and its rewritten versions, and write their behaviour to results.txt.
+
+    The results tell whether the versions behave like the original function. The behaviour in a call is the
+    returned value or the error, the printed text, and the arguments and global variables after the call. Both
+    files are in the current folder.
+    """
     sys.stderr = io.StringIO()
     for case in json.loads(Path("cases.json").read_text(encoding="utf-8")):
         run_case(case)

@@ -21,7 +21,7 @@ _ATOMS |= {"parenthesized_expression"}
 
 
 def expand_increment(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
-    """Find the statements `n += 1` that can be rewritten as `n = n + 1`; `n -= 1` is treated in the same way.
+    """Find all statements `n += 1` and `n -= 1`, in order to rewrite them as `n = n + 1` and `n = n - 1`.
 
     Yields:
         For each `n += 1` or `n -= 1`: a `Site` with the edits if `n` is certainly a local variable that holds
@@ -32,12 +32,14 @@ def expand_increment(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
 
 
 def expand_compound(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
-    """Find the statements `x += e` that can be rewritten as `x = x + e`, with any operator.
+    """Find all augmented assignments, such as `x += e`, in order to rewrite them as `x = x + e`.
+
+    Other operators are treated in the same way. For example, `x <<= e` becomes `x = x << e`.
 
     Yields:
-        For each `x += e`: a `Site` with the edits if `x` is a local variable whose value is certainly
-        immutable, and otherwise a `SkippedSite` with the reason. A list, for example, is mutable: `x += e`
-        changes it in place, but `x = x + e` makes a second list.
+        For each augmented assignment: a `Site` with the edits if `x` is a local variable whose value is
+        certainly immutable, and otherwise a `SkippedSite` with the reason. A list, for example, is mutable:
+        `x += e` changes it in place, but `x = x + e` makes a second list.
     """
     return _expand(unit, _augmented(unit), ("integer", "plain"), "the value may change in place")
 
@@ -56,7 +58,7 @@ def _is_increment(unit: CodeUnit, node: Node) -> bool:
 def _expand(
     unit: CodeUnit, nodes: list[Node], kinds: tuple[str, ...], reason: str
 ) -> Iterator[Site | SkippedSite]:
-    """Find the augmented assignments `x += e` that can be rewritten as `x = x + e`.
+    """Check which augmented assignments, such as `x += e`, can be rewritten as `x = x + e`.
 
     Args:
         unit: The parsed code.

@@ -111,15 +111,17 @@ def _swapped(unit: CodeUnit, node: Node, sides: list[Node], token: Node, operato
 
 
 def _is_literal(unit: CodeUnit, node: Node, operator: str) -> bool:
-    """Return whether one side of a comparison is a literal that makes swapping safe, such as 3 in `x < 3`.
+    """Return whether one side of a comparison is a literal with which the sides can be swapped safely.
 
-    The class of `x` may define its own comparison methods. `x < 3` calls such a method, so the swapped
-    comparison `3 > x` must call it, too. Whether this happens depends on the literal:
+    For example, swapping the sides turns `x < 3` into `3 > x`. The class of `x` may define its own comparison
+    methods, which `x < 3` calls. Swapping is safe only if `3 > x` calls such a method, too. This depends on
+    the literal:
 
-    - An integer or string literal is safe: the swapped comparison calls the method of `x`.
-    - A float literal is not safe: if the class of `x` is a subclass of `int`, `3.0 > x` calls only the
-      method of `float`.
-    - With `is` and `is not`, a float literal is safe, too, because these operators call no method.
+    - Integers, strings, `None` and `...` are safe: Python then calls the method of `x`.
+    - Floats, complex numbers, `True` and `False` are not safe. For example, `x` may be an instance of a
+      subclass of `int`. Then `3.0 > x` calls only the method of `float`.
+    - With the operators `is` and `is not`, these four are safe, too, because the operators call no method.
+    - An f-string with interpolations, such as `{y}`, does not count as a literal.
 
     Args:
         unit: The parsed code.

@@ -70,21 +70,22 @@ class Calls:
         return self._why_open_method(function.name.encode(), parameter) if is_own else None
 
     def _why_open_method(self, name: bytes, parameter: str) -> str | None:
-        """Return the reason why a use such as `x.run(y=1)` forbids renaming the parameter `y` of `run`.
+        """Search a function `run` for uses such as `x.run(y=1)`, which forbid renaming its parameter `y`.
 
-        The parsed code is a single function, perhaps a method of an unknown class. Inside a function
-        `run(self, y)`, for example, `x.run` may therefore refer to this function itself. A call of `x.run`
-        may then pass `y` by its name. Each of these uses of `x.run` is a reason:
+        The parsed code is a single function, perhaps a method of an unknown class. So if the function is
+        called `run`, `x.run` in its body may be a recursive use. These uses forbid the renaming:
 
-        - the calls `x.run(y=1)` and `x.run(**options)`
+        - the calls `x.run(y=1)` and `x.run(**options)`, because they pass `y` by its name, or may do so
         - `f = x.run`, without a call, because `f(y=1)` may follow
+
+        Uses of `super().run` are ignored.
 
         Args:
             name: The name of the function.
             parameter: The name of the parameter.
 
         Returns:
-            The reason; None if the code has no such use. A use of `super().run` is ignored.
+            The reason why the parameter must not be renamed; None if the function has no such use.
         """
         for attribute in self._attributes:
             if self._unit.text_of(field(attribute, "attribute")) != name:

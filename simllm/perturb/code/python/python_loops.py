@@ -197,9 +197,13 @@ def _continues(loop: Node) -> Iterator[tuple[Node, bool]]:
 
 
 def _loop_over(target: Node) -> Node | None:
-    """Return the `for` statement that assigns to an identifier, such as `i` in `for i in x`.
+    """Return the `for` statement of which an identifier is the loop variable; None if there is none.
 
-    If no `for` statement assigns to the identifier at this place, None is returned.
+    In `for i in x: print(i)`, the statement is returned for the first `i`, and None for the second `i`. The
+    loop variable may also stand in a pattern, such as `i, j`.
+
+    Args:
+        target: The syntax node of the identifier, at one place in the code.
     """
     node = target
     while node.parent is not None and node.parent.type in _PATTERNS:

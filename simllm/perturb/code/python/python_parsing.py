@@ -167,7 +167,7 @@ def taken_names(unit: CodeUnit) -> frozenset[str]:
 
 
 def field(node: Node, name: str) -> Node:
-    """Return the child of a syntax node that has a given role, such as the "body" of a loop.
+    """Return the child with a given role in a syntax node, such as the "body" of a loop.
 
     Args:
         node: The syntax node.

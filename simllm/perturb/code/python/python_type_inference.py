@@ -50,7 +50,7 @@ class LocalValues:
                         self._kinds[variable] = kind
 
     def kind(self, node: Node, depth: int = 0) -> str | None:
-        """Return the kind of value that an expression certainly has.
+        """Determine whether the value of an expression is certainly an integer, or at least immutable.
 
         Args:
             node: The expression.
@@ -136,22 +136,22 @@ class LocalValues:
         )
 
     def _kind_of_bindings(self, variable: Variable) -> str | None:
-        """Return the kind that describes all values assigned to a variable.
+        """Determine whether all values assigned to a variable are integers, or at least immutable.
 
         Returns:
             "integer" if all values are integers; "plain" if all are immutable, but not all are known to be
-            integers; or None if the kind of any value is unknown.
+            integers; or None if one of the values may be anything.
         """
         return _common(self._kind_of_binding(use.node) for use in variable.uses if use.role == "bind")
 
     def _kind_of_binding(self, target: Node) -> str | None:
-        """Return the kind of the value that an assignment, loop or `:=` gives to a variable.
+        """Determine whether an assignment, loop or `:=` gives a variable an integer, or an immutable value.
 
         Args:
             target: The identifier of the variable in the assignment, loop or `:=`.
 
         Returns:
-            "integer"; "plain" for other immutable values; or None if the kind is unknown.
+            "integer"; "plain" for other immutable values; or None if the value may be anything.
         """
         parent = target.parent
         if parent is None:
@@ -189,10 +189,10 @@ def _assigned(assignment: Node) -> Node | None:
 
 
 def _common(kinds: Iterable[str | None]) -> str | None:
-    """Return the kind that describes all of several values.
+    """Determine whether several values are all integers, or at least all immutable.
 
     Args:
-        kinds: For each value, "integer", "plain" (any immutable value), or None if the kind is unknown.
+        kinds: For each value, "integer", "plain" (any immutable value), or None if it may be anything.
 
     Returns:
         "integer" if all values are integers; "plain" if all are integers or plain; otherwise None.
@@ -204,14 +204,17 @@ def _common(kinds: Iterable[str | None]) -> str | None:
 
 
 def _combine(operator: str, left: str | None, right: str | None) -> str | None:
-    """Return the kind of the value of a binary expression, such as `a + b`.
+    """Determine whether the value of a binary expression, such as `a + b`, is an integer or immutable.
 
-    A kind is "integer", "plain" (an immutable value, perhaps an integer), or None (nothing is known).
+    The kind of a value is "integer", "plain" (any immutable value), or None (the value may be anything).
 
     Args:
         operator: The operator, such as "+".
         left: The kind of the left operand.
         right: The kind of the right operand.
+
+    Returns:
+        The kind of the expression's value.
     """
     if left is None or right is None:
         return None
