@@ -2,13 +2,13 @@
 
     python -m train.reproduce --trees ../trees --teachers ../teachers --out runs/default
 
-The command fetches the data sets of the recipe into `data`, or into the folder that the environment
-variable `SIMLLM_DATA` names. It fetches the repositories of configs/repositories.tsv (for training) and
-configs/unseen_repositories.tsv (for testing) into `--trees`, each at one revision; repositories that exist
-there are not changed. `--teachers` is the folder with the two teachers (larger models whose embeddings the
-model learns to imitate), in the folders `all-mpnet-base-v2` and `all-MiniLM-L6-v2`. Then the command prints
-and runs one step after the other. Rerun the same command to resume: finished trainings are not repeated. All
-steps take an estimated twelve hours on two cores.
+The command fetches the data sets for training and evaluation into `data`, or into the folder that the
+environment variable `SIMLLM_DATA` names. It fetches the repositories of configs/repositories.tsv (for
+training) and configs/unseen_repositories.tsv (for testing) into `--trees`, each at one revision. Repositories
+that exist there are not changed. `--teachers` is the folder with the two teachers (larger models whose
+embeddings the model learns to imitate), in the folders `all-mpnet-base-v2` and `all-MiniLM-L6-v2`. Then the
+command prints and runs one step after the other. Rerun the same command to resume: finished trainings are not
+repeated. All steps take an estimated twelve hours on two cores.
 """
 
 from __future__ import annotations
@@ -208,7 +208,8 @@ def _triplet_runs(number: int, seeds: int, suffix: str = "") -> list[str]:
     Args:
         number: The number of the round, from 1.
         seeds: The number of runs in the round.
-        suffix: A text to add after the round: "", or "-control" for the control model.
+        suffix: A text to add after the round: "", or "-control" for the control model. The control model is
+            trained without the word pairs of the contrast set, a test set.
     """
     stage = _round_name(_TRIPLETS, number) + suffix
     return [stage, *(f"{stage}-seed{seed}" for seed in range(2, seeds + 1))]
@@ -265,13 +266,19 @@ def remaining_commands(
 
 
 def _mix(run: str, mixed: str, starts: list[Path], share: float) -> list[str]:
-    """Return the command that mixes the weights of two or more models.
+    """Return the command that mixes the encoder weights of a trained model with those of other models.
+
+    The mixed weights are share * (mean weights of `starts`) + (1 - share) * (weights of the run's model).
 
     Args:
-        run: The name of the run folder with the model after a training.
+        run: The name of the folder of a training run, which has the trained model.
         mixed: The name of the model folder to write.
-        starts: The model folders of the other models, such as the model before that training.
-        share: The weight of the mean of `starts` in the mixture, from 0 to 1.
+        starts: The model folders of the other models. For example, the other model is the one from which the
+            training run started.
+        share: The share of the other models in the mixture, from 0 to 1.
+
+    Returns:
+        The Python module and its arguments.
     """
     command = ["train.release.mix_weights", str(_RUNS / run), str(_RUNS / mixed)]
     return [*command, "--start", *map(str, starts), "--share", f"{share:.4g}"]

@@ -36,6 +36,7 @@ PACKAGES = [
     ("text_cleaning.py", "the cleaning of summaries"),
     ("optional_packages.py", "advice to install an extra"),
     ("errors.py", "InputError"),
+    ("array_types.py", "types of arrays, for annotations"),
 ]
 TRAINING = [
     "source trees, git, files",

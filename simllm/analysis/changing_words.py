@@ -42,20 +42,21 @@ def find_changing_words(same: float, candidate: Sequence[Word], reference: Seque
 
 
 def pairs_without_words(candidate: Sequence[Word], reference: Sequence[Word]) -> list[tuple[str, str]]:
-    """Make variants of a candidate and its reference in which each word is left out in turn.
+    """Make pairs of a candidate and its reference in which each word is left out in turn.
 
-    The variants are scored later, to measure how much each word matters. For each word, there are two pairs
-    of texts. In the first pair, only the word is left out. In the second pair, the word's match (the most
-    similar word of the other text) is left out, too.
+    The pairs are scored later, to measure how much each word matters. The match of a word is the most similar
+    word of the other text. For each word, there are two pairs:
+
+    - Word left out: the word's text without the word, and the whole other text.
+    - Word and match left out: the word's text without the word, and the other text without the match.
 
     Args:
         candidate: The words of the candidate.
         reference: The words of the reference.
 
     Returns:
-        Two pairs for each word: first for the words of the candidate, then for those of the reference. In
-        each pair, the first text is the one from which the word was removed. The second text is the one that
-        contains the match: whole in the first pair, and without the match in the second pair.
+        The two pairs of each word of the candidate, then the two pairs of each word of the reference. The
+        first text of a pair is always the one from which the word was removed.
     """
     sides = [candidate, reference]
     texts = [[word.text for word in side] for side in sides]

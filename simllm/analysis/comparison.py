@@ -16,8 +16,8 @@ from functools import partial
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from simllm.array_types import Floats
 from simllm.errors import InputError
 from simllm.metric import SimLLM
 from simllm.scoring.scores import Scores
@@ -31,8 +31,7 @@ from simllm.stats.paired_bootstrap_and_permutation import (
 )
 from simllm.text_cleaning import clean
 
-Values = NDArray[np.float64]
-OVER_REFERENCES: dict[str, Callable[..., Values]] = {"max": np.max, "mean": np.mean}
+OVER_REFERENCES: dict[str, Callable[..., Floats]] = {"max": np.max, "mean": np.mean}
 
 
 @dataclass(frozen=True)
@@ -92,7 +91,7 @@ class Comparison:
 
     systems: list[System]
     differences: list[Difference]
-    wins: Values
+    wins: Floats
     n: int
     signature: str
 
@@ -172,7 +171,7 @@ def score_systems(
         scores = replace(scores, signature=signature, calibration=None)
     join = partial(OVER_REFERENCES[over], axis=0)
     values = join(scores.values.reshape(len(references), len(systems), -1))
-    same: Sequence[Values | None] = [None] * len(systems)
+    same: Sequence[Floats | None] = [None] * len(systems)
     if scores.same is not None:
         same = list(join(scores.same.reshape(len(references), len(systems), -1)))
     return {
@@ -181,7 +180,7 @@ def score_systems(
     }
 
 
-def compare_scores(scores: dict[str, Values], signature: str = "") -> Comparison:
+def compare_scores(scores: dict[str, Floats], signature: str = "") -> Comparison:
     """Compare systems (summarizers) by scores that are already computed.
 
     Args:

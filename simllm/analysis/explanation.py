@@ -15,17 +15,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simllm.analysis.changing_words import find_changing_words, pairs_without_words
 from simllm.analysis.explained_word import Word
+from simllm.array_types import Floats
 from simllm.errors import InputError
 from simllm.metric import SimLLM
 from simllm.model.embedding_similarity import cosine
 from simllm.scoring import token_matching
 
 BOUNDARY = "▁"  # first character of a token that begins a word
-Values = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -124,7 +123,7 @@ def explain_pairs(metric: SimLLM, pairs: Sequence[tuple[str, str]]) -> list[Expl
 
 
 def _contributions(
-    whole: list[Values], spelled: list[list[tuple[str, slice]]]
+    whole: list[Floats], spelled: list[list[tuple[str, slice]]]
 ) -> tuple[float, tuple[list[Word], list[Word]], tuple[float, float]]:
     """Split the score of a candidate and its reference into the contributions of their words.
 

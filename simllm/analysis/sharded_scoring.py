@@ -69,7 +69,7 @@ class ShardSettings:
 
 
 class Shard(NamedTuple):
-    """One of many input files (`source`), and the path of the table to write for it (`table`)."""
+    """An input file of text pairs (`source`), and the path of its table of scores (`table`)."""
 
     source: Path
     table: Path
@@ -104,8 +104,8 @@ class ShardScorer:
     def signature(self) -> str:
         """Text that names everything that can change a score, such as the model and its settings.
 
-        A resumed run compares this text with that of the earlier tables. If the texts differ, the run stops
-        with an error, because the scores would not be comparable.
+        A resumed run compares this text with the text that was stored for each finished table of scores. If
+        the texts differ, the run stops with an error, because the scores would not be comparable.
         """
         return self.metric.signature
 
@@ -331,15 +331,15 @@ def _sha256(file: Path) -> str:
 
 
 def _check_signature(signature: str, done: dict[str, Any], folder: Path) -> None:
-    """Check that new scores come from the same model and settings as the earlier tables.
+    """Check that new scores come from the same model and settings as the tables of scores that are complete.
 
     Args:
         signature: The signature of the new scores: text that names everything that can change a score.
-        done: A dict from the name of each earlier table to its summary.
+        done: A dict from the name of each complete table to its summary, which has the table's signature.
         folder: The output folder, for the error message.
 
     Raises:
-        InputError: The signature differs from that of an earlier table.
+        InputError: The signature differs from that of a complete table.
     """
     for name, row in done.items():
         if row["signature"] != signature:

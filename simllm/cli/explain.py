@@ -27,7 +27,7 @@ EXAMPLES = """examples:
 
 
 def add_options(explain: argparse.ArgumentParser) -> None:
-    """Add the arguments of `simllm explain`, two texts, to its parser."""
+    """Add two arguments to the parser of `simllm explain`: the candidate text and the reference text."""
     explain.add_argument("candidate", metavar="CANDIDATE")
     explain.add_argument("reference", metavar="REFERENCE")
 

@@ -293,7 +293,8 @@ def _write_report(
 
     Args:
         options: The parsed options of `simllm score`.
-        groups: A dict from each field that `--group-by` names, such as "language", to the n pairs' values.
+        groups: The values by which the report groups the n pairs. The keys of the dict are the names of the
+            fields in `--group-by`, such as "language". Each field has n values.
         pairs: The n pairs.
         scores: The scores of the n pairs.
         metric: The metric that made the scores.

@@ -55,8 +55,8 @@ def run(options: argparse.Namespace, source: PairSource, groups: Groups) -> None
         options: The parsed options of `simllm score`.
         source: The text pairs. Metrics for code need JSON lines, which may also name the programming language
             of each pair.
-        groups: A dict from each field that `--group-by` names, such as "language", to the n pairs' values.
-            The HTML report of `--report` groups pairs by these values.
+        groups: The values by which the HTML report of `--report` groups the n pairs. The keys of the dict are
+            the names of the fields in `--group-by`, such as "language". Each field has n values.
 
     Raises:
         InputError: A metric is unknown or unavailable, or an option cannot be used with `--metrics`.
@@ -109,7 +109,8 @@ def _write_report(
 
     Args:
         options: The parsed options of `simllm score`.
-        groups: A dict from each field that `--group-by` names, such as "language", to the n pairs' values.
+        groups: The values by which the report groups the n pairs. The keys of the dict are the names of the
+            fields in `--group-by`, such as "language". Each field has n values.
         rows: The n pairs.
         scored: A dict from the name of each metric to its scores of the n pairs.
         metrics: A dict from the name of each metric to the metric itself.

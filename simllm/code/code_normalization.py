@@ -226,10 +226,10 @@ def _is_ignored_node(node: Node, node_type: str, language: str) -> bool:
 
 
 def _breaks_as_written(tokens: Iterable[_Token]) -> Iterator[bool]:
-    """Yield for each token whether the token begins a line of the normal form, in a language without braces.
+    """Yield for each token whether it begins a new line; line breaks stay as in the original code.
 
-    The normal form is code without comments and in a uniform layout, used to compare code. In a language
-    without braces, the normal form keeps the line breaks of the original code.
+    The function finds the lines of the normal form: code without comments and in a uniform layout, used to
+    compare code. It is used for languages without braces, such as Python.
     """
     row = -1
     for _, node, _, _ in tokens:
@@ -238,12 +238,12 @@ def _breaks_as_written(tokens: Iterable[_Token]) -> Iterator[bool]:
 
 
 def _breaks_at_braces(tokens: Iterable[_Token]) -> Iterator[bool]:
-    """Yield for each token whether the token begins a line of the normal form, in a language with braces.
+    """Yield for each token whether it begins a new line, which braces, semicolons and statements decide.
 
-    The normal form is code without comments and in a uniform layout, used to compare code. In a language with
-    braces, the normal form ignores the line breaks of the original code. A new line begins after "{", before
-    and after "}", after ";" outside parentheses, and before each statement or declaration that is directly
-    inside braces or at the top level.
+    The function finds the lines of the normal form: code without comments and in a uniform layout, used to
+    compare code. It is used for languages with braces, and ignores the line breaks of the original code. A
+    new line begins after "{", before and after "}", after ";" outside parentheses, and before each statement
+    or declaration that is directly inside braces or at the top level.
     """
     depth, is_after_break = 0, True
     for _, _, kind, begins_statement in tokens:

@@ -121,7 +121,13 @@ def _leftmost(tree: OrderedTree) -> list[int]:
 
 
 def _keyroots(tree: OrderedTree) -> list[int]:
-    """Return the keyroots of a tree in postorder: its root, and all nodes with a sibling to their left."""
+    """Return the keyroots of a tree: its root, and all nodes with a sibling to their left.
+
+    To compute the edit distance of two trees, a table is filled for each pair of their keyroots.
+
+    Returns:
+        The numbers of the keyroots, in ascending order. Nodes are numbered from 0 in postorder.
+    """
     return sorted({leaf: node for node, leaf in enumerate(_leftmost(tree))}.values())
 
 
@@ -179,19 +185,20 @@ class _Columns:
     levels: list[slice]
 
     def running_minimum(self, row: Ints, part: slice) -> Ints:
-        """Limit each distance in a row of the table, from left to right, to the distance before it plus 1.
+        """Lower distances in a row of the table, so that no distance is more than 1 above the one before it.
 
-        For example, 3, 9, 5 become 3, 4, 5. Each distance in the row belongs to a column, which stands for a
-        forest (list of subtrees) of the second tree. The columns form segments. Within a segment, each forest
-        has one node more than the forest on its left. The insertion of this node costs 1, so that the
-        distance grows by at most 1. This limit does not apply to the first column of a segment.
+        For example, 3, 9, 5 become 3, 4, 5. An entry of the table is the edit distance of two forests (lists
+        of subtrees), one from each tree. Each column stands for a forest of the second tree. The columns form
+        segments. Within a segment, each forest has one node more than the forest of the column before. The
+        insertion of this node costs 1. Therefore the edit distance grows by at most 1 from column to column.
+        The first distance of each segment is not changed.
 
         Args:
             row: Distances in one row of the table, for the columns in `part`.
             part: A slice of columns, which consists of whole segments.
 
         Returns:
-            The distances; those above the limit are lowered to it.
+            The row with the lowered distances.
         """
         shifted = row - self.insertions[part] + self.offset[part]
         return np.minimum.accumulate(shifted) + self.insertions[part] - self.offset[part]
@@ -261,9 +268,10 @@ def _make_columns(roots: list[int], leftmost: list[int], levels: dict[int, int],
 
     Args:
         roots: The keyroots of the second tree that get columns in this table, sorted by level.
-        leftmost: For each node of the second tree, the number of the leftmost leaf of its subtree.
-        levels: For each keyroot, its level. This number is higher than the levels of all other keyroots in
-            its subtree. Distances are computed for low levels first.
+        leftmost: For each node of the second tree, the leftmost leaf of its subtree. Nodes are numbered from
+            0 in postorder.
+        levels: A dict from each keyroot to its level. Distances are computed in ascending order of levels.
+            If a keyroot is inside the subtree of another keyroot, it has a lower level.
         largest: An upper limit of all distances between forests. `_Columns.offset` is computed from it.
     """
     nodes: list[int] = []
@@ -318,20 +326,21 @@ def _fill(
     labels_b: Ints,
     largest: int,
 ) -> None:
-    """Compute distances between subtrees, for one keyroot of the first tree and several of the second tree.
+    """Compute edit distances between a subtree of the first tree and several subtrees of the second tree.
 
-    A keyroot is the root of a tree, or a node with a sibling to its left. The function fills a table. Each
-    row stands for a part of the subtree of the first tree's keyroot. Each column stands for a part of the
-    subtree of one of the second tree's keyroots. Each part, called a forest, has the first k nodes of the
-    subtree in postorder, for some k. An entry is the distance between two forests. If both forests are single
+    The subtrees are those below keyroots. A keyroot is the root of a tree, or a node with a sibling to its
+    left. A forest consists of the first k nodes of a subtree in postorder, for some k.
+
+    The function fills a table of distances between forests. Each row stands for a forest of the first tree's
+    subtree, and each column for a forest of one of the second tree's subtrees. If both forests are single
     trees, their distance is also stored in `distances`.
 
     Args:
         distances: (n, m) distances between the subtrees of the n nodes of the first tree and the m nodes of
             the second tree. The function reads distances that earlier calls stored, and adds new ones.
-        columns: The columns of the table, for several keyroots of the second tree.
+        columns: The columns of the table, which belong to several keyroots of the second tree.
         leftmost: For each node of the first tree, the number of the leftmost leaf of its subtree.
-        root: The keyroot of the first tree.
+        root: The keyroot of the first tree whose subtree is used.
         labels_a: (n,) labels of the first tree, as numbers.
         labels_b: (m,) labels of the second tree, as numbers.
         largest: An upper limit of the distances. Some edits are impossible; for example, an empty forest has

@@ -55,8 +55,9 @@ def load(file: Path = CONTRAST_SET) -> Triples:
 
     Args:
         file: A JSON-lines file. Each line has the texts `reference`, `rewording` and `change`. It also has
-            the `kind` of change, such as "negation", and the `form` of the triple, such as "balanced" (see
-            `Triples`).
+            two labels of the triple: `kind`, the kind of change, such as "negation", and `form`. The form
+            "balanced" means that rewording and change share equally many words with the reference. The form
+            "adversarial" means that the change shares more words with it. Other forms are allowed.
 
     Raises:
         InputError: The file cannot be read or is empty, or a line lacks a key.

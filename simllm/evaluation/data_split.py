@@ -187,7 +187,18 @@ def _check_classes(labels: Series, least: int) -> None:
 
 
 def _folds(rows: DataFrame, plan: SplitPlan) -> NDArray[np.int_]:
-    """Divide the items into folds; return the number of each item's fold, counted from 0."""
+    """Divide n items into folds, and return the number of each item's fold.
+
+    Args:
+        rows: n items, one in each row.
+        plan: The settings, such as the method and the number of folds. The method is not "holdout".
+
+    Returns:
+        (n,) the number of each item's fold, counted from 0.
+
+    Raises:
+        InputError: The settings do not fit the items. For example, there are more folds than items.
+    """
     from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
 
     if plan.method == "leave-one-out":

@@ -10,11 +10,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from simllm.array_types import Floats
 from simllm.errors import InputError
 from simllm.evaluation import ratings
 from simllm.evaluation.ratings import Ratings
 from simllm.metrics import registry
-from simllm.metrics.metric_interface import Floats, Metric, UnavailableError, pair_scores
+from simllm.metrics.metric_interface import Metric, UnavailableError, pair_scores
 from simllm.metrics.registry import ColumnMetric
 from simllm.stats.delong_auc import area_under_roc
 from simllm.stats.kendall_and_pearson import kendall, pearson

@@ -15,10 +15,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from simllm.array_types import Floats
 from simllm.errors import InputError
 from simllm.metric import SimLLM
 from simllm.metrics import registry
-from simllm.metrics.metric_interface import Floats, FunctionMetric, Metric
+from simllm.metrics.metric_interface import FunctionMetric, Metric
 from simllm.metrics.score_cache import CachedMetric
 from simllm.model import saved_model
 from simllm.model.embedding_similarity import SIMILARITIES

@@ -25,8 +25,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from simllm.array_types import Floats
 from simllm.errors import InputError
 from simllm.evaluation import haque_csv
 from simllm.io import read_json_lines
@@ -37,8 +37,6 @@ from simllm.stats.rater_agreement import mean_ratings
 
 _ROUNDING = 0.0501  # allowed difference of a mean that was rounded to tenths
 _LARGEST = 1e100  # the squares of larger numbers may overflow
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

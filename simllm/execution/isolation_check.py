@@ -113,8 +113,8 @@ def _processes_with(word: str) -> int:
 def _listeners() -> Iterator[tuple[int, str]]:
     """Listen on a TCP port and on an abstract socket of this machine during a `with` block.
 
-    An abstract socket is a Unix socket without a file. From inside the sandbox, attacks try to connect to
-    these listeners. The sandbox must prevent that.
+    An abstract socket is a Unix socket without a file. The two listeners are targets for the self-test of the
+    sandbox: a test program inside the sandbox tries to connect to them, and the sandbox must prevent that.
 
     Yields:
         The TCP port, and the name of the abstract socket.

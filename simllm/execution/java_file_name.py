@@ -27,7 +27,7 @@ def file_name(source: str) -> str:
 
 
 def _outermost(code: str) -> str:
-    """Remove the text inside braces and parentheses, so that no class inside another class is found.
+    """Remove the text inside braces and parentheses, so that a search finds only the outermost classes.
 
     Each outermost pair of braces or parentheses, with all text inside, is replaced by a single `{`. For
     example, `@X(1) class A { int x; } class B {}` becomes `@X{ class A { class B {`.

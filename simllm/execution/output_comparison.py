@@ -86,8 +86,8 @@ def _equal_numbers(expected: bytes, actual: bytes, tolerance: float) -> bool:
 def _close(expected: bytes, actual: bytes, tolerance: float) -> bool:
     """Return whether two words are equal, or are numbers that differ by at most `tolerance`.
 
-    The difference may be absolute, or relative to the expected number. An expected number that is too large
-    for a float is equal only to itself.
+    The difference may be absolute, or relative to the expected number. No difference is allowed if the
+    expected number is too large for a float (from about 1.8e308): the two words must be identical.
     """
     if expected == actual:
         return True

@@ -50,13 +50,15 @@ def main() -> None:
 
 
 def _wait_for_request(caller: int) -> bool:
-    """Wait for the next request.
+    """Wait until a request arrives on standard input, or until the caller ends.
+
+    The caller is the process that sends the requests.
 
     Args:
-        caller: The process id of the process that sends the requests.
+        caller: The process id of the caller.
 
     Returns:
-        True if a request, or the end of standard input, can be read. False if the caller has ended.
+        True if a request has arrived, or if standard input has ended. False if the caller has ended.
     """
     poll = select.poll()
     poll.register(sys.stdin, select.POLLIN)

@@ -92,7 +92,7 @@ def sha256_of(file: Path) -> str:
 
 
 def _is_inside(name: object) -> bool:
-    """Return whether `name` is a relative path without "..", which cannot lead out of its folder."""
+    """Return whether `name` is a path that stays inside a folder: a relative path without ".."."""
     return isinstance(name, str) and not Path(name).is_absolute() and ".." not in Path(name).parts
 
 

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from simllm.array_types import Floats
 from simllm.errors import InputError
 
-Floats = NDArray[np.float64]
 # Takes n candidates and n references, returns (n,) scores.
 ScoreFunction = Callable[[Sequence[str], Sequence[str]], Floats]
 
@@ -39,11 +38,11 @@ class Example:
 
 
 class MetricScores(Protocol):
-    """Interface of the object that a metric's `score` returns: n scores, in the order of the examples."""
+    """Interface of the result of `Metric.score`: a score for each of n examples, in the same order."""
 
     @property
     def values(self) -> Floats:
-        """(n,) scores, in the order of the examples.
+        """(n,) scores of the n examples, in the same order.
 
         For most metrics, a higher score means that candidate and reference are more similar. For a few
         metrics of code edits, lower scores are better (see `simllm.metrics.registry.lower_is_better`).

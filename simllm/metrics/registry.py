@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import Any
 
 import simllm
+from simllm.array_types import Floats
 from simllm.errors import InputError
 from simllm.metrics.code.built_in_code_metrics import CODE_METRICS
 from simllm.metrics.metric_interface import (
     Example,
-    Floats,
     FunctionMetric,
     Metric,
     PlainScores,
@@ -65,7 +65,10 @@ class ColumnMetric:
         return self.name
 
     def score(self, examples: Sequence[Example]) -> PlainScores:
-        """Raise UnavailableError, because this placeholder cannot compute scores."""
+        """Raise UnavailableError, because the scores of this metric are stored in a file, not computed.
+
+        The evaluation reads the stored scores from a column of a file with human ratings.
+        """
         raise UnavailableError("a column holds the scores of rated pairs, and no others")
 
 
@@ -128,10 +131,10 @@ def load(name: str, model: str | os.PathLike[str] | None = None) -> Metric:
     """Load a metric by its name.
 
     Args:
-        name: `name` or `name=argument`, such as `bleu`. Three names are special. `simllm=FOLDER` is the
-            learned metric with the model in FOLDER. `simllm-same` is the learned metric's probability that
-            two texts have the same meaning. `column=NAME` is a placeholder for scores that are already stored
-            in a column of a file with human ratings.
+        name: `name` or `name=argument`, such as `bleu` or `word-vectors=CORPUS`. Three names are special.
+            `simllm=FOLDER` is the learned metric with the model in FOLDER. `simllm-same` is the learned
+            metric's probability that two texts have the same meaning. `column=NAME` is a placeholder for
+            scores that are already stored in a column of a file with human ratings.
         model: The model folder for `simllm` and `simllm-same`; by default the model that comes with
             the package.
 
@@ -248,10 +251,11 @@ def _code_metric(name: str) -> Metric:
     """Load a metric for code by its name.
 
     Args:
-        name: `name` or `name=argument`, such as "lemod".
+        name: The name of the metric, such as "lemod". An argument may follow, as in "lemod=multiset".
 
     Raises:
-        UnavailableError: The libraries of these metrics are not installed (pip extra `code` of simllm).
+        InputError: The metric does not accept the argument, or the argument is a file that cannot be read.
+        UnavailableError: A library that metrics for code need is not installed (pip extra `code` of simllm).
     """
     try:
         metric: Metric = import_module("simllm.metrics.code.code_metric").load(name)

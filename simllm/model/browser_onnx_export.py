@@ -17,12 +17,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from simllm.array_types import Floats32
 from simllm.io import atomic_write
 from simllm.model.encoder import of_last_layer
 from simllm.model.fast_attention import matmul_attention
 from simllm.model.onnx_export import to_onnx
 from simllm.model.saved_model import TOKENIZER, SavedModel
-from simllm.model.weight_quantization import BLOCK, Floats, are_blocks, to_blocks
+from simllm.model.weight_quantization import BLOCK, are_blocks, to_blocks
 
 if TYPE_CHECKING:
     from onnx import GraphProto, NodeProto, TensorProto
@@ -164,7 +165,7 @@ def _compress(graph: GraphProto, int8: bool) -> bool:
     return rounded
 
 
-def _as_float16(name: str, values: Floats) -> tuple[dict[str, Stored], list[NodeProto]]:
+def _as_float16(name: str, values: Floats32) -> tuple[dict[str, Stored], list[NodeProto]]:
     """Store a weight as float16.
 
     Args:
@@ -183,7 +184,7 @@ def _as_float16(name: str, values: Floats) -> tuple[dict[str, Stored], list[Node
     ]
 
 
-def _as_int8(name: str, values: Floats, columns: int) -> tuple[dict[str, Stored], list[NodeProto]]:
+def _as_int8(name: str, values: Floats32, columns: int) -> tuple[dict[str, Stored], list[NodeProto]]:
     """Store a weight matrix as int8, in blocks of 32 numbers that share a float16 scale.
 
     Args:

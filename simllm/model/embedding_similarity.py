@@ -7,12 +7,11 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from simllm.array_types import AnyFloats
 from simllm.errors import InputError
 
-Floats = NDArray[np.floating]
 
-
-def cosine(a: Floats, b: Floats) -> NDArray[np.float64]:
+def cosine(a: AnyFloats, b: AnyFloats) -> NDArray[np.float64]:
     """Compute the cosine similarity of each pair of vectors.
 
     The result is 0 if one of the two vectors is zero. Equal vectors have a cosine of exactly 1, without a
@@ -31,7 +30,7 @@ def cosine(a: Floats, b: Floats) -> NDArray[np.float64]:
     return np.divide(dots, norms, out=np.zeros_like(dots), where=norms != 0).clip(-1.0, 1.0)
 
 
-def inverse_euclidean(a: Floats, b: Floats) -> NDArray[np.float64]:
+def inverse_euclidean(a: AnyFloats, b: AnyFloats) -> NDArray[np.float64]:
     """Compute 1 / (1 + Euclidean distance) for each pair of vectors.
 
     Args:
@@ -45,13 +44,13 @@ def inverse_euclidean(a: Floats, b: Floats) -> NDArray[np.float64]:
 
 
 TOKEN_SIMILARITY_NAMES = ("precision", "recall", "f1")  # implemented in `simllm.scoring.token_matching`
-SIMILARITIES: dict[str, Callable[[Floats, Floats], NDArray[np.float64]]] = {
+SIMILARITIES: dict[str, Callable[[AnyFloats, AnyFloats], NDArray[np.float64]]] = {
     "cosine": cosine,
     "inverse-euclidean": inverse_euclidean,
 }
 
 
-def get_similarity(name: str) -> Callable[[Floats, Floats], NDArray[np.float64]]:
+def get_similarity(name: str) -> Callable[[AnyFloats, AnyFloats], NDArray[np.float64]]:
     """Return the similarity function called `name`: `cosine` or `inverse-euclidean`.
 
     The returned function takes two (n, D) arrays of embeddings, and computes (n,) similarities.

@@ -1,7 +1,8 @@
-"""Modes of computing similarity scores: `exact` (float32), `fast` (bfloat16) and `plain` (unchanged encoder).
+"""Three modes of computing similarity scores: `exact`, `fast` and `plain`.
 
-The modes `exact` and `fast` use a copy of the encoder, which is prepared for fast inference. The mode `plain`
-uses the encoder itself, so that scores during training depend on the current weights.
+The mode `exact` uses a float32 copy of the encoder, and `fast` a bfloat16 copy. Both copies are prepared for
+fast inference. The mode `plain` uses the encoder itself, in float32. If training changes the weights of the
+encoder, later scores in this mode use the new weights.
 """
 
 from __future__ import annotations

@@ -10,11 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from simllm.array_types import Floats
 from simllm.errors import InputError
-
-Values = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -52,7 +50,7 @@ class ScoreScale:
             if len(values) < 2 or np.any(np.diff(values) < 0):
                 raise InputError(f"calibration: {name} must be two or more values that do not decrease")
 
-    def percentile(self, scores: Values) -> Values:
+    def percentile(self, scores: Floats) -> Floats:
         """Map scores of text pairs to percentiles.
 
         Args:
@@ -63,11 +61,11 @@ class ScoreScale:
         """
         return np.interp(scores, self.random, np.linspace(0, 100, len(self.random)))
 
-    def rating(self, scores: Values) -> Values:
+    def rating(self, scores: Floats) -> Floats:
         """Map (n,) scores of text pairs to expected human ratings, on the scale that the raters used."""
         return np.interp(scores, self.scores, self.ratings)
 
-    def interval(self, scores: Values) -> tuple[Values, Values]:
+    def interval(self, scores: Floats) -> tuple[Floats, Floats]:
         """Map scores to intervals that hold about 90% of the human ratings of text pairs with such scores.
 
         Args:

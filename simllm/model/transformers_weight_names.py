@@ -1,4 +1,4 @@
-"""Names of the encoder's weights in the library transformers, and the reading of weights with such names."""
+"""Reading of encoder weights from files that name the weights as the library transformers does."""
 
 from __future__ import annotations
 

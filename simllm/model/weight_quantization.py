@@ -14,11 +14,12 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
+from simllm.array_types import Floats32
+
 BLOCK = 32  # weights that have the same scale
-Floats = NDArray[np.float32]
 
 
-def to_blocks(values: Floats, columns: int) -> tuple[NDArray[np.int8], NDArray[np.float16]]:
+def to_blocks(values: Floats32, columns: int) -> tuple[NDArray[np.int8], NDArray[np.float16]]:
     """Round weights to 8 bits: store each block of 32 weights as 32 integers and one common scale.
 
     A rounded weight is its integer times the scale of its block.
@@ -41,7 +42,7 @@ def to_blocks(values: Floats, columns: int) -> tuple[NDArray[np.int8], NDArray[n
     return np.rint(blocks / scales).clip(-127, 127).astype(np.int8), scales
 
 
-def are_blocks(values: Floats, columns: int) -> bool:
+def are_blocks(values: Floats32, columns: int) -> bool:
     """Return whether `to_blocks`, which rounds weights to 8 bits, would leave the given weights unchanged.
 
     This is the case if `to_blocks` has already rounded the weights. Differences within the precision of

@@ -23,11 +23,11 @@ class Conversation:
     """Runner of conversations in which a model tries to repair a program or to summarize code.
 
     Such a program, or such code, is called an item. Each call of `hold` lets the model make one attempt at
-    one item.
+    one item. An attempt is a series of rounds. In each round, the model gets messages and sends one reply.
+    The attempt ends early if a reply is accepted.
 
     Attributes:
-        rounds: The rounds of an attempt. In each round, the model gets messages and sends one reply. The
-            attempt ends early if a reply is accepted.
+        rounds: The settings of each round of an attempt, in order.
         prompts: The templates of the messages.
         ask: The function that sends messages to the model and returns its reply.
         judge: The object that decides whether a reply is accepted.

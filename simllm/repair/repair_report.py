@@ -206,17 +206,18 @@ def _row(
     runs: Sequence[ReportedRun],
     attempts: Mapping[str, Mapping[str, Sequence[AttemptResult]]],
 ) -> dict[str, Any]:
-    """Return the row of an item in the report's table of items.
+    """Return the data of one item's row in the table on the report's main page.
 
     Args:
         item: The incorrect program, or the code to summarize.
         page: The relative path of the item's page.
-        runs: The runs.
+        runs: The runs in the report. In each run, a model made attempts at the items.
         attempts: The attempts in each run at each item: `attempts[name of the run][id of the item]`.
 
     Returns:
-        The variables for the template: `id`, `page`, `group`, and `marks`. `marks` has a text for each run:
-        the outcomes of its attempts at the item, such as "WA AC AC" (one wrong answer, two accepted).
+        The variables for the template: the item's `id`, `page` and `group` (None for no group), and `marks`.
+        `marks` has a text for each run: the outcomes of the run's attempts at the item, such as "WA AC AC"
+        (one wrong answer, two accepted).
     """
     marks = []
     for run in runs:

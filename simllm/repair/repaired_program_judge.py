@@ -31,7 +31,7 @@ class ProgramJudge:
         verdicts: The cache of verdicts, so that no program is tested twice.
         compare: The rule that compares a program's output with the expected output: "lines", "tokens",
             "exact" or "float:1e-6" (numbers may have an error of up to 1e-6).
-        shows_output: Whether the feedback contains the actual output of failed tests.
+        shows_output: Whether the feedback to the model contains the actual output of failed tests.
 
     Raises:
         InputError: The compiler or interpreter of a language is not installed.

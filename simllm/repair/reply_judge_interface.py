@@ -42,11 +42,16 @@ class ReplyJudge(Protocol):
     """
 
     def judge_reply(self, item: RepairItem, reply: str) -> Judged:
-        """Decide whether the corrected program, or the summary of code, in a model's reply is accepted.
+        """Judge a model's reply, which should contain a corrected program or a summary of code.
+
+        A program is accepted if it passes all tests. A summary is accepted if its score is high enough.
 
         Args:
             item: The incorrect program that the model repairs, or the code that it summarizes.
             reply: The text of the reply.
+
+        Returns:
+            The judgement: whether the program or summary is accepted, and test results or a score.
         """
 
     def judge_code(self, item: RepairItem) -> Judged:

@@ -1,4 +1,7 @@
-"""Comparison of runs in which models repaired the same programs, by paired tests with Holm's correction."""
+"""Comparison of runs in which models repaired programs or summarized code, by tests with Holm's correction.
+
+The tests are paired: all runs have the same programs to repair, or the same code to summarize.
+"""
 
 from __future__ import annotations
 
@@ -17,10 +20,11 @@ Figure = Callable[[Attempts], float | None]  # takes the finished attempts at on
 
 
 def compare_runs(runs: Mapping[str, Attempts]) -> dict[str, Comparison]:
-    """Compare runs in which models repaired the same programs (items), by three measures.
+    """Compare runs of models on the same items (programs to repair, or code to summarize) by three measures.
 
-    - AVG is the share of accepted attempts. An attempt is accepted if the model's last program passes all
-      tests, or if its last summary of code has a high enough score.
+    - AVG is the share of accepted attempts. An attempt to repair a program is accepted if the model's last
+      program passes all tests. An attempt to summarize code is accepted if the model's last summary has a
+      high enough score.
     - TOP-k is pass@k: the probability that at least one of k attempts is accepted. k is the number of
       attempts at each item, or the smallest such number if the runs differ.
     - RPSR (relative patch size ratio) is the size of the model's change to a program, divided by the size of

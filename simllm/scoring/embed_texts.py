@@ -11,18 +11,17 @@ from typing import TypeVar
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
+from simllm.array_types import Floats32
 from simllm.model.exact_and_fast_mode import Engine
 from simllm.model.token_batches import batch_slices, pad
 from simllm.scoring.token_windows import Ids, Tokenized, Windows
 
-Floats = NDArray[np.float32]
 Reduced = TypeVar("Reduced")
 
 
-def embed(engine: Engine, texts: Tokenized, pool: Callable[[Tensor, Tensor], Tensor]) -> Floats:
+def embed(engine: Engine, texts: Tokenized, pool: Callable[[Tensor, Tensor], Tensor]) -> Floats32:
     """Compute the embeddings of n texts.
 
     Args:
@@ -38,7 +37,7 @@ def embed(engine: Engine, texts: Tokenized, pool: Callable[[Tensor, Tensor], Ten
     return np.stack([mean_of_windows(pooled, windows) for windows in texts.inputs])
 
 
-def mean_of_windows(embeddings: Mapping[Ids, Floats], windows: Windows) -> Floats:
+def mean_of_windows(embeddings: Mapping[Ids, Floats32], windows: Windows) -> Floats32:
     """Compute the embedding of one text from its windows (consecutive pieces of the text).
 
     The embedding is the mean of the windows' embeddings, weighted by their numbers of tokens.

@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
+from simllm.array_types import Floats
 from simllm.model.exact_and_fast_mode import Engine
 from simllm.scoring.embed_texts import embed
-from simllm.scoring.pair_scorer_interface import PairValues, Values
+from simllm.scoring.pair_scorer_interface import PairValues
 from simllm.scoring.token_windows import Tokenized
 
 
@@ -28,7 +29,7 @@ class EmbeddingScorer:
 
     engine: Engine
     pool: Callable[[Tensor, Tensor], Tensor]
-    similarity: Callable[[NDArray[np.floating], NDArray[np.floating]], Values]
+    similarity: Callable[[NDArray[np.floating], NDArray[np.floating]], Floats]
 
     def __call__(self, texts: Tokenized) -> PairValues:
         """Score n pairs of texts.

@@ -11,14 +11,15 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
+from simllm.array_types import Floats, Floats32
 from simllm.model.encoder import of_last_layer
 from simllm.model.exact_and_fast_mode import Engine
 from simllm.model.meaning_head import MeaningHead
 from simllm.model.saved_model import MeaningInfo
 from simllm.model.token_batches import batch_slices
-from simllm.scoring.embed_texts import Floats, mean_of_windows, run_encoder
+from simllm.scoring.embed_texts import mean_of_windows, run_encoder
 from simllm.scoring.pair_batches import split_pairs
-from simllm.scoring.pair_scorer_interface import PairValues, Values
+from simllm.scoring.pair_scorer_interface import PairValues
 from simllm.scoring.token_windows import Tokenized
 
 
@@ -41,7 +42,7 @@ class MeaningScorer:
 
     engine: Engine
     pool: Callable[[Tensor, Tensor], Tensor]
-    similarity: Callable[[NDArray[np.floating], NDArray[np.floating]], Values]
+    similarity: Callable[[NDArray[np.floating], NDArray[np.floating]], Floats]
     head: MeaningHead
     info: MeaningInfo
 
@@ -70,7 +71,7 @@ class MeaningScorer:
             same[[pairs[k] for k in different]] = _sigmoid(self.info.slope * logits + self.info.intercept)
         return PairValues(scores, same)
 
-    def _reduce(self, hidden: Tensor, mask: Tensor) -> list[tuple[Floats, Tensor]]:
+    def _reduce(self, hidden: Tensor, mask: Tensor) -> list[tuple[Floats32, Tensor]]:
         """Compute the embedding of each text in a batch, and the token states that the meaning head needs.
 
         The meaning head is a network that compares two texts. Its input is one vector of length W for each
@@ -92,7 +93,7 @@ class MeaningScorer:
             (row, states[:length]) for row, states, length in zip(embeddings, projected, lengths, strict=True)
         ]
 
-    def _logits(self, first: Sequence[Tensor], second: Sequence[Tensor]) -> Values:
+    def _logits(self, first: Sequence[Tensor], second: Sequence[Tensor]) -> Floats:
         """Run the meaning head, which estimates whether two texts have the same meaning, on n text pairs.
 
         The pairs are processed in batches of similar length.
@@ -118,7 +119,7 @@ class MeaningScorer:
         return logits
 
 
-def _sigmoid(x: Values) -> Values:
+def _sigmoid(x: Floats) -> Floats:
     return np.exp(-np.logaddexp(0.0, -x))
 
 

@@ -5,12 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
+from simllm.array_types import Floats
 from simllm.scoring.token_windows import Tokenized
-
-Values = NDArray[np.float64]
 
 
 class PairValues(NamedTuple):
@@ -22,8 +18,8 @@ class PairValues(NamedTuple):
             estimate them.
     """
 
-    scores: Values
-    same: Values | None = None
+    scores: Floats
+    same: Floats | None = None
 
 
 # A function that takes 2n tokenized texts: first the n candidates, then their n references.

@@ -40,8 +40,9 @@ def stream(
         pairs: All pairs of the input, including those that are already scored. A pair is a tuple of JSON
             values: candidate, reference, and optionally more.
         partial: The file that stores finished chunks between runs.
-        no_scores: An empty `Scores` object (the metric's result for an empty list of pairs). It provides the
-            attributes that are not in the file, such as the calibration (the map from scores to percentiles).
+        no_scores: An empty `Scores` object (the metric's result for an empty list of pairs). The file lacks
+            some attributes of `Scores`, such as the calibration (the map from scores to percentiles). They
+            are copied from this object.
 
     Yields:
         Chunks of pairs with their scores, in input order.
@@ -68,8 +69,9 @@ def read_chunks(partial: PartialFile, no_scores: Scores) -> Iterator[Chunk]:
 
     Args:
         partial: The file that stores finished chunks between runs.
-        no_scores: An empty `Scores` object (the metric's result for an empty list of pairs). It provides the
-            attributes that are not in the file, such as the calibration (the map from scores to percentiles).
+        no_scores: An empty `Scores` object (the metric's result for an empty list of pairs). The file lacks
+            some attributes of `Scores`, such as the calibration (the map from scores to percentiles). They
+            are copied from this object.
 
     Yields:
         For each chunk: its pairs (tuples of candidate, reference and optionally more) and their scores.

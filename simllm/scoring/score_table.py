@@ -16,10 +16,13 @@ if TYPE_CHECKING:
 class ScoreTable:
     """The table that `simllm score` writes: its columns, its rows (one for each text pair) and its summary.
 
-    If the metric can estimate the probability that two texts have the same meaning, this probability is in a
-    column "same". (The scale "same" needs no such column, because its scores are this probability.) In the
-    format "text", a column "note" is then added, too. It says "meaning may have changed" if the two texts
-    in the row are similar but probably differ in meaning.
+    Two columns exist only if the metric can estimate the probability that two texts have the same meaning:
+
+    - "same" has this probability.
+    - "note" exists only in the format "text". It says "meaning may have changed" if the two texts in the row
+      are similar but probably differ in meaning.
+
+    The scale "same" has neither column: its scores are the probability.
 
     Args:
         scale: The scale on which scores are shown: "raw" (the scores themselves), "percentile" (the

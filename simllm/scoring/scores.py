@@ -88,7 +88,7 @@ class Scores:
     def changed(self) -> NDArray[np.bool_]:
         """(n,) bool, true for pairs whose texts are similar but probably differ in meaning.
 
-        This is the case if the score is at least 0.5 and the probability of the same meaning is below 0.3.
+        This is the case if the score is at least 0.4 and the probability of the same meaning is below 0.3.
         All values are false if the model cannot estimate this probability.
         """
         if self.same is None:

@@ -18,13 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
+from simllm.array_types import AnyFloats, Floats
 from simllm.model.exact_and_fast_mode import Engine
 from simllm.scoring.embed_texts import run_encoder
 from simllm.scoring.pair_batches import split_pairs
-from simllm.scoring.pair_scorer_interface import PairValues, Values
+from simllm.scoring.pair_scorer_interface import PairValues
 from simllm.scoring.token_windows import Ids, Tokenized
-
-Floats = NDArray[np.floating]
 
 _BLOCK = 1024  # tokens of each text that are compared at once; only very long texts have more
 _DECIMALS = 12  # digits of a cosine; further digits are rounding error and would break ties
@@ -38,8 +37,8 @@ class MatchedTokens(NamedTuple):
         weights: (n,) weight of each token, above 0.
     """
 
-    best: Values
-    weights: Values
+    best: Floats
+    weights: Floats
 
     @property
     def mean(self) -> float:
@@ -84,7 +83,7 @@ def token_ids(windows: list[Ids]) -> NDArray[np.int64]:
     return np.array([token for ids in windows for token in ids[1:-1]], np.int64)
 
 
-def cosines(a: Floats, b: Floats) -> Values:
+def cosines(a: AnyFloats, b: AnyFloats) -> Floats:
     """Compute the cosine between each token of one text and each token of another text.
 
     This is eq. 7 of the SIMLLM paper.
@@ -101,7 +100,9 @@ def cosines(a: Floats, b: Floats) -> Values:
     return (a @ b.T).round(_DECIMALS).clip(-1.0, 1.0)
 
 
-def match(a: Floats, b: Floats, weights_a: Values, weights_b: Values) -> tuple[MatchedTokens, MatchedTokens]:
+def match(
+    a: AnyFloats, b: AnyFloats, weights_a: Floats, weights_b: Floats
+) -> tuple[MatchedTokens, MatchedTokens]:
     """Match each token of two texts with the most similar token of the other text.
 
     Args:
@@ -117,7 +118,7 @@ def match(a: Floats, b: Floats, weights_a: Values, weights_b: Values) -> tuple[M
     return MatchedTokens(best_a, weights_a), MatchedTokens(best_b, weights_b)
 
 
-def best_cosines(a: Floats, b: Floats) -> tuple[Values, Values]:
+def best_cosines(a: AnyFloats, b: AnyFloats) -> tuple[Floats, Floats]:
     """Compute the cosine between each token of two texts and the most similar token of the other text.
 
     Args:
@@ -189,7 +190,7 @@ class TokenScorer:
     """
 
     engine: Engine
-    weights: Values
+    weights: Floats
     similarity: str
 
     def __call__(self, texts: Tokenized) -> PairValues:

@@ -78,10 +78,11 @@ class TooLongError(InputError):
 
 
 def tokenize(tokenizer: Tokenizer, texts: Sequence[str], longest: int, on_long: str) -> Tokenized:
-    """Clean and tokenize n texts.
+    """Clean and tokenize n texts; long texts are cut, split or refused.
 
-    Only the first 10,000 characters of a text are read. A text is long if it has more characters than that,
-    or more tokens than the encoder can read at once.
+    Cleaning removes comment marks, for example, and converts letters to lower-case ASCII. Only the first
+    10,000 characters of a text are read. A text is long if it has more characters than that, or more tokens
+    than the encoder can read at once.
 
     Args:
         tokenizer: The tokenizer of the model folder.
@@ -91,7 +92,8 @@ def tokenize(tokenizer: Tokenizer, texts: Sequence[str], longest: int, on_long: 
             windows (pieces), and `error` raises an error.
 
     Returns:
-        The token ids of each text, and the indices of the long texts.
+        The token ids of each text, as a list of windows, and the indices of the long texts. A text that is
+        not split has one window.
 
     Raises:
         TooLongError: A text is long and `on_long` is `error`.

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.floating]
+from simllm.array_types import AnyFloats
+
 _SEED = 12345
 _AT_ONCE, _MOST_DRAWN = 2_000_000, 200_000_000  # random numbers
 
@@ -32,7 +32,9 @@ class Bin(NamedTuple):
     share: float
 
 
-def reliability(probabilities: Floats, labels: Floats, bins: int = 10, equal_mass: bool = False) -> list[Bin]:
+def reliability(
+    probabilities: AnyFloats, labels: AnyFloats, bins: int = 10, equal_mass: bool = False
+) -> list[Bin]:
     """Sort predicted probabilities into bins, for a reliability diagram.
 
     Such a diagram shows for each bin the mean predicted probability and the share of positive labels.
@@ -79,15 +81,16 @@ def calibration_errors(diagram: list[Bin]) -> tuple[float, float]:
 
 
 def consistency(
-    probabilities: Floats, labels: Floats, bins: int = 10, draws: int = 20_000
+    probabilities: AnyFloats, labels: AnyFloats, bins: int = 10, draws: int = 20_000
 ) -> tuple[float, float]:
     """Test whether predicted probabilities are calibrated, by their expected calibration error (ECE).
 
-    The ECE is the mean gap between predicted probabilities and shares of positive labels, over bins of
-    predictions. Even calibrated probabilities have an ECE above 0, by chance. To find out how large an ECE
-    chance alone gives, labels are drawn at random: each label is positive with exactly the predicted
-    probability (Bröcker and Smith, 2007). The test compares the ECE of these labels with the ECE of the true
-    labels.
+    For the ECE, the predictions are sorted into bins. The gap of a bin is the difference between its mean
+    predicted probability and its share of positive labels. The ECE is the mean gap, weighted by bin size.
+
+    Even calibrated probabilities have an ECE above 0, by chance. To estimate this part of the ECE, labels are
+    drawn at random: each label is positive with exactly the predicted probability (Bröcker and Smith, 2007).
+    The test compares the ECE with these labels to the ECE with the true labels.
 
     Args:
         probabilities: (n,) predicted probabilities.

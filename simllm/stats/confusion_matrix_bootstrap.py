@@ -7,14 +7,14 @@ from collections.abc import Callable
 
 import numpy as np
 
-from simllm.stats.confusion_matrix_metrics import Counts, Floats
+from simllm.array_types import Floats, Ints
 
 _RESAMPLES, _SEED = 10_000, 12345
 
 
 def bootstrap(
-    counts: Counts,
-    metrics: Callable[[Counts], dict[str, Floats]],
+    counts: Ints,
+    metrics: Callable[[Ints], dict[str, Floats]],
     seed: int = _SEED,
     items: int | None = None,
 ) -> dict[str, Floats]:

@@ -9,14 +9,13 @@ positive class.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-Counts = NDArray[np.int_]
-Floats = NDArray[np.float64]
+from simllm.array_types import Floats, Ints
+
 Ratios = dict[str, tuple[Floats, Floats]]  # for each metric, numerator and denominator
 
 
-def count(gold: Counts, predicted: Counts, classes: int) -> Counts:
+def count(gold: Ints, predicted: Ints, classes: int) -> Ints:
     """Make a confusion matrix from the true and the predicted class of n items.
 
     Args:
@@ -33,7 +32,7 @@ def count(gold: Counts, predicted: Counts, classes: int) -> Counts:
     return cells.reshape(classes, classes + 1)
 
 
-def without_unparsed(counts: Counts) -> Counts:
+def without_unparsed(counts: Ints) -> Ints:
     """Return a copy of confusion matrices with the unparsed outputs removed: their column is set to 0.
 
     An unparsed output is an output of a classifier from which no class could be read.
@@ -47,7 +46,7 @@ def without_unparsed(counts: Counts) -> Counts:
     return parsed
 
 
-def binary_ratios(counts: Counts) -> Ratios:
+def binary_ratios(counts: Ints) -> Ratios:
     """Return the metrics of two classes as fractions: numerators and denominators.
 
     A denominator of 0 shows that a metric is undefined. The metrics are precision, recall, specificity,
@@ -79,7 +78,7 @@ def binary_ratios(counts: Counts) -> Ratios:
     }
 
 
-def _correlation(counts: Counts) -> tuple[Floats, Floats]:
+def _correlation(counts: Ints) -> tuple[Floats, Floats]:
     """Return the numerator and the denominator of R_K, a correlation between true and predicted classes.
 
     R_K (Gorodkin, 2004) extends MCC (Matthews' correlation coefficient) from two classes to k classes.
@@ -109,7 +108,7 @@ def divide(ratio: tuple[Floats, Floats]) -> Floats:
     return np.divide(numerator, denominator, out=np.zeros(np.shape(numerator)), where=denominator != 0)
 
 
-def binary_metrics(counts: Counts) -> dict[str, Floats]:
+def binary_metrics(counts: Ints) -> dict[str, Floats]:
     """Compute metrics of classifiers with two classes.
 
     The metrics are precision, recall, specificity, accuracy, F1, F2, MCC, balanced accuracy and kappa.
@@ -128,7 +127,7 @@ def binary_metrics(counts: Counts) -> dict[str, Floats]:
     return values | {"balanced_accuracy": _null_for_one_class(balanced, counts), "kappa": _kappa(counts)}
 
 
-def _kappa(counts: Counts) -> Floats:
+def _kappa(counts: Ints) -> Floats:
     """Compute Cohen's kappa of each confusion matrix: (accuracy - chance) / (1 - chance).
 
     Here, chance is the accuracy of random predictions that choose each class as often as the classifier does.
@@ -147,11 +146,11 @@ def _kappa(counts: Counts) -> Floats:
     return _null_for_one_class(divide((right - expected, total**2 - expected)), counts)
 
 
-def _null_for_one_class(values: Floats, counts: Counts) -> Floats:
+def _null_for_one_class(values: Floats, counts: Ints) -> Floats:
     return np.where((counts.sum(-1) > 0).sum(-1) > 1, values, np.nan)
 
 
-def class_metrics(counts: Counts) -> dict[str, Floats]:
+def class_metrics(counts: Ints) -> dict[str, Floats]:
     """Compute the metrics of each class against all other classes.
 
     Args:
@@ -176,7 +175,7 @@ def class_metrics(counts: Counts) -> dict[str, Floats]:
     return {name: divide(ratio) for name, ratio in ratios.items()} | {"support": rows}
 
 
-def multiclass_metrics(counts: Counts) -> dict[str, Floats]:
+def multiclass_metrics(counts: Ints) -> dict[str, Floats]:
     """Compute metrics that summarize all classes of a classifier with three or more classes.
 
     A macro mean, such as `macro_f1`, is the mean over the classes that occur as a true or a predicted class.

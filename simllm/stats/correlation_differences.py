@@ -6,15 +6,13 @@ import sys
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
 
+from simllm.array_types import Floats
 from simllm.stats import paired_bootstrap_and_permutation
 
 LEVEL = 0.05
 _SEED = 12345
-
-Floats = NDArray[np.float64]
 
 
 def williams(r12: float, r13: float, r23: float, n: int) -> float:

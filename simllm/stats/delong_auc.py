@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import mannwhitneyu, norm, rankdata
 
-Floats = NDArray[np.float64]
+from simllm.array_types import Floats
 
 
 def area_under_roc(positive: Floats, negative: Floats) -> float:

@@ -7,17 +7,15 @@ raters. The items and the raters of a study are treated as random samples.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
 
+from simllm.array_types import Floats
 from simllm.stats.rater_agreement import mean_ratings
 from simllm.stats.spearman import rank_correlations, resamples
 
 _CONFIDENCE, _SEED = 0.95, 12345
 _RESAMPLES_OF_SPREAD = 500  # resamples for a standard deviation, which needs fewer than a quantile
 _MOST_GROUPS = 50  # largest number of groups of raters in the jackknife
-
-Floats = NDArray[np.float64]
 
 
 def interval_by_rater(scores: Floats, raters: Floats) -> tuple[float, float]:

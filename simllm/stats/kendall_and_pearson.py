@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
 
-Floats = NDArray[np.float64]
+from simllm.array_types import Floats
 
 
 def kendall(scores: Floats, ratings: Floats) -> float:

@@ -6,12 +6,9 @@ a chi-squared form.
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
+from simllm.array_types import Floats
 from simllm.stats.significance_outcome import Outcome
 
-Floats = NDArray[np.float64]
 FEW_DISCORDANT = 25  # McNemar's exact test is chosen for fewer discordant items
 
 

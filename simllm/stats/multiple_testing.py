@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from simllm.array_types import Floats
 
 
 def holm(p_values: Sequence[float] | Floats) -> list[float]:

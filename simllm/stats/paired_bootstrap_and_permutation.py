@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
+from simllm.array_types import Floats
 from simllm.stats.significance_outcome import Outcome
 
-Values = NDArray[np.float64]
 SEED = 12345
 _RESAMPLES = 10_000
 _MOST_EXACT = 13  # largest number of items n for which all 2^n swaps are tried
 _AT_ONCE = 10_000_000  # numbers that are in memory at once
 
 
-def resampled_means(values: Values, random: np.random.Generator) -> Values:
+def resampled_means(values: Floats, random: np.random.Generator) -> Floats:
     """Compute the mean score of each system in 10,000 bootstrap resamples of n items.
 
     Args:
@@ -34,7 +33,7 @@ def resampled_means(values: Values, random: np.random.Generator) -> Values:
     return means
 
 
-def swaps(n: int, random: np.random.Generator) -> Iterator[Values]:
+def swaps(n: int, random: np.random.Generator) -> Iterator[Floats]:
     """Choose the swaps of a permutation test, which compares the values of two systems for the same n items.
 
     A swap is a set of items; the test exchanges the values of the two systems for these items. For at most 13
@@ -55,7 +54,7 @@ def swaps(n: int, random: np.random.Generator) -> Iterator[Values]:
         yield random.integers(0, 2, (len(rows), n), np.int8).astype(np.float64)
 
 
-def permutation_p(extreme: Values, n: int) -> Values:
+def permutation_p(extreme: Floats, n: int) -> Floats:
     """Compute the p-values of permutation tests that compare the values of two systems for the same n items.
 
     Such a test chooses a set of items, swaps the values of the two systems for these items, and computes the
@@ -90,7 +89,7 @@ def _batches(n: int) -> Iterator[range]:
     return (range(start, min(start + size, _RESAMPLES)) for start in range(0, _RESAMPLES, size))
 
 
-def interval(values: Values) -> tuple[float, float]:
+def interval(values: Floats) -> tuple[float, float]:
     """Return a 95% bootstrap interval: the 2.5% and 97.5% quantiles of the resampled values.
 
     Args:
@@ -100,7 +99,7 @@ def interval(values: Values) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def bootstrap_p(differences: Values, n: int) -> float:
+def bootstrap_p(differences: Floats, n: int) -> float:
     """Compute the two-sided p-value for the hypothesis that two systems have the same mean score.
 
     p = 2 (k + 1) / (R + 1), but at most 1. R is the number of bootstrap resamples. k is the number of
@@ -115,7 +114,7 @@ def bootstrap_p(differences: Values, n: int) -> float:
     return min(1.0, max(2 * float(rarer + 1) / (len(differences) + 1), 2.0 ** (1 - n)))
 
 
-def sign_flip_p(differences: Values, random: np.random.Generator) -> float:
+def sign_flip_p(differences: Floats, random: np.random.Generator) -> float:
     """Compute the two-sided p-value for the hypothesis that paired differences are symmetric around 0.
 
     The sign flip test changes the signs of some differences, and sums all differences again. The p-value is
@@ -135,7 +134,7 @@ def sign_flip_p(differences: Values, random: np.random.Generator) -> float:
     return float(permutation_p(np.array(extreme), len(differences)))
 
 
-def paired_permutation(differences: Values) -> Outcome:
+def paired_permutation(differences: Floats) -> Outcome:
     """Test whether paired differences are symmetric around 0, by a permutation test that flips signs.
 
     Args:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
+
+from simllm.array_types import Floats
 
 _MOST_PAIRS = 2_000_000  # largest number of pairs of items that are compared
 _SEED = 12345
-
-Floats = NDArray[np.float64]
 
 
 def pairwise_accuracy(scores: Floats, ratings: Floats) -> float:

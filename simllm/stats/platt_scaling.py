@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-Floats = NDArray[np.floating]
+from simllm.array_types import AnyFloats
 
 
-def fit_platt(logits: Floats, labels: Floats) -> tuple[float, float]:
+def fit_platt(logits: AnyFloats, labels: AnyFloats) -> tuple[float, float]:
     """Fit the formula sigmoid(slope * logit + intercept), which turns logits into calibrated probabilities.
 
     The fit is by maximum likelihood (Platt, 1999).
@@ -22,7 +21,7 @@ def fit_platt(logits: Floats, labels: Floats) -> tuple[float, float]:
         The slope and the intercept.
     """
 
-    def loss(parameters: Floats) -> float:
+    def loss(parameters: AnyFloats) -> float:
         x = parameters[0] * logits + parameters[1]
         return float(np.mean(np.logaddexp(0.0, x) - labels * x))
 

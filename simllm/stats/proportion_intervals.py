@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from simllm.stats.confusion_matrix_metrics import Counts
+from simllm.array_types import Ints
 
 Z = 1.959963984540054  # half the width of a 95% interval, as a multiple of the standard error
 
@@ -45,7 +45,7 @@ def paired_difference(only_a: int, only_b: int, n: int) -> tuple[float, tuple[fl
     return (only_a - only_b) / n, (max(-1.0, center - around), min(1.0, center + around))
 
 
-def independent_interval(first: Counts, second: Counts) -> tuple[float, float]:
+def independent_interval(first: Ints, second: Ints) -> tuple[float, float]:
     """Compute the 95% interval of the difference between the shares of right answers in two groups.
 
     The difference is the first share minus the second. The method is that of Newcombe (1998) for independent

@@ -6,12 +6,12 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
+
+from simllm.array_types import Floats
 
 _SPLITS, _SEED = 200, 12345
 
-Floats = NDArray[np.float64]
 _DIGITS = 12  # significant digits of a mean; further digits are rounding errors and would break ties
 
 

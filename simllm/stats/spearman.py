@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+from simllm.array_types import Floats
+
 _SEED = 12345
 _RESAMPLES, _CONFIDENCE = 2000, 0.95
 _AT_ONCE = 1_000_000  # numbers in a batch of resamples
 _PERMUTATIONS = 9999
 _MOST_EXACT = 8  # largest number of pairs for which all (at most 40,320) permutations are tried
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

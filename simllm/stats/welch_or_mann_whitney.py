@@ -10,11 +10,10 @@ import warnings
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from simllm.array_types import Floats
 from simllm.stats.significance_outcome import Outcome
 
-Floats = NDArray[np.float64]
 _NORMAL = 0.05  # a t-test is chosen if the p-value of Shapiro and Wilk's test is at least this
 
 
@@ -42,12 +41,13 @@ def choose_for_degradation(
 
 
 class Samples(NamedTuple):
-    """The outcome of a test that compares two independent samples.
+    """The outcome of a test that compares two independent samples, and the p-values by which it was chosen.
 
     Attributes:
-        outcome: The outcome of the test.
+        outcome: The name of the test, the test statistic and the p-value.
         shapiro_p: The p-values of Shapiro and Wilk's test of normality, one for each sample. They decide
-            which test compares the samples. None if a sample has fewer than 3 values.
+            whether Welch's t-test or Mann and Whitney's test is used. None if a sample has fewer than 3
+            values.
     """
 
     outcome: Outcome
@@ -65,8 +65,8 @@ def compare_samples(a: Floats, b: Floats) -> Samples:
         b: (m,) values of the second sample.
 
     Returns:
-        The outcome of the test, and the p-values of Shapiro and Wilk's test. The p-value of the outcome is
-        NaN in two cases:
+        The outcome of the test (its name, statistic and p-value), and the two p-values of Shapiro and Wilk's
+        test. The p-value of the outcome is NaN in two cases:
 
         - A sample has fewer than 3 values. Then no test is made.
         - Both samples are constant, with different values. Then there is no spread to compare with.

@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from simllm.array_types import Floats
 from simllm.stats.significance_outcome import Outcome
 
-Floats = NDArray[np.float64]
 _MOST_EXACT = 20  # largest number of differences for an exact test
 
 

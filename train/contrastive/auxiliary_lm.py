@@ -1,4 +1,7 @@
-"""The auxiliary language model: the encoder also predicts hidden tokens during contrastive training."""
+"""The auxiliary language model: in contrastive training, the encoder also predicts tokens of texts.
+
+The task is permuted language modelling, as in MPNet.
+"""
 
 from __future__ import annotations
 
@@ -84,7 +87,7 @@ class AuxiliaryLanguageModel:
         self._prefetcher = Prefetcher(self._make_batch)
 
     def losses(self, update: int) -> Sequence[LossPart]:
-        """Return the loss of one update (optimizer step) on this process's texts, as a list of functions.
+        """Prepare the computation of this process's share of the loss of one update (optimizer step).
 
         The loss of an update is the mean cross entropy of the predicted tokens, in nats, times the weight of
         this loss in the configuration. Each process predicts some of the tokens, and computes their share of

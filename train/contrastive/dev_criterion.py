@@ -1,4 +1,8 @@
-"""The dev criterion: a number that is computed on dev data, to choose the best model of a training run."""
+"""The dev criterion: a number that is computed on dev data, to choose the best model of a training run.
+
+In this module, the dev criterion is the negative mean of several figures, so a lower value is better. A saved
+model has the mean itself in its provenance, under "dev_criterion". There, a higher value is better.
+"""
 
 from __future__ import annotations
 
@@ -29,9 +33,10 @@ class DevCriterion:
 
     Two kinds of figures are measured for each model: how well its scores correlate with human ratings, and
     how often it scores a rewording of a text higher than a text with another meaning. For these figures,
-    higher is better. The dev criterion is the negative mean of the figures on dev data, so lower is better.
-    The model is also measured on simllm's contrast set. This is a test set, so it does not count in the
-    criterion.
+    higher is better. In this class, the dev criterion is the negative mean of the figures on dev data, so
+    lower is better. (A saved model has the mean itself in its provenance, under "dev_criterion". There,
+    higher is better.) The model is also measured on simllm's contrast set. This is a test set, so it does not
+    count in the criterion.
 
     Args:
         dev: Paths of files of text pairs with human ratings.
@@ -62,7 +67,8 @@ class DevCriterion:
         the similarity of the first text to each of the other two. It is right if the rewording scores higher.
         A tie counts as half right.
 
-        The criterion is the negative mean of these figures. Figures without data are left out.
+        The criterion is the negative mean of these figures, so lower is better. Figures without data are left
+        out.
 
         - for each file of text pairs with human ratings, the Spearman correlation between scores and ratings;
         - the accuracy on triples from code comments: rules edit a comment to make the two other texts;
@@ -77,8 +83,8 @@ class DevCriterion:
             metric: The model.
 
         Returns:
-            The criterion (lower is better), and a dict from names to all figures, including the accuracies
-            on the contrast set.
+            The criterion (a negative mean, so lower is better), and a dict from names to all figures,
+            including the accuracies on the contrast set.
         """
         figures = {}
         for name, rated in self.rated.items():
@@ -104,15 +110,16 @@ def _names(files: Sequence[str]) -> list[str]:
 
 
 def _score_by(metric: SimLLM, measure: str) -> Callable[[Sequence[str], Sequence[str]], NDArray[np.float64]]:
-    """Return a function that scores n pairs of texts by their similarity or by another measure.
+    """Return a function that scores text pairs by similarity, or by the probability of equal meaning.
 
     The function takes n candidates and n references, and returns (n,) scores.
 
     Args:
         metric: The metric that computes the scores.
-        measure: "" for the similarity of candidate and reference. "same_" for the probability that both have
-            the same meaning. A metric without a meaning head cannot predict this probability. Then "same_"
-            gives the similarity, too.
+        measure: If it is "", the score is the similarity of candidate and reference. If it is "same_", the
+            score is the predicted probability that candidate and reference have the same meaning. The part
+            of a model that predicts this probability is called the meaning head. A metric without a meaning
+            head always gives the similarity.
     """
 
     def score(candidates: Sequence[str], references: Sequence[str]) -> NDArray[np.float64]:
@@ -133,8 +140,8 @@ def make_edited_triples(comments: Path, seed: int, count: int = 500) -> contrast
         count: The largest number of triples.
 
     Returns:
-        The triples. The comments are their references, with which the two other texts are compared. The
-        attribute `forms`, which tells how each triple was made, is "edited" for all triples.
+        The triples. The comments are their references, with which the two other texts are compared. The form
+        of each triple (`Triples.forms`, the group by which results are averaged) is "edited".
 
     Raises:
         InputError: There is no comment that the rules can both reword and change in meaning.

@@ -135,13 +135,12 @@ class ItemPairs:
     def draw(self, random: np.random.Generator) -> MeaningPair:
         """Choose a random text pair with a label: 1 if the texts have the same meaning, 0 if not.
 
-        The probabilities are:
+        The texts come from meaning items. An item has a main text, rewordings of it, and texts with other
+        meanings. The probabilities are:
 
-        - 45%: two texts of one item with the same meaning;
-        - 35%: two texts of one item with different meanings;
-        - 20%: texts of two items, which have different meanings.
-
-        If there is only one item, the second probability is 55%, and the third is 0.
+        - 45%: two texts of one item, with the same meaning;
+        - 35%: two texts of one item, with different meanings (55% if there is only one item);
+        - 20%: texts of two different items, with different meanings (0% if there is only one item).
         """
         number, chance = int(random.integers(len(self.items))), random.random()
         item = self.items[number]

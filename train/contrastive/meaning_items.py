@@ -39,7 +39,8 @@ SPLITS = {"train": range(90), "dev": range(90, 95), "test": range(95, 100)}  # p
 class MeaningItem:
     """A meaning item: a main text, texts with the same meaning, and texts with other meanings.
 
-    All texts are cleaned.
+    All texts are cleaned, as texts are cleaned before scoring: for example, comment marks such as `//` are
+    removed (see `simllm.text_cleaning`).
 
     Attributes:
         same: Two or more texts with the same meaning. The first is the main text of the item.
@@ -52,7 +53,7 @@ class MeaningItem:
     kinds: tuple[str, ...]
 
     def draw_same(self, random: np.random.Generator) -> tuple[str, str]:
-        """Choose two different texts of `same`, which all have the same meaning, at random."""
+        """Choose two different texts at random from `same`, the texts of the item with the same meaning."""
         first, second = random.choice(len(self.same), 2, replace=False)
         return self.same[first], self.same[second]
 
@@ -111,8 +112,9 @@ def make_triples(items: list[MeaningItem]) -> Triples:
     reference of n + 1 triples:
 
     - Each of the n texts with other meanings is in one triple.
-    - In one further triple, the text with another meaning is the main text of the next item, and its kind is
-      "unrelated". The first item follows the last. If there is only one item, this triple is missing.
+    - In one further triple, the text with another meaning is the main text of the next item. The kind of
+      this triple (`Triples.kinds`) is "unrelated". The first item follows the last. If there is only one
+      item, this triple is missing.
 
     The triples of an item use its rewordings in turn: the first triple has the first rewording, and so on.
     After the last rewording, the first is used again.
@@ -121,8 +123,8 @@ def make_triples(items: list[MeaningItem]) -> Triples:
         items: The meaning items.
 
     Returns:
-        The triples, in the order of the items. Their attribute `forms`, which tells how each triple was made,
-        is "written" for all triples.
+        The triples, in the order of the items. The form of each triple (`Triples.forms`, the group by which
+        results are averaged) is "written".
     """
     rows = []
     for item, other in zip(items, [*items[1:], items[0]], strict=True):
@@ -145,7 +147,7 @@ def _parse_item(row: dict[str, Any], where: str) -> MeaningItem:
         where: The location of the item for error messages.
 
     Returns:
-        The item with cleaned texts.
+        The item with cleaned texts (see `simllm.text_cleaning`).
 
     Raises:
         InputError: A key is missing, a value has the wrong type, or a text is empty or repeated after

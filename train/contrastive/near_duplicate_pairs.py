@@ -7,7 +7,8 @@ and similar words are removed, `returns` becomes `return`, and `the name of the 
 Texts are not paired if a word is replaced by its opposite, if a number or a negation differs, or if
 subject and object are swapped, because then the content words or their order differ.
 
-The output is JSON lines with the texts `a` and `b`, and their content words as `group`.
+The output is JSON lines. Each has the two texts, `a` and `b`, and in `group` the content words that both
+texts have. All pairs with the same content words have the same `group`.
 """
 
 from __future__ import annotations
@@ -74,7 +75,8 @@ def find_pairs(texts: Iterable[str], lexicon: Lexicon) -> Iterator[dict[str, str
 
     Args:
         texts: Texts, as `simllm.text_cleaning.clean` returns them.
-        lexicon: The word lists. Only the forms of verbs are used: "adds" and "add" count as one word.
+        lexicon: The word lists. Only the list of verb forms is used. From this list, the function knows that
+            "adds" is a form of "add", so that both count as the same word.
 
     Yields:
         For each pair, a dictionary: the texts `a` and `b`, and in `group` the content words that both texts
@@ -96,7 +98,8 @@ def extract_content_words(text: str, lexicon: Lexicon) -> list[str]:
 
     Args:
         text: The text, as `simllm.text_cleaning.clean` returns it.
-        lexicon: The word lists. Only the forms of verbs are used: "adds" and "add" count as one word.
+        lexicon: The word lists. Only the list of verb forms is used. From this list, the function knows that
+            "adds" is a form of "add".
     """
     words = text.split()
     content = [
@@ -137,7 +140,8 @@ def _base_form(before: str, word: str, after: str, lexicon: Lexicon) -> str:
         before: The previous word in the text, or "".
         word: The word.
         after: The next word in the text, or "".
-        lexicon: The word lists. Only the forms of verbs are used: "adds" and "add" count as one word.
+        lexicon: The word lists. Only the list of verb forms is used, which says that "adds" is a form of
+            "add".
     """
     if before and before not in BEFORE_VERBS:
         return word

@@ -154,7 +154,8 @@ class ContrastiveTask:
         """Evaluate the model on the dev data.
 
         Returns:
-            The dev criterion (the model with the lowest value is the best), and a dict of figures to log.
+            The dev criterion and a dict of figures to log. Here, the criterion is the negative mean of
+            figures on dev data, so a lower value is better.
         """
         return self.dev_criterion(self.metric)
 
@@ -172,10 +173,10 @@ class ContrastiveTask:
             return self.pool(self.encoder(tokens, mask), mask).float()
 
     def _embed(self, tokens: Tensor, mask: Tensor) -> Tensor:
-        """Embed a batch of texts with the model that is being trained, and also with the anchor, if any.
+        """Embed a batch of tokenized texts with the model that is being trained.
 
-        The texts are tokenized. The anchor is a frozen copy of the initial model. It exists only if the
-        configuration asks for it.
+        If `anchor_weight` in the configuration is not 0, the texts are also embedded with the anchor, which
+        is a frozen copy of the initial model.
 
         Args:
             tokens: (B, L) token ids.

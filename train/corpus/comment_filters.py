@@ -166,12 +166,12 @@ def clean_texts(comment: Comment, excluded: ExcludedTexts, tally: Tally) -> Comm
 
 
 def _clean_text(raw: str, excluded: ExcludedTexts, tally: Tally) -> str:
-    """Clean one text of a comment, or reject it.
+    """Clean the summary or a further paragraph of a comment, or reject it.
 
-    A text is rejected if it is too long, has fewer than two words, or matches an excluded text.
+    The text is rejected if it is too long, has fewer than two words, or matches an excluded text.
 
     Args:
-        raw: The text.
+        raw: The text: the summary, or a paragraph.
         excluded: Evaluation texts that must not be in the corpus. `ExcludedTexts` defines what matches.
         tally: Counter of texts that are read, and of rejected texts by reason; it is updated.
 

@@ -25,7 +25,7 @@ _COMPARED = 100  # largest number of texts of a set that a text is compared with
 
 
 def signature(text: str) -> NDArray[np.uint8]:
-    """Compute the MinHash signature of a cleaned text.
+    """Compute the MinHash signature of a cleaned (lower-case ASCII) text.
 
     A text counts as the set of its pairs of adjacent words. If s and t are the signatures of two texts,
     `mean(s == t)` estimates the Jaccard similarity of the two sets. A text of fewer than `SHORT` (20) words
@@ -94,9 +94,10 @@ def band_keys(signatures: NDArray[np.uint8]) -> NDArray[np.uint64]:
 
 
 class NearDuplicates:
-    """Finder of texts that equal or nearly repeat a text of a fixed set.
+    """Finder of texts that repeat a text of a fixed set, exactly or nearly.
 
-    The constructor gets the set. A call of the object gets other texts, and finds near duplicates among them.
+    The constructor gets the MinHash signatures of the set. A call of the object gets the signatures of other
+    texts, and returns which of them repeat a text of the set.
 
     Args:
         signatures: (M, SIGNATURE) MinHash signatures of the texts in the set.
@@ -109,12 +110,12 @@ class NearDuplicates:
         self._sorted = [bucket[order] for bucket, order in zip(buckets, self._order, strict=True)]
 
     def __call__(self, signatures: NDArray[np.uint8]) -> NDArray[np.bool_]:
-        """Find the given texts that equal or nearly repeat a text of the fixed set.
+        """Find the given texts that equal or nearly repeat a text that the constructor got.
 
-        The fixed set was given to the constructor. A given text is compared only with its candidates: the
-        texts of the set whose signatures have the same bytes in a band (a group of neighbouring bytes). If
-        one band gives more than `_COMPARED` (100) candidates, the given text is not compared, to save time:
-        it counts as a near duplicate.
+        The texts that the constructor got are called the set. A given text is compared only with its
+        candidates: the texts of the set whose signatures have the same bytes in a band (a group of
+        neighbouring bytes). If one band gives more than `_COMPARED` (100) candidates, the given text is not
+        compared with them, to save time. It then counts as a near duplicate.
 
         Args:
             signatures: (N, SIGNATURE) MinHash signatures of the given texts.
@@ -128,10 +129,11 @@ class NearDuplicates:
         return near
 
     def _near(self, signatures: NDArray[np.uint8]) -> NDArray[np.bool_]:
-        """Find the given texts that equal or nearly repeat a text of the fixed set.
+        """Find the given texts that equal or nearly repeat a text that the constructor got.
 
-        The fixed set was given to the constructor. All given texts are compared at once, which needs memory.
-        Therefore, `__call__` splits the texts into chunks, and calls this method for each chunk.
+        The texts that the constructor got are called the set. All given texts are compared at once, which
+        needs memory. Therefore, `__call__` splits the given texts into chunks, and calls this method for each
+        chunk.
 
         Args:
             signatures: (N, SIGNATURE) MinHash signatures of the given texts, few enough to fit in memory.

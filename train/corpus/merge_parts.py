@@ -127,17 +127,22 @@ def _write_pairs(
 ) -> None:
     """Write `pairs.jsonl`: pairs of texts that mean the same.
 
-    A pair is the summary and the description of one comment, or the summaries of two comments. The two
-    comments are, for example, on two versions of a function (see `PairFinder`). Held-out (test) texts and
-    their near duplicates are left out.
+    The summary of a comment is its first sentence. The description is the rest, joined to one text. There are
+    two kinds of pairs:
+
+    - The summary and the description of one comment.
+    - The summaries of two comments. The comments are on two versions of a function, or on a method and the
+      method that it overrides (see `PairFinder`).
+
+    Held-out (test) texts and their near duplicates are left out.
 
     Args:
         parts: The parts of the corpus, with T texts in total.
         new: (T,) for each text, true if it repeats no earlier text. A summary that repeats an earlier text is
             not paired with its description.
         leaky: (T,) for each text, true if it is held out or a near duplicate of a held-out text.
-        near_held_out: An object that finds near duplicates of held-out texts. It is needed for descriptions
-            that are joined from several texts, because `leaky` has no values for joined texts.
+        near_held_out: An object that finds near duplicates of held-out texts. It checks the descriptions that
+            are joined from several paragraphs. (`leaky` tells only about single paragraphs.)
         folder: The folder of the corpus.
         report: The report, which collects counts and examples of the pairs.
     """

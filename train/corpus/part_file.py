@@ -148,14 +148,14 @@ class PartWriter:
         self.overrides: list[tuple[int, int]] = []
 
     def add(self, comment: Comment, cleaned: CommentTexts, unique_name: bool) -> None:
-        """Add a comment with its cleaned texts.
+        """Add a comment, with its cleaned texts, to this part of the corpus.
 
         Args:
             comment: The comment.
             cleaned: The same comment with its cleaned texts (at least one).
-            unique_name: Whether the name of the commented function is unique among the commented functions
-                of its source file. A unique name identifies the function in other versions of the file. If
-                false, `PairFinder` does not look for comments on other versions of the function.
+            unique_name: True if no other commented function of the source file has the same name. Then the
+                name identifies the function in other versions of the file, and `PairFinder` pairs the comment
+                with comments on these versions of the function. If false, it does not.
         """
         repository = comment.repository
         identities = [_number(identity(text)) for text in cleaned.texts]

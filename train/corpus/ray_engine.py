@@ -306,8 +306,9 @@ def _repeats(*pieces: NDArray[np.void]) -> NDArray[np.void]:
     A key is an integer, such as a hash of the text. A text may have several keys.
 
     Args:
-        pieces: Structured arrays of keys (`key`) and the indices of their texts (`text`). For equal keys, the
-            indices must be in ascending order.
+        pieces: Structured arrays of keys (`key`) and the indices of their texts (`text`). The arrays are
+            joined in the given order. In the joined array, the indices of equal keys must be in ascending
+            order.
 
     Returns:
         Structured array. For each key that several texts share, it has one entry for each of these texts: the

@@ -124,10 +124,11 @@ def _part_names(folder: Path) -> list[str]:
 
 @functools.cache
 def _version() -> bytes:
-    """Return a hash of the code and the library versions that can change the content of a part.
+    """Return a hash of this program's code and its library versions, as far as they affect a corpus.
 
-    A part is a file with the comments from one batch of source files. If this hash changes, all parts are
-    made again.
+    The hash covers the Python version, the source files in `_CODE`, and the versions of the libraries in
+    `_LIBRARIES`. If the hash changes, all parts of the corpus are made again. A part is a file with the
+    comments from one batch of source files.
     """
     digest = hashlib.blake2b(f"{sys.version_info[:2]}".encode())
     top = Path(simllm.__file__).parents[1]

@@ -48,6 +48,9 @@ Item = Code | Docstring | Comment
 def read(source: str, tags: int, tally: Tally, allow_download: bool = False) -> Iterator[Item]:
     """Read a source of the corpus: yield its source files, docstrings or comments.
 
+    A folder with code, a git repository and `installed-python` give source files. A corpus folder and a file
+    give docstrings or comments. A data set may give all three.
+
     Args:
         source: A path or glob pattern, `hf:NAME` for a data set (see `train.corpus.hugging_face_data`), or
             `installed-python` for the Python modules on this machine. A path names a folder with code, a git
@@ -82,7 +85,8 @@ def match_files(pattern: str) -> list[Path]:
     """Return the files and folders that match a path or glob pattern, sorted.
 
     An existing path is not treated as a pattern, even if it has special characters. The argument may also be
-    `installed-python`, which stands for the Python modules on this machine. Then the list is empty.
+    `installed-python`, the name for the Python modules on this machine. Then the list is empty, because this
+    name is neither a path nor a pattern.
 
     Raises:
         InputError: Nothing matches, or the argument is the name of a data set (`hf:NAME`), not a path.
@@ -154,10 +158,15 @@ def input_files(source: str) -> list[Path]:
 
 
 def _data_set(source: str, tally: Tally, allow_download: bool) -> Iterator[Item]:
-    """Yield the source files, docstrings or comments in a data set of Hugging Face `datasets`.
+    """Yield a source file, docstring or comment for each row of a data set of Hugging Face `datasets`.
+
+    If the user named a column, the text in this column is yielded as a comment. Otherwise, the columns of the
+    row decide: code in the column `content` gives a source file, `docstring` gives a docstring, and `summary`
+    or `text` gives a comment. A row with an unusable value is left out.
 
     Args:
-        source: The data set, as `hf:NAME`. NAME is a local folder, or a data set of the Hugging Face hub.
+        source: The data set, as `hf:NAME[:CONFIG][:SPLIT][#COLUMN]`. NAME is a local folder, or a data set of
+            the Hugging Face hub.
         tally: Counter of rows that are left out; it is updated.
         allow_download: Whether a data set may be downloaded.
     """
@@ -177,9 +186,10 @@ def _data_set(source: str, tally: Tally, allow_download: bool) -> Iterator[Item]
 
 
 def _texts(file: Path, tally: Tally) -> Iterator[Docstring | Comment]:
-    """Yield the docstrings or comments in a file of JSON lines (`*.jsonl`) or plain lines.
+    """Yield a docstring or a comment for each line of a file of JSON lines (`*.jsonl`) or plain lines.
 
-    A plain line is one comment. Invalid lines are skipped, and counted in `tally`.
+    A JSON object with the key `docstring` becomes a docstring. One with the key `summary` or `text` becomes a
+    comment. A plain line is one comment. Invalid lines are skipped, and counted in `tally`.
     """
     for number, line in lines(file):
         if ".jsonl" not in file.suffixes:

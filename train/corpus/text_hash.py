@@ -1,4 +1,4 @@
-"""Words and hashes of cleaned texts, for comparisons that ignore punctuation."""
+"""Words and hashes of cleaned (lower-case ASCII) texts, for comparisons that ignore punctuation."""
 
 from __future__ import annotations
 
@@ -7,10 +7,13 @@ import re
 
 
 def words(text: str) -> list[str]:
-    """Split a cleaned text into its words, without punctuation."""
+    """Split a cleaned (lower-case ASCII) text into its words, without punctuation."""
     return re.findall("[a-z0-9]+", text)
 
 
 def identity(text: str) -> bytes:
-    """Hash the words of a cleaned text to 8 bytes. Equal sequences of words have equal hashes."""
+    """Hash the words of a cleaned (lower-case ASCII) text to 8 bytes.
+
+    Equal sequences of words have equal hashes.
+    """
     return hashlib.blake2b(" ".join(words(text)).encode(), digest_size=8).digest()

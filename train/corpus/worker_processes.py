@@ -28,14 +28,17 @@ _excluded = ExcludedTexts(())  # set in each worker process
 
 
 def run_jobs(jobs: Iterable[Job], excluded: ExcludedTexts, workers: int) -> None:
-    """Make parts of a corpus in several processes, with only a few batches in memory at a time.
+    """Extract the comments from batches of source files in several processes; write a file for each batch.
 
-    A part is a file with the comments from one batch of source files.
+    Such a file is called a part of the corpus. Only a few batches are in memory at a time.
 
     Args:
-        jobs: For each part, the pickled batch and the file to write.
+        jobs: For each batch, the pickled batch and the file to write.
         excluded: Evaluation texts to leave out.
         workers: Number of processes.
+
+    Raises:
+        InputError: A process was killed, perhaps for lack of memory.
     """
     context = multiprocessing.get_context("spawn")  # not fork, because torch may run threads
     pool = ProcessPoolExecutor(workers, context, _prepare_worker, (excluded, os.getpid()))
@@ -68,12 +71,12 @@ def _await(running: set[Future[None]], until: str = "ALL_COMPLETED") -> set[Futu
 
 
 def _prepare_worker(excluded: ExcludedTexts, parent: int) -> None:
-    """Prepare a new worker process, which makes parts of a corpus.
+    """Prepare a new worker process, which extracts the comments from batches of source files.
 
     The excluded texts are stored for all jobs of the worker. The worker will end when its parent ends.
 
     Args:
-        excluded: Evaluation texts to leave out of all parts that this worker makes.
+        excluded: Evaluation texts to leave out of all files that this worker writes.
         parent: The id of the parent: the process that started the worker.
     """
     global _excluded

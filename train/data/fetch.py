@@ -138,7 +138,9 @@ class Converter:
         return EvaluationTexts(row[name] for row in rows for name in names if name in row)
 
     def _repository(self, repository: str) -> RemoteRepository:
-        """Return a remote repository at the commit that the catalog states; open it on first use.
+        """Return a remote git repository, and open it if this is its first use.
+
+        The catalog of data sets lists the commit from which files of the repository are read.
 
         Args:
             repository: Owner and name, as in "owner/name".

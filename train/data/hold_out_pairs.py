@@ -26,7 +26,11 @@ from train.runtime.tool_exit_status import run_tool
 
 
 def main() -> int:
-    """Parse the command line, write the held-out pairs, and return the exit status."""
+    """Run the command line: choose a share of labelled text pairs for testing, and write them to a file.
+
+    Returns:
+        The exit status.
+    """
     parser = argparse.ArgumentParser(
         prog="python -m train.data.hold_out_pairs",
         description=__doc__,

@@ -47,7 +47,9 @@ class RemoteRepository:
         self._run("init", "--quiet", "--bare", "--template=", str(folder))
 
     def fetch_all(self) -> None:
-        """Fetch all files of the commit without its history, and let HEAD point to the commit.
+        """Fetch all files of this object's commit, and let HEAD of the local repository point to the commit.
+
+        Earlier commits are not fetched.
 
         Raises:
             InputError: git fails.

@@ -193,9 +193,10 @@ def _all_seen(group: Group, seen: set[bytes]) -> bool:
 
 
 def _with_variants(group: Group, words: lexicon.Lexicon, random: np.random.Generator) -> Group:
-    """Add two variants of a group's first text: a rewording, and a text with a changed meaning.
+    """Add two texts to a group of texts: a rewording of its first text, and one with a changed meaning.
 
-    Rules make the variants. A variant that the rules cannot make is left out.
+    A group has the training texts that are used in the same optimizer step, such as a single text or a pair
+    of texts. Rules make the two variants of the first text. A variant that the rules cannot make is left out.
 
     Args:
         group: The texts of the group.

@@ -80,7 +80,7 @@ class Targets:
             facts: A description of the texts and the teachers, as a dict. It does not affect the projection.
 
         Raises:
-            InputError: The teachers' embeddings, side by side, have fewer dimensions than the student's.
+            InputError: The sum of the teachers' widths is less than `width`.
         """
         self.groups, self.shards, self.facts = groups, shards, dict(facts or {})
         sample = np.random.default_rng(seed).permutation(sum(map(len, groups)))[:_SAMPLE]
@@ -139,18 +139,19 @@ def compute_targets(
     """Compute the targets (the embeddings that an encoder should learn) from the teachers' embeddings.
 
     The teachers' embeddings are loaded from the folder of the run. Missing embeddings are computed, and
-    stored there. The targets are the teachers' embeddings, projected to the encoder's width.
+    stored there. The embeddings of all teachers are concatenated, projected to the encoder's width, and
+    scaled to length 1.
 
     Args:
         config: The settings, with the folders of the teachers (larger encoders).
-        stored: The texts.
+        stored: The training texts.
         width: Width of the encoder's embeddings.
         out: The folder of the run.
         world: The processes of the run.
-        seed: Seed for choosing a sample of the texts, from which the projection is computed.
+        seed: Seed for choosing a sample of the texts. The projection is computed from this sample.
 
     Raises:
-        InputError: A teacher cannot be loaded, or all teachers together are narrower than the encoder.
+        InputError: A teacher cannot be loaded, or the sum of the teachers' widths is less than `width`.
     """
     folders = world.first_then_others(
         lambda: {identity(Path(teacher)): Path(teacher) for teacher in config.teachers}

@@ -1,7 +1,8 @@
-"""Computation and storage of the teachers' embeddings of all texts.
+"""Computation and storage of the embeddings that teachers give to the training texts of a distillation.
 
-A teacher is a larger sentence encoder. The embeddings are computed once and stored in shards (files with the
-embeddings of 8192 texts each), with checksums. A resumed run computes only the missing shards.
+A teacher is a larger sentence encoder, from which the trained encoder learns. The embeddings are computed
+once and stored in shards. A shard is a folder with the embeddings of up to 8192 texts, and their checksum. A
+resumed run computes only the missing shards.
 """
 
 from __future__ import annotations
@@ -28,13 +29,13 @@ _FILE, _CHECKSUM = "embeddings.npy", "sha256"  # in the folder of a shard
 
 
 def embed_all(teacher: Path, texts: Sequence[str], folder: Path, world: World) -> list[np.ndarray]:
-    """Return a teacher's embeddings of all texts, in shards of `SHARD` (8192) texts each.
+    """Return a teacher's embeddings of all texts, in shards of up to `SHARD` (8192) texts.
 
     Missing shards are computed and stored. Each process computes some of the missing shards.
 
     Args:
         teacher: The teacher's folder.
-        texts: The texts.
+        texts: All training texts.
         folder: The folder of the stored shards. Existing shards must be from these texts and this teacher.
         world: The processes of the run.
 
@@ -58,7 +59,7 @@ def embed_all(teacher: Path, texts: Sequence[str], folder: Path, world: World) -
 
 
 def _shard_folder(folder: Path, start: int) -> Path:
-    """Return the folder of one shard. A shard is a file with the embeddings of `SHARD` texts.
+    """Return the folder of one shard, which holds the embeddings of up to `SHARD` (8192) texts.
 
     Args:
         folder: The folder of all shards, which contains the returned folder.
@@ -68,7 +69,12 @@ def _shard_folder(folder: Path, start: int) -> Path:
 
 
 def _write(shard: Path, embeddings: np.ndarray) -> None:
-    """Write the embeddings of one shard as float16, with their checksum, into the folder `shard`."""
+    """Write one shard (a teacher's embeddings of up to `SHARD` texts) as float16, with a checksum.
+
+    Args:
+        shard: The folder of the shard. If it exists, it is replaced.
+        embeddings: (n, D) embeddings of the n texts of the shard.
+    """
     with folder_replacement.replacing(shard, "embeddings", keep_edits=False) as partial:
         np.save(partial / _FILE, embeddings.astype(np.float16))
         atomic_write.write(partial / _CHECKSUM, digest(partial / _FILE))

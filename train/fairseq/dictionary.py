@@ -1,9 +1,10 @@
 """fairseq's vocabulary file `dict.txt`, with a symbol (token) and its count on each line.
 
 The symbol on the first line has id 4. The ids 0 to 3 are `<s> <pad> </s> <unk>`, which are not in the file.
-If the file has no `<mask>`, MPNet's training code for fairseq adds `<mask>` as the last symbol, with the
-largest id. But simllm's tokenizers give `<mask>` the id 4. Therefore, the files that simllm writes begin with
-`<mask>`, and each token has the same id in fairseq as in simllm.
+
+In the files that simllm writes, `<mask>` is on the first line, and has id 4 as in simllm's tokenizers. Each
+token then has the same id in fairseq as in simllm. If a file has no `<mask>`, MPNet's training code for
+fairseq adds `<mask>` as the last symbol, with the largest id.
 """
 
 from __future__ import annotations

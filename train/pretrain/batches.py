@@ -29,17 +29,18 @@ class PretrainingBatches:
     """The texts of each update (optimizer step), divided into batches.
 
     The texts of all epochs form one endless sequence of tokens. Each epoch has all texts in a new random
-    order. Each update has the texts that begin in the next `update_tokens` tokens of the sequence. An update
-    is divided into n batches by cutting its range of tokens into n equal ranges.
+    order. Each update has the texts that begin in the next `update_tokens` tokens of the sequence. To divide
+    an update into n batches, its range of `update_tokens` tokens is cut into n equal ranges. Each batch has
+    the texts that begin in one of these ranges.
 
     For example, `update_tokens` is 1000. Update 0 has the texts that begin at the tokens 0 to 999, and update
     1 has those that begin at the tokens 1000 to 1999. If update 0 is divided into two batches, the first
     batch has the texts that begin at the tokens 0 to 499. Each text occurs once in an epoch, whatever the
     number of batches. Any update can be computed without the earlier updates.
 
-    The tokens of each text are permuted (put in random order), and the model predicts the last ones. The
-    permutation depends on the text, the epoch and the seed. Texts that are too short to predict a token are
-    left out.
+    The tokens of each text are permuted (put in random order). The model predicts the last tokens of this
+    order. Their number is `probability` times the number of the text's tokens, rounded. The permutation
+    depends on the text, the epoch and the seed. Texts that are too short to predict a token are left out.
 
     Args:
         shards: The tokenized texts.

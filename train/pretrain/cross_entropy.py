@@ -87,9 +87,10 @@ class _LinearCrossEntropy(torch.autograd.Function):
         """Compute the gradients with respect to `hidden`, `weight` and `bias` by the chain rule.
 
         Args:
-            ctx: Autograd's context, with the gradients that `forward` stored: those of its own result.
-            outputs: One scalar from autograd: the gradient with respect to the result of `forward`. The
-                stored gradients are multiplied by it.
+            ctx: Autograd's context. `forward` stored three gradients in it: those of the loss (the result of
+                `forward`) with respect to `hidden`, `weight` and `bias`.
+            outputs: One scalar from autograd: the gradient with respect to the loss. The stored gradients
+                are multiplied by this scalar.
 
         Returns:
             The three gradients, and None for each other argument of `forward`.

@@ -77,7 +77,10 @@ class PermutedBatch:
 
     @property
     def text_tokens(self) -> int:
-        """Number of tokens of all texts, without padding and the placeholders of tokens to predict."""
+        """Number of tokens of all texts in the batch.
+
+        Tokens to predict are counted. Their placeholders and padding are not counted.
+        """
         return int(self.shape[:, 0].sum())
 
     @property
@@ -108,20 +111,23 @@ class PermutedBatch:
 
 
 def is_visible(visible_originals: Tensor, turns: Tensor) -> Tensor:
-    """Return whether rows of the attention matrix may attend to columns of the same text.
+    """Compute which columns of the attention matrix each row may attend to, if both belong to the same text.
 
-    Each predicted token has two columns: one for the token itself (the original), and one for a placeholder
-    (the slot). Every other token has one column. Each row has a number v. For the first v predicted tokens,
-    the row attends to the originals. For the later predicted tokens, it attends to the slots. It also attends
-    to all tokens that are not predicted.
+    Some tokens of the text are predicted, in a fixed order. Each predicted token has two columns: one for the
+    token itself (the original), and one for a placeholder (the slot). Every other token has one column, and
+    every row may attend to it.
+
+    Each row has a number v. The row may attend to the originals of the first v predicted tokens. For each
+    later predicted token, it may attend to the slot.
 
     Args:
         visible_originals: The number v of each row, from `PermutedBatch.visible_originals`.
         turns: The kind of each column, from `PermutedBatch.prediction_turns`: 0 for a token that is not
-            predicted, i for the i-th original, -i for its slot. The two arguments are broadcast.
+            predicted, i for the original of the i-th predicted token (i counts from 1), -i for its slot.
 
     Returns:
-        A bool tensor of the broadcast shape.
+        A bool tensor, true where attention is allowed. Its shape is the broadcast shape of the two arguments:
+        R rows as (R, 1) and C columns as (C,) give (R, C).
     """
     return (turns == 0) | ((turns > 0) & (turns <= visible_originals)) | (-turns > visible_originals)
 
@@ -139,8 +145,8 @@ def permute_positions(tokens: Ints, lengths: Ints, noise: NDArray[np.float64]) -
         noise: (N,) random numbers from [0, 1), by which the positions of a text are sorted.
 
     Returns:
-        (N,) permuted positions in each text, from 0, one text after the other. For example, the text
-        `<s> a b </s>` may get the positions 0, 3, 2, 1.
+        (N,) positions of the tokens in their texts, from 0, in permuted order, one text after the other. For
+        example, the text `<s> a b </s>` may get the positions 0, 3, 2, 1.
     """
     noise = np.where(tokens < len(SPECIAL_TOKENS), -1.0, noise)
     text, _, starts = ragged_indices(lengths)
@@ -148,16 +154,19 @@ def permute_positions(tokens: Ints, lengths: Ints, noise: NDArray[np.float64]) -
 
 
 def predicted_indices(lengths: Ints, predicted: Ints, order: Ints) -> Ints:
-    """Find the predicted tokens in a batch: the last m tokens of each permuted text.
+    """Find the predicted tokens in a batch of B texts: the last m tokens of each permuted text.
+
+    The batch has N tokens in total. M of them are predicted.
 
     Args:
         lengths: (B,) number of tokens n of each text.
         predicted: (B,) number of predicted tokens m of each text.
-        order: (N,) permuted positions of each text, from `permute_positions`.
+        order: (N,) positions of the tokens in their texts, in permuted order, from `permute_positions`.
 
     Returns:
-        (M,) indices of the predicted tokens in the array of all N tokens before the permutation. They follow
-        the order of the texts and, within a text, the order of prediction.
+        (M,) indices of the predicted tokens in an array of all N tokens that is not permuted. This array has
+        one text after the other. The indices follow the order of the texts and, within a text, the order of
+        prediction.
     """
     text, place, starts = ragged_indices(lengths)
     return (starts[text] + order)[place >= (lengths - predicted)[text]]
@@ -175,7 +184,7 @@ def lay_out_batch(tokens: Ints, lengths: Ints, predicted: Ints, order: Ints, slo
         tokens: (N,) token ids of all texts, one text after the other, not permuted.
         lengths: (B,) number of tokens n of each text.
         predicted: (B,) number of predicted tokens m of each text.
-        order: (N,) permuted positions of each text, from `permute_positions`.
+        order: (N,) positions of the tokens in their texts, in permuted order, from `permute_positions`.
         slots: (M,) token ids in the slots of all texts, one text after the other. The slots of a text are in
             the order of prediction.
 

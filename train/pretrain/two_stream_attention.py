@@ -41,20 +41,22 @@ def grouped_attention(batch: PermutedBatch, relative_bias: RelativeBias, dropout
     groups = [(sum(1 for _ in texts), *shape) for shape, texts in groupby(map(tuple, batch.shape.tolist()))]
 
     def split(x: Tensor, dim: int) -> list[Tensor]:
-        """Split a tensor by the `groups` of texts, so that the attention of each group is computed at once.
+        """Split a tensor into one tensor for each group of texts.
 
-        A group has consecutive texts with equal numbers of tokens and of predicted tokens. Each text has two
-        streams (sequences of rows). Each row of the content stream has a token of the text, or a placeholder
-        for a predicted token. Each row of the query stream predicts one token.
+        The texts of a group are consecutive. They have the same number of tokens, and the same number of
+        predicted tokens. The attention of a group is therefore computed at once, without padding.
+
+        Each text has two streams (sequences of rows). A row of the content stream is a token of the text, or
+        a placeholder for a predicted token. A row of the query stream predicts one token.
 
         Args:
-            x: The tensor. Along dimension `dim`, it has the content streams of all texts, and then the query
-                streams of all texts. The query streams may be absent.
-            dim: The dimension to split.
+            x: The tensor. The rows along dimension `dim` are the content streams of all texts, and then the
+                query streams of all texts. Some tensors have no query streams.
+            dim: The dimension of the rows.
 
         Returns:
-            A tensor for each group. Two dimensions take the place of `dim`: the first for the texts of the
-            group, the second for the rows of a text (its content stream, then its query stream).
+            A tensor for each group. Two dimensions replace `dim`: the texts of the group, and the rows of
+            each text. The rows of a text are its content stream, and then its query stream.
         """
         content, queries = x.tensor_split([len(batch.prediction_turns)], dim)
         streams = [(content, [t * (n + m) for t, n, m in groups])]
@@ -93,7 +95,8 @@ def flex_attention_over_texts(
 
     The texts of the batch stand one after the other, in one long sequence. The attention matrix of this
     sequence is divided into blocks of `BLOCK_SIZE` rows and columns. To save time, the returned function
-    skips a block if its rows and its columns have no text in common. This function is slow unless compiled.
+    skips a block if its rows and its columns belong to different texts. This function is slow unless
+    compiled.
 
     Args:
         batch: The batch, padded by `train.pretrain.permutation.pad_streams` to multiples of `BLOCK_SIZE`
@@ -125,12 +128,15 @@ def flex_attention_over_texts(
 
 
 def _block_mask(texts: Tensor, columns: int, may_attend: Callable[..., Tensor]) -> BlockMask:
-    """Make FlexAttention's mask for the attention matrix of a batch.
+    """Make the mask that tells FlexAttention which entries of a batch's attention matrix to compute.
 
-    FlexAttention computes the matrix in square blocks. The mask skips a block if its rows and its columns
-    have no text in common. The matrix has the T rows of a `PermutedBatch`: first the rows of the content
-    stream (tokens and placeholders), then the rows of the query stream (predictions). It has a column for
-    each row of the content stream, because rows attend only to the content stream.
+    FlexAttention computes the matrix in square blocks. With this mask, it skips a block if its rows and its
+    columns belong to different texts.
+
+    The matrix has T rows, those of a `PermutedBatch`. The first rows are the content stream, which has the
+    tokens of all texts and a placeholder for each predicted token. The other rows are the query stream, which
+    makes the predictions. The columns are the rows of the content stream, because all rows attend only to the
+    content stream.
 
     Args:
         texts: (T,) index of the text to which each row belongs. The indices ascend within the content stream,

@@ -9,9 +9,9 @@ embeddings are shifted so that the mean embedding of these comments is 0. The sc
 score to a percentile and to an expected human rating, needs the option `--calibrate`.
 
 After `--seeds`, list runs that repeat the last run with other random seeds. The last run and these runs are
-then compared by the dev criterion (the mean of their figures on dev data). The model with the highest dev
-criterion is released. The file after `--config` names the data sets on which the model is measured; the
-default is configs/measure.yaml.
+then compared by the dev criterion. Here, it is the mean of their figures on dev data, so a higher value is
+better. The model with the highest value is released. The file after `--config` names the data sets on which
+the model is measured; the default is configs/measure.yaml.
 """
 
 from __future__ import annotations

@@ -55,10 +55,11 @@ class Variant:
 
 @dataclass(frozen=True, kw_only=True)
 class FirstStage:
-    """Settings for a short first stage (pretraining or distillation), which some variants of the recipe have.
+    """Settings for a short first training stage: pretraining or distillation before contrastive training.
 
-    These variants are trained in two stages: the first stage, and then contrastive training. The other
-    variants have only contrastive training. They start from the model that the recipe's configuration names.
+    The ablations train variants of the training recipe. Some variants have two stages: this first stage, and
+    then contrastive training. Each other variant has only contrastive training, from the model that the
+    variant's configuration names.
     """
 
     training: str  # the Python module to run: train.pretrain or train.distill
@@ -88,7 +89,7 @@ class AblationsConfig:
 
 
 def main() -> int:
-    """Parse the command line, run the ablations, and return the exit status."""
+    """Parse the command line, train and measure variants of the recipe, and return the exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m train.release.ablations",
         description=__doc__,
@@ -103,6 +104,8 @@ def main() -> int:
 
 def _ablate(config: Path, output: Path, overwrite: bool) -> None:
     """Load the configuration file, lock the output file, and run the ablations.
+
+    The ablations train and measure variants of the training recipe.
 
     Args:
         config: A YAML file with the keys of `AblationsConfig`.

@@ -21,12 +21,13 @@ from pathlib import Path
 import numpy as np
 from scipy.optimize import isotonic_regression
 
+from simllm.array_types import Floats
 from simllm.errors import InputError
 from simllm.evaluation import ratings
 from simllm.io import read_lines, write_into_folder
 from simllm.metric import SimLLM
 from simllm.model import saved_model
-from simllm.model.percentiles_and_expected_ratings import ScoreScale, Values
+from simllm.model.percentiles_and_expected_ratings import ScoreScale
 from train.release.meaning_head_calibration import calibrate_meaning, meaning_test_pairs
 from train.runtime.tool_exit_status import run_tool
 
@@ -94,7 +95,7 @@ def calibrate(folder: Path, comments: Path, rated: Path) -> None:
     write_into_folder.add(folder, saved_model.INFO, json.dumps(asdict(info), indent=1) + "\n")
 
 
-def _random_scores(metric: SimLLM, texts: list[str]) -> Values:
+def _random_scores(metric: SimLLM, texts: list[str]) -> Floats:
     """Score 10,000 random text pairs, from which the percentiles of the score scale are computed.
 
     Args:
@@ -115,7 +116,7 @@ def _random_scores(metric: SimLLM, texts: list[str]) -> Values:
     return metric.score([texts[i] for i in first], [texts[i] for i in second]).values
 
 
-def fit(random: Values, scores: Values, rated: Values, fitted_on: str) -> ScoreScale:
+def fit(random: Floats, scores: Floats, rated: Floats, fitted_on: str) -> ScoreScale:
     """Fit a score scale, which maps scores to percentiles and to human ratings.
 
     The percentiles come from the random pairs. For the ratings, the rated pairs are sorted by score and
@@ -149,7 +150,7 @@ def fit(random: Values, scores: Values, rated: Values, fitted_on: str) -> ScoreS
     )
 
 
-def _rounded(values: Values) -> tuple[float, ...]:
+def _rounded(values: Floats) -> tuple[float, ...]:
     return tuple(round(value, 5) for value in values.tolist())
 
 

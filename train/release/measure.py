@@ -1,15 +1,15 @@
-"""Measure a model for its model card, and write the figures as JSON.
+"""Measure a model for its model card, and write the results as JSON.
 
     python -m train.release.measure runs/contrastive/model -o figures.json
     python -m train.release.measure runs/mine/model comments=mine/comments.jsonl unseen_comments=null
 
-The figures show the model's agreement with human ratings, how often it scores a rewording higher than a text
+The results show the model's agreement with human ratings, how often it scores a rewording higher than a text
 with another meaning, how well it finds the rest of a comment from the first sentence, and its scores of
 random pairs of comments.
 The option `--config FILE` names a YAML file with the data sets; the default is configs/measure.yaml.
 Arguments of the form `key=value` replace settings of this file. In the second example, `comments` names the
 file comments.jsonl of another corpus, which `python -m train.corpus build` has made. With
-`unseen_comments=null`, no comments of further repositories are used. The figures on finding the rest of a
+`unseen_comments=null`, no comments of further repositories are used. The results on finding the rest of a
 comment, and on random pairs, then come from the comments in comments.jsonl that are held out from training.
 """
 

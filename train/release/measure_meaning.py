@@ -1,8 +1,12 @@
-"""Figures for a model card that show how well metrics tell rewordings from changes of meaning.
+"""Measurements for a model card: how well metrics tell rewordings of a text from texts with another meaning.
 
-A triple is a reference, a rewording and a change (a text with another meaning). A meaning item has a main
-text, rewordings, and changes. The part of a model called "meaning head" predicts the probability that two
-texts have the same meaning.
+Two kinds of test data are used. A text with another meaning is called a change.
+
+- A triple is a text (the reference), one rewording of it, and one change.
+- A meaning item is a main text, one or more rewordings of it, and changes.
+
+A model may have a meaning head. This part of the model predicts the probability that two texts have the same
+meaning.
 """
 
 from __future__ import annotations
@@ -126,12 +130,13 @@ def measure_unseen_items(learned: SimLLM, items: list[MeaningItem]) -> dict[str,
 
 
 def _score_with_main_text(learned: SimLLM, items: list[MeaningItem]) -> tuple[Scores, Scores]:
-    """Score each rewording and each text with another meaning against the main text of its item.
+    """Score rewordings of a text, and texts with another meaning, against this text.
 
-    A meaning item has a main text, rewordings, and changes (texts with another meaning).
+    Each item has a main text, rewordings, and changes (texts with another meaning). The model scores all
+    rewordings and all changes of an item against the item's main text.
 
     Returns:
-        The scores of all rewordings, and the scores of all changes.
+        The scores of the rewordings of all items, and the scores of the changes of all items.
     """
     rewordings = [(text, item.same[0]) for item in items for text in item.same[1:]]
     changes = [(text, item.same[0]) for item in items for text in item.different]

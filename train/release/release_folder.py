@@ -47,8 +47,8 @@ class Release:
             pairs of the contrast set. In this test set, many texts differ in meaning by a word pair, such as
             "attaches" in one text and "detaches" in the other. None: no control run.
         seeds: Folders of runs like the last of `runs`, with other random seeds. These runs and the last of
-            `runs` are compared by the dev criterion (the mean of figures on dev data). The model with the
-            highest dev criterion is released.
+            `runs` are compared by the dev criterion that is stored in their provenance. Here, it is the mean
+            of figures on dev data, so a higher value is better. The model with the highest value is released.
         ablations: The JSON file that `train.release.ablations` wrote; None: no section about ablations.
     """
 
@@ -148,14 +148,15 @@ def _provenance(run: Path) -> dict[str, Any]:
 
 
 def _dev_criterion(run: Path) -> float:
-    """Return the dev criterion, which measures the quality of a run's model on dev data.
+    """Return the dev criterion of a run's model: the mean of its figures on dev data; higher is better.
 
-    The dev criterion is the mean of several figures; higher is better. A figure is a correlation or an
-    accuracy. A correlation compares the model's scores with human ratings. An accuracy says how often the
-    model scores a rewording of a text higher than a text with another meaning.
+    The mean is stored under "dev_criterion" in the model's provenance. `DevCriterion`, which training uses,
+    returns the same mean with a minus sign: there, lower is better. A figure is a correlation or an accuracy.
+    A correlation compares the model's scores with human ratings. An accuracy says how often the model scores
+    a rewording of a text higher than a text with another meaning.
 
     Args:
-        run: The folder of the training run. The run has stored the dev criterion with its model.
+        run: The folder of the training run, with the model.
 
     Raises:
         InputError: The run has not stored a dev criterion.

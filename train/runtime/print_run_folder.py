@@ -1,4 +1,4 @@
-"""The command that prints the run folder of a configuration, for the job scripts."""
+"""Command that prints the path of a training run's folder, for the job script `slurm/job.sh`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from train.runtime.yaml_and_overrides import read_values
 
 
 def _main() -> int:
-    """Print the run folder (the value of the key `out`) of a configuration file; the job scripts call this.
+    """Print the path of a run's folder: the value of the key `out` in a configuration file.
 
     The command line is `CONFIG [key=value …]`. The exit status is 0, or 2 for bad input.
     """

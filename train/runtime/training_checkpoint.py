@@ -199,7 +199,11 @@ def _find_damage(state: Path) -> str:
 
 
 def has_saved_states(folder: Path) -> bool:
-    """Return whether a folder contains saved states, damaged or not."""
+    """Return whether a folder contains saved states (checkpoints) of a training run, damaged or not.
+
+    Raises:
+        InputError: The folder cannot be read.
+    """
     return bool(_saved_states(folder))
 
 

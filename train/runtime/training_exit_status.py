@@ -11,12 +11,15 @@ from train.runtime.signal_handlers import Interrupted
 
 
 def print_error(error: BaseException, is_first: bool) -> int:
-    """Print in one line why a run ended; raise unexpected errors again.
+    """Print in one line why a training run ended; raise unexpected errors again.
+
+    A run may have several processes, and each of them may call this function. A `ReportedError` is not
+    printed, because its cause is printed elsewhere.
 
     Args:
-        error: The error that ended the run.
-        is_first: Whether this is the first process. If the training diverged or a signal stopped the run,
-            only the first process prints, so that the line appears once.
+        error: The error that ended the run in this process.
+        is_first: Whether this process has rank 0. If the training diverged or a signal stopped the run, only
+            the process with rank 0 prints, so that the line appears once.
 
     Returns:
         The exit status of the run: 1 diverged, 2 bad input, 130 stopped by Ctrl-C, 75 stopped by another

@@ -38,7 +38,10 @@ class Task(Protocol):
 
     @property
     def flops_per_token(self) -> float:
-        """Number of operations needed to train on one text token, for the reported hardware utilization."""
+        """Estimated floating-point operations to train on one token of a text.
+
+        The training loop uses this number to report the hardware utilization.
+        """
 
     def losses(self, update: int) -> Sequence[LossPart]:
         """Return functions that compute the loss of one update (optimizer step), term by term.

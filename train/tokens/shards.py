@@ -159,10 +159,16 @@ def load(folder: Path) -> Shards:
 
 
 def _facts(folder: Path) -> dict[str, Any]:
-    """Read `shards.json` in a folder of token shards.
+    """Read the file `shards.json` in a folder of token shards (token ids on disk).
 
-    The result has two keys. `made_with` has the corpus hash, the tokenizer hash and `max_length`. `parts` has
-    an entry for each part of the corpus: numbers of texts, tokens and cut texts, and a SHA-256.
+    Returns:
+        A dict with two keys. `made_with` has the hash of the corpus, the hash of the tokenizer, and the
+        model's largest input length. `parts` has an entry for each part of the corpus: the numbers of texts,
+        tokens and truncated texts, and the SHA-256 of the part's files.
+
+    Raises:
+        DamagedShardsError: The file is missing or damaged.
+        InputError: The file cannot be read.
     """
     file = folder / _INFO
     try:
@@ -229,8 +235,8 @@ def _write_part(
             lines.
 
     Returns:
-        The entry for these files in `shards.json`: the numbers of texts, tokens and cut texts, and the
-        SHA-256 of the files.
+        The entry for these files in `shards.json`: the numbers of texts, tokens and truncated texts, and
+        the SHA-256 of the files.
     """
     dtype = np.uint16 if tokenizer.vocab_size <= 2**16 else np.int32
     with texts.open("rb") as file:

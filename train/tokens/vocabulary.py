@@ -28,7 +28,7 @@ def load_or_learn(folder: Path, texts: Path, size: int) -> Tokenizer:
 
     Args:
         folder: The folder of the tokenizer.
-        texts: A file with one cleaned text per line.
+        texts: A file with one cleaned (lower-case ASCII) text per line.
         size: Number of tokens in the vocabulary.
 
     Raises:
@@ -47,7 +47,7 @@ def learn(texts: Iterable[str], size: int, file: Path) -> None:
     """Learn a BPE vocabulary and write it as a SentencePiece model.
 
     Args:
-        texts: Cleaned texts.
+        texts: Cleaned (lower-case ASCII) texts.
         size: Number of tokens in the vocabulary.
         file: The SentencePiece model to write.
 
@@ -87,10 +87,12 @@ def _learn_model(texts: Iterable[str], size: int) -> bytes:
 
 
 def _learn_in_subprocess(texts: Path, size: int) -> bytes:
-    """Learn a vocabulary in a child process, because SentencePiece delays signals until it has finished.
+    """Learn a BPE vocabulary in a child process, so that a signal such as Ctrl+C can stop it at once.
+
+    In this process, SentencePiece would delay the signal until the learning is finished.
 
     Args:
-        texts: A file with one cleaned text per line.
+        texts: A file with one cleaned (lower-case ASCII) text per line.
         size: Number of tokens in the vocabulary.
 
     Returns:

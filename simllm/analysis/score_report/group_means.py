@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from simllm.array_types import Floats
 from simllm.io.number_format import format_count
-from simllm.metrics.metric_interface import Floats
 from simllm.stats.multiple_testing import holm
 from simllm.text_cleaning import encodable
 
@@ -140,12 +140,12 @@ def number_ranges(numbers: Sequence[int]) -> list[str]:
 
 
 def first_numbers(values: Sequence[str]) -> list[int] | None:
-    """Convert texts such as "4" or "4 to 6" (a range) to whole numbers; both examples give 4.
+    """Convert the values of a field to whole numbers, to correlate them with the scores of text pairs.
 
-    The report correlates the scores with these numbers.
+    A value is a whole number such as "4", or a range such as "4 to 6". Both examples become 4.
 
     Args:
-        values: The value of a field, as text, for each of n text pairs.
+        values: The value of the field, as text, for each of n text pairs.
 
     Returns:
         The first number of each value; None if any value is neither a whole number nor a range.

@@ -70,11 +70,13 @@ def _pair(scored: ScoredPairs, fields: Mapping[str, Sequence[str]], i: int) -> d
 def _changed_by(scored: ScoredPairs, i: int) -> dict[str, Any]:
     """Return the words that make the candidate of pair `i` differ in meaning from its reference.
 
+    The search for such words is slow. Each metric or system in `scored.changed` has had only some of its
+    pairs searched.
+
     Returns:
-        A dict to be merged into the pair's JSON object. Such words are searched for in only some pairs of
-        each metric or system in `scored.changed`. The dict is empty if none was searched for in this pair.
-        Otherwise, the dict has one key, "changedBy", with a list. The list has one item for each metric or
-        system: the list of the words that were found, or None if there was no search.
+        A dict to be merged into the pair's JSON object. It has one key, "changedBy", with a list. The list
+        has one item for each metric or system: the list of the words that were found, or None if pair `i`
+        was not searched for this metric or system. If it was searched for none of them, the dict is empty.
     """
     words = [scored.changed_by.get(name, {}).get(i) for name in scored.changed]
     return {} if all(own is None for own in words) else {"changedBy": words}

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from simllm.metrics.metric_interface import Floats
+from simllm.array_types import Floats
 from simllm.model.percentiles_and_expected_ratings import ScoreScale
 from simllm.scoring.changed_meaning import SIMILAR
 from simllm.text_cleaning import clean
@@ -100,10 +100,10 @@ def flag_unrelated(scores: Sequence[Floats], threshold: float | None) -> NDArray
 
 
 def flag_changed(columns: Sequence[NDArray[np.bool_]], n: int) -> NDArray[np.bool_]:
-    """Flag the pairs in which a candidate is similar to its reference but probably differs in meaning.
+    """Combine the flags of several metrics or systems: flag a pair if at least one of them flags it.
 
-    The flags of each metric or system are given, and this function combines them. They come from the meaning
-    head, the part of the model that predicts whether two texts have the same meaning.
+    A flag means that a candidate is similar to its reference but probably differs in meaning. The meaning
+    head, a part of the model, predicts whether two texts have the same meaning.
 
     Args:
         columns: Columns of n flags, one column for each metric or system; may be empty.

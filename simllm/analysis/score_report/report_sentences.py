@@ -15,8 +15,8 @@ from simllm.analysis.score_report.explained_pairs import LONGEST_EXPLAINED
 from simllm.analysis.score_report.group_means import GroupMean
 from simllm.analysis.score_report.scored_pairs import ScoredPairs
 from simllm.analysis.score_report.spearman_p_value import spearman_with_p
+from simllm.array_types import Floats
 from simllm.io.number_format import format_count, format_number, format_p_value
-from simllm.metrics.metric_interface import Floats
 from simllm.model.percentiles_and_expected_ratings import ScoreScale
 from simllm.scoring.changed_meaning import SIMILAR
 

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from simllm.analysis.score_report import pair_flags
 from simllm.analysis.score_report.word_overlap import disagreement, word_overlap
+from simllm.array_types import Floats
 from simllm.metrics import registry
-from simllm.metrics.metric_interface import Floats
 from simllm.model.percentiles_and_expected_ratings import ScoreScale
 
 
@@ -86,11 +86,10 @@ class ScoredPairs:
 
     @property
     def lower_is_better(self) -> bool:
-        """True if lower scores by the main (first) metric are better.
+        """True if lower scores by the first metric are better, as for a metric of the size of an edit.
 
-        An example is a metric that measures the size of an edit. The value is always false with several
-        systems (sources of candidates). Their pairs are scored by simllm's learned metric only, for which
-        higher is better.
+        If there are several systems (sources of candidates), only simllm's learned metric scores the pairs.
+        Higher scores by the learned metric are better, so the value is false.
         """
         return not self.has_systems and registry.lower_is_better(next(iter(self.scores)))
 

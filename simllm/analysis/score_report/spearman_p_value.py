@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from simllm.metrics.metric_interface import Floats
+from simllm.array_types import Floats
 
 
 def spearman_with_p(a: Floats, b: Floats) -> tuple[float, float]:

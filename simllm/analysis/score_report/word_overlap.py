@@ -1,7 +1,8 @@
 """Word overlap of two texts: the share of their distinct words that are in both texts (Jaccard index).
 
-The module also computes how much the word overlap of text pairs disagrees with their scores. Words are split
-and compared in the same way as by the script of the report's HTML page, which marks words in both texts.
+The module also compares the rank of each text pair by word overlap with its rank by score. A large difference
+may point to a wrong score. The report's HTML page marks the words of a text that the other text of the pair
+lacks. The script of the page splits and compares words in the same way as this module.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from simllm.metrics.metric_interface import Floats
+from simllm.array_types import Floats
 
 # JavaScript's white space: the script of the page splits texts there.
 _SPACE = re.compile(r"[\t\n\v\f\r \xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff]+")

@@ -16,7 +16,7 @@ _NOTHING = (b"", b"<?php", b"'use strict';", b'"use strict";')
 
 
 def block_comments(code: bytes) -> Iterator[CommentPlace]:
-    """Yield the place of each comment `/** ... */` that has code after it, except for a file header.
+    """Yield the byte offsets of each comment `/** ... */` that has code after it, except for a file header.
 
     A file header is the first comment of this form, if two conditions hold: a blank line follows it, and
     nothing stands before it except a line `<?php` or `'use strict';`.
@@ -34,7 +34,7 @@ def block_comments(code: bytes) -> Iterator[CommentPlace]:
 
 
 def line_comments(code: bytes, pattern: re.Pattern[bytes]) -> Iterator[CommentPlace]:
-    """Yield the places of line comments that stand directly before a declaration.
+    """Yield the byte offsets of the comments that stand directly before a declaration.
 
     Args:
         code: The content of a source file.

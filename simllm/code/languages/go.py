@@ -22,7 +22,7 @@ _FUNCTIONS = frozenset({"function_declaration", "method_declaration", "method_el
 
 
 def _places(code: bytes) -> Iterator[CommentPlace]:
-    """Yield the places of comments that stand directly before a Go function, in the order of the file."""
+    """Yield the byte offsets of each comment directly before a Go function, in the order of the file."""
     places = [*line_comments(code, _LINES), *(line_comments(code, _BLOCK) if b"*/\nfunc" in code else ())]
     yield from sorted(places, key=lambda place: place.start)
 

@@ -19,7 +19,13 @@ _DOCSTRING = re.compile(
 
 
 def _places(code: bytes) -> Iterator[CommentPlace]:
-    """Yield the places of strings in Python code that may be docstrings, in the order of the file."""
+    """Find the strings in Python code that may be docstrings.
+
+    The last code before such a string is a colon at the end of a line.
+
+    Yields:
+        The byte offsets of each string, in the order of the file.
+    """
     for match in _DOCSTRING.finditer(code):
         if match[1]:
             yield CommentPlace(match.start(1), match.end(1), match.start(1))

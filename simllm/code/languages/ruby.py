@@ -17,7 +17,7 @@ _FUNCTIONS = frozenset({"method", "singleton_method"})
 
 
 def _places(code: bytes) -> Iterator[CommentPlace]:
-    """Yield the places of comments directly before a Ruby method, in the order of the file."""
+    """Yield the byte offsets of each comment directly before a Ruby method, in the order of the file."""
     places = [*line_comments(code, _LINES), *(line_comments(code, _BLOCK) if b"\n=begin" in code else ())]
     yield from sorted(places, key=lambda place: place.start)
 

@@ -9,15 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 from pandas import DataFrame
 
+from simllm.array_types import Floats, Ints
 from simllm.evaluation.classifiers.brier_and_log_loss import multiclass_brier, multiclass_log_loss
 from simllm.evaluation.classifiers.metric_estimate import Estimate, finite, make_estimate
 from simllm.evaluation.classifiers.positive_class_score import positive_scores
 from simllm.evaluation.classifiers.prediction_files import chances_of
 from simllm.stats.delong_auc import auc_interval, mean_auc_with_covariance
 from simllm.stats.proportion_intervals import Z
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int_]
 
 
 def auc_within(

@@ -7,10 +7,9 @@ classes, in nats. Probabilities below 1e-15 are clipped (raised) to 1e-15, so th
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int_]
+from simllm.array_types import Floats, Ints
+
 _LEAST_PROBABILITY = 1e-15  # smaller probabilities are clipped (raised) to this
 
 

@@ -10,16 +10,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from pandas import DataFrame
 
+from simllm.array_types import Floats, Ints
 from simllm.evaluation.classifiers.brier_and_log_loss import binary_brier, binary_log_loss
 from simllm.evaluation.classifiers.positive_class_score import positive_scores
 from simllm.evaluation.classifiers.prediction_files import chances_of
 from simllm.stats.calibration_error import Bin, calibration_errors, consistency, reliability
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int_]
 
 
 @dataclass(frozen=True)

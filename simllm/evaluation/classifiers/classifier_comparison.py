@@ -15,13 +15,13 @@ import numpy as np
 import pandas as pd
 from pandas import DataFrame, Series
 
+from simllm.array_types import Floats, Ints
 from simllm.evaluation.classifiers.metrics_with_intervals import compute_metrics, measure, strict_value
 from simllm.evaluation.classifiers.positive_class_score import positive_scores
 from simllm.evaluation.classifiers.significance_verdicts import Answer, Finding, answer
 from simllm.evaluation.classifiers.single_classifier_tests import describe_discordant, is_right
 from simllm.stats.classifier_test_choice import MANY_DATA_SETS, choose_for_classifiers
 from simllm.stats.confusion_matrix_bootstrap import bootstrap, quantiles
-from simllm.stats.confusion_matrix_metrics import Counts, Floats
 from simllm.stats.delong_auc import compare_aucs
 from simllm.stats.mcnemar_and_cochran_q import cochran_q, mcnemar
 from simllm.stats.paired_bootstrap_and_permutation import paired_permutation
@@ -193,8 +193,8 @@ def compare_metric(rows: DataFrame, labels: Sequence[str], metric: str) -> list[
 
 
 def _difference(
-    cells: Counts,
-    compute: Callable[[Counts], Metrics],
+    cells: Ints,
+    compute: Callable[[Ints], Metrics],
     metric: str,
 ) -> Floats:
     """Compute the difference of a metric between two classifiers, the first minus the second.

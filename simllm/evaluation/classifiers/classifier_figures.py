@@ -12,12 +12,12 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from pandas import DataFrame
 
+from simllm.array_types import Floats
 from simllm.evaluation.classifiers.ecser_protocol import ClassifierStudy, main_split
 from simllm.evaluation.classifiers.positive_class_score import positive_scores
 from simllm.io.display_names import short_label
 from simllm.io.svg_figure import BLUE, GREY, style, svg_element
 
-Floats = NDArray[np.float64]
 _MOST_CURVES, _MOST_POINTS = 8, 400
 _COLORS = (BLUE, "#c1571b", "#4a7c2f", "#8a4fa0", "#b0912b", "#2f6f6f", "#a33b4f", "#555555")
 
@@ -100,11 +100,11 @@ def draw_curves(study: ClassifierStudy) -> str | None:
 
 
 def _scores(study: ClassifierStudy, name: str) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
-    """Return the true classes and the scores of n predictions of a classifier, to draw its curves.
+    """Return the true classes and the scores of n predictions of a classifier.
 
-    The predictions are for the test data (or, without test data, for validation or training data).
-    Predictions for rewritten variants of items, predictions without a score, and outputs that could not be
-    parsed are left out.
+    ROC and precision-recall curves are drawn from them. The predictions are for the test data (or, without
+    test data, for validation or training data). Predictions for rewritten variants of items, predictions
+    without a score, and outputs that could not be parsed are left out.
 
     Args:
         study: The study of classifiers with two classes.

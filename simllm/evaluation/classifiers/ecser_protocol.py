@@ -256,7 +256,10 @@ def _measure_matrix(name: str, cells: Sequence[int], labels: Sequence[str]) -> P
     Args:
         name: The name of the classifier, for errors.
         cells: The numbers of true positives, false positives, false negatives and true negatives.
-        labels: The classes; there must be two.
+        labels: The two classes. The first one is the positive class.
+
+    Raises:
+        InputError: There are not exactly two classes, or the four counts are wrong.
     """
     if len(labels) != 2:
         raise InputError(f"the matrix {name} needs two classes, but the rows have {len(labels)}")

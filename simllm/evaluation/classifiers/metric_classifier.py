@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pandas import DataFrame
 
+from simllm.array_types import Floats
 from simllm.errors import InputError
 from simllm.evaluation.classifiers.prediction_files import Predictions, make
 from simllm.evaluation.ratings import Ratings
@@ -23,8 +24,6 @@ from simllm.stats.confusion_matrix_metrics import binary_metrics
 
 POSITIVE, NEGATIVE = "acceptable", "unacceptable"
 _SEED = 12345
-
-Floats = NDArray[np.float64]
 
 
 def classify(

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import NDArray
 from pandas import DataFrame
 
+from simllm.array_types import Floats, Ints
 from simllm.evaluation.classifiers.auc_and_average_precision import rank_classes, rank_two_classes
 from simllm.evaluation.classifiers.classifier_calibration import Calibration, calibrate
 from simllm.evaluation.classifiers.metric_estimate import Estimate, finite, make_estimate
@@ -17,8 +17,6 @@ from simllm.stats import confusion_matrix_metrics
 from simllm.stats.confusion_matrix_bootstrap import bootstrap, quantiles
 from simllm.stats.proportion_intervals import wilson
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int_]
 _BINARY_STRICT = ("precision", "recall", "specificity", "accuracy", "f1", "f2", "mcc")
 _PROPORTIONS = ("precision", "recall", "specificity", "accuracy")
 LOWER_IS_BETTER = ("brier", "log_loss")

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 from pandas import DataFrame
 
+from simllm.array_types import Floats
 from simllm.evaluation.classifiers.metrics_with_intervals import (
     Performance,
     class_numbers,
@@ -20,20 +21,23 @@ from simllm.evaluation.classifiers.metrics_with_intervals import (
 )
 from simllm.evaluation.classifiers.significance_verdicts import Finding, format_p
 from simllm.stats.confusion_matrix_bootstrap import bootstrap, quantiles
-from simllm.stats.confusion_matrix_metrics import Floats, count
+from simllm.stats.confusion_matrix_metrics import count
 from simllm.stats.welch_or_mann_whitney import compare_samples
 
 
 def mean_metrics(rows: DataFrame, labels: Sequence[str]) -> dict[str, float]:
-    """Compute the mean of each metric over all combinations of fold and data set.
+    """Compute the mean of each metric over the parts of a split (such as the validation data).
+
+    A split may consist of several folds and data sets. Each combination of a fold and a data set is a part.
+    The metrics are computed for each part, and then averaged.
 
     Args:
         rows: The predictions of one classifier on one split: a table with a row for each prediction.
         labels: The classes. If there are two, the first one is the positive class.
 
     Returns:
-        A dict from the name of each metric to its mean. A metric that is undefined for any of the
-        combinations is not in the dict.
+        A dict from the name of each metric to its mean. A metric that is undefined for any part is not in
+        the dict.
     """
     parts = [measure(own, labels, details=False) for own in folds_and_sets(rows)]
     names = [name for name in parts[0].metrics if all(name in part.metrics for part in parts)]

@@ -42,24 +42,26 @@ def remove_invented_labels(rows: DataFrame) -> tuple[DataFrame, dict[str, int]]:
 
 
 def choose_classes(rows: DataFrame, positive: str | None) -> tuple[DataFrame, list[str]]:
-    """List the classes in the predictions; if one is positive, merge all others into one negative class.
+    """List the classes in the predictions, and merge all negative classes into one.
 
-    The classes are all true classes and all predicted classes.
+    The classes are all true classes and all predicted classes. If one class is positive, such as "bug", all
+    other classes are negative. If no class is positive, nothing is merged.
 
     Args:
         rows: The predictions: a table with a row for each prediction.
-        positive: The positive class. If it is None and the classes are "0" and "1", "1" is positive. If it is
-            None and there are three or more classes, no class is positive, and nothing is merged.
+        positive: The positive class. None: if the classes are "0" and "1", "1" is positive. If there are
+            three or more classes, no class is positive.
 
     Returns:
-        Two values. The first is the table. If classes were merged, the merged class has a name such as "not
-        bug", and the column `confidence` is NaN, because a confidence in a single class says little about the
-        merged class. The second is the list of classes. If there is a positive class, the list has two
-        classes, and the positive class is the first.
+        Two values. The first is the table. If there is a positive class, and not exactly one other class,
+        the others are merged into a class with a name such as "not bug". The column `confidence` is then NaN,
+        because a confidence in a single class says little about the merged class. The second value is the
+        list of classes. If there is a positive class, the list has two classes, and the positive class is
+        the first.
 
     Raises:
-        InputError: No row has the positive class. Or `positive` is None, there are only one or two classes,
-            and they are not the pair "0" and "1".
+        InputError: The class `positive` does not occur. Or `positive` is None, but must be given: there are
+            fewer than three classes, other than the pair "0" and "1".
     """
     classes = sorted({*rows["gold"].unique(), *rows["predicted"].dropna().unique()})
     if positive is None and set(classes) == {"0", "1"}:

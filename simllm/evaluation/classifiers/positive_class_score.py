@@ -13,12 +13,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 from pandas import DataFrame
 
+from simllm.array_types import Floats
 from simllm.evaluation.classifiers.prediction_files import chances_of
-
-Floats = NDArray[np.float64]
 
 
 def positive_scores(rows: DataFrame, positive: str, labels: Sequence[str]) -> tuple[Floats, bool]:

@@ -378,7 +378,13 @@ def _refuse(rows: DataFrame, wrong: Series, message: str) -> None:
 
 
 def check_probabilities(rows: DataFrame) -> None:
-    """Check that each true class has a column of probabilities, unless there are no such columns at all.
+    """Check that the columns of predicted probabilities, if there are any, include every true class.
+
+    Such a column has the predicted probabilities of one class. For example, `p:bug` belongs to the class
+    "bug".
+
+    Args:
+        rows: The predictions. The column `gold` has the true classes.
 
     Raises:
         InputError: Some classes have a column of probabilities, but a true class has none.

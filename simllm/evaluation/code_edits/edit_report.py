@@ -61,7 +61,8 @@ def write(study: EditStudy, folder: Path, command: str) -> None:
         command: The command line that ran the study, to be shown in the report.
 
     Raises:
-        InputError: The folder cannot hold a report, or a file cannot be written.
+        InputError: The folder may not be replaced, for example because it has files from another program, or
+            a file cannot be written.
     """
     facts = {"command": command, "versions": versions(_LIBRARIES)}
     figures = json.dumps(tables.finite(numbers(study) | facts), indent=1)

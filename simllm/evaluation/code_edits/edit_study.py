@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from simllm.analysis.comparison import Comparison, compare_scores
+from simllm.array_types import Floats
 from simllm.code.line_diff import line_edit
 from simllm.errors import InputError
 from simllm.evaluation.code_edits.read_code_pairs import CodeFields, CodeItem, read_items
@@ -26,7 +27,7 @@ from simllm.metrics import registry
 from simllm.metrics.code.corpus_level_scores import corpus_value
 from simllm.metrics.code.exact_match_and_lemod import exact_match
 from simllm.metrics.code.whole_or_edited_lines import Edits, edits
-from simllm.metrics.metric_interface import Example, Floats
+from simllm.metrics.metric_interface import Example
 from simllm.stats.pass_at_k import average_pass_rate, pass_at_k
 
 UNCHANGED = "unchanged source"  # the name of the baseline, a system that returns every source unchanged
@@ -81,15 +82,16 @@ class EditStudy:
     Attributes:
         ids: The ids of the n items.
         systems: The systems. The last one is a baseline, which returns each source unchanged.
-        comparisons: A dict from the name of each metric to the comparison of the systems: means with
-            intervals and paired tests, over the items for which every system has a score.
+        comparisons: A dict from the name of each metric to the comparison of the systems by this metric. The
+            comparison has means with intervals, and paired tests. It uses only the items for which every
+            system has a score.
         summaries: A dict from the name of each system to a dict of further numbers. The inner dict has keys
             such as "lines inserted".
         coverage: Four numbers of items, by name: "items" (all items), "by all" (items that all systems
             solve), "by at least one" and "by exactly one". The baseline does not count as a system.
-        best: A dict from the name of each system with several variants (for example, several prompts) to a
-            second dict. The second dict maps each metric to a mean over the items. For each item, the mean
-            uses the best score of any variant.
+        best: The scores that a system with several variants (for example, several prompts) would have if the
+            best variant were chosen for each item. The dict maps the name of each such system, without the
+            variant, to a dict. This inner dict maps each metric to the mean score.
         easy: For each item, whether it is easy: the reference inserts at most two lines into the source.
     """
 
@@ -285,8 +287,9 @@ def _summarize(
 ) -> dict[str, float | None]:
     """Compute numbers that summarize the edits of one system, such as the mean number of inserted lines.
 
-    A system, such as a repair tool, edits the code (source) of each item. A candidate is the system's edited
-    code. The reference is the code after the right edit.
+    An item is a piece of source code that a system, such as a repair tool, edits. A candidate is the code
+    after the system's edit. A system may have several candidates for an item. The reference is the code after
+    the right edit.
 
     Args:
         system: The system.
@@ -294,7 +297,7 @@ def _summarize(
             is included in the result.
         ids: The ids of the items.
         easy: For each item, whether it is easy: the reference inserts at most two lines into the source. The
-            pass rate is computed for easy items, and for the other items.
+            pass rate is computed twice: once for the easy items, and once for the others.
         top: The numbers k for which TOP-k (also called pass@k) is computed: the probability that at least one
             of k candidates passes.
 

@@ -1,7 +1,8 @@
 """Judges of answers: functions that decide whether a tool's answer about some code is a success.
 
-An item is a piece of code, in its original and in a rewritten form. A draw is one answer of a tool about
-the original or the rewritten code of an item.
+A tool is a program that reads code and writes an answer, such as a summary or corrected code. An item is a
+piece of code, in its original and in a rewritten form. A draw is one answer of a tool about the original or
+the rewritten code of an item.
 """
 
 from __future__ import annotations
@@ -126,11 +127,12 @@ def _field(items: Mapping[str, dict[str, Any]], draw: Draw, name: str) -> Any:
 class OutputAgreement:
     """The similarity of a tool's answers about rewritten code to its answers about the original code.
 
-    An item is a piece of code in both forms. A metric compares the answers about the same item. The
-    similarities are averaged within each item, and then over the items.
+    An item is a piece of code in two versions: original and rewritten. The tool gives several answers about
+    an item. A metric computes the similarity of two answers about the same item. The similarities are
+    averaged within each item, and then over the items.
 
     Attributes:
-        items: The number of items.
+        items: The number of items that are averaged.
         across: The mean similarity of an answer about the original code and an answer about the rewritten
             code.
         within: The mean similarity of two answers about the original code. It shows how much answers differ

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 class ItemOutcome:
     """Counts of a tool's successes on one item, a piece of code in an original and in a rewritten form.
 
-    The rewritten code is called the variant. A success is a right answer of the tool.
+    A tool is a program that reads code and writes an answer, such as a summary or corrected code. A success
+    is a right answer of the tool. The rewritten code is called the variant.
 
     Attributes:
         id: The id of the item.

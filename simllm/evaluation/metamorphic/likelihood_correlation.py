@@ -1,8 +1,9 @@
 """Correlation between the negative log-likelihood of code and the effect of rewriting the code.
 
-The negative log-likelihood (NLL) is that of the original code under a language model. A tool answers
-questions about code, and its success rate is the share of right answers. The effect is the success rate on
-the rewritten code minus that on the original code. It is negative if rewriting harms.
+The negative log-likelihood (NLL) is that of the original code under a language model. A tool is a program
+that reads code and writes an answer, such as a summary or corrected code. Its success rate is the share of
+right answers. The effect is the success rate on the rewritten code minus that on the original code. The
+effect is negative if rewriting harms.
 """
 
 from __future__ import annotations
@@ -11,11 +12,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from simllm.array_types import Floats
 from simllm.evaluation.metamorphic.item_outcome import ItemOutcome
 
-Floats = NDArray[np.float64]
 _FEWEST = 3  # items for a correlation
 
 
@@ -24,8 +24,9 @@ class RankCorrelation:
     """Spearman's correlation between the negative log-likelihood of code and the effect of rewriting.
 
     Each item is a piece of code. The negative log-likelihood is the mean over the tokens of the original
-    code. A tool answers questions about code, and its success rate is the share of right answers. The effect
-    is the success rate on the rewritten code minus that on the original code.
+    code. A tool is a program that reads code and writes an answer, such as a summary or corrected code. Its
+    success rate is the share of right answers. The effect is the success rate on the rewritten code minus
+    that on the original code.
 
     Attributes:
         n: The number of items.
@@ -42,9 +43,10 @@ class RankCorrelation:
 class Likelihood:
     """Correlations between the negative log-likelihood (NLL) of code and the effect of rewriting the code.
 
-    Each item is a piece of code. The NLL is that of the original code under a language model. A tool answers
-    questions about code, and its success rate is the share of right answers. The effect is the success rate
-    on the rewritten code minus that on the original code.
+    Each item is a piece of code. The NLL is that of the original code under a language model. A tool is a
+    program that reads code and writes an answer, such as a summary or corrected code. Its success rate is the
+    share of right answers. The effect is the success rate on the rewritten code minus that on the original
+    code.
 
     Attributes:
         median: The median NLL of the items.
@@ -65,8 +67,8 @@ def correlate_with_likelihood(outcomes: Sequence[ItemOutcome]) -> Likelihood | N
     """Correlate the negative log-likelihood (NLL) of code with the effect of rewriting the code.
 
     The NLL is that of the original code under a language model. The effect is a tool's success rate on the
-    rewritten code minus that on the original code. A tool is, for example, a program that summarizes or
-    repairs code.
+    rewritten code minus that on the original code. A tool is a program that reads code and writes an answer,
+    such as a summary or corrected code.
 
     Args:
         outcomes: For each item (piece of code), its NLL and the tool's successes; items without an NLL are

@@ -1,6 +1,7 @@
 """Fisher's and McNemar's tests of a tool's successes on original and on rewritten code.
 
-A tool, such as a language model, answers questions about code. A success is a right answer.
+A tool is a program that reads code and writes an answer, such as a summary or corrected code. A success is a
+right answer.
 
 Fisher's tests are those of the thesis by M. de Koning, "Metamorphic Testing for LLM-based Code Repair"
 (2025), so that results can be compared with the thesis. Like the thesis, they treat all answers of a tool as
@@ -24,9 +25,10 @@ from simllm.stats.multiple_testing import holm
 class ItemTest:
     """Fisher's exact test of whether rewriting a piece of code changes how often a tool succeeds on it.
 
-    A tool, such as a language model, answers questions about code. A success is a right answer. An item is a
-    piece of code in an original and a rewritten form. The rewritten form is called the variant. The null
-    hypothesis is that success is equally likely on the original and on the variant.
+    A tool is a program that reads code and writes an answer, such as a summary or corrected code. A success
+    is a right answer. An item is a piece of code in an original and a rewritten form. The rewritten form is
+    called the variant. The null hypothesis is that success is equally likely on the original and on the
+    variant.
 
     Attributes:
         id: The id of the item.
@@ -48,8 +50,8 @@ class ItemTest:
 class Pooled:
     """Fisher's exact test of whether a tool succeeds equally often on original and on rewritten code.
 
-    A tool, such as a language model, answers questions about code. A success is a right answer. The answers
-    about all items (pieces of code) are counted together.
+    A tool is a program that reads code and writes an answer, such as a summary or corrected code. A success
+    is a right answer. The answers about all items (pieces of code) are counted together.
 
     M. de Koning's thesis "Metamorphic Testing for LLM-based Code Repair" (2025) uses this test. It treats all
     answers of the tool as independent. But several answers about the same item are not independent, so that
@@ -106,9 +108,9 @@ def fisher_p(table: list[list[int]]) -> float:
 def compare_items(outcomes: Sequence[ItemOutcome]) -> list[ItemTest]:
     """Test for each piece of code whether a tool succeeds equally often before and after rewriting it.
 
-    A tool is, for example, a program that summarizes or repairs code. A piece of code, in its original and
-    its rewritten form, is called an item. Each item gets its own Fisher's exact test. The p-values are also
-    corrected for the number of items, by Holm's method.
+    A tool is a program that reads code and writes an answer, such as a summary or corrected code. A piece of
+    code, in its original and its rewritten form, is called an item. Each item gets its own Fisher's exact
+    test. The p-values are also corrected for the number of items, by Holm's method.
 
     Args:
         outcomes: The numbers of the tool's successes and failures on each item.
@@ -127,8 +129,9 @@ def compare_items(outcomes: Sequence[ItemOutcome]) -> list[ItemTest]:
 class McNemar:
     """McNemar's exact test of whether a tool succeeds equally often on original and on rewritten code.
 
-    The test is for a tool that gave exactly two answers about each item (piece of code): one about the
-    original code, and one about the rewritten code. A success is a right answer.
+    A tool is a program that reads code and writes an answer, such as a summary or corrected code. The test is
+    for a tool that gave exactly two answers about each item (piece of code): one about the original code, and
+    one about the rewritten code. A success is a right answer.
 
     Attributes:
         lost: The number of items with success on the original code only.

@@ -1,6 +1,7 @@
 """The report of a metamorphic study: a self-contained HTML page, and JSON.
 
-The study tests whether tools succeed less often after their input code is rewritten.
+The study tests whether tools succeed less often after their input code is rewritten. A tool is a program that
+reads code and writes an answer, such as a summary or corrected code.
 """
 
 from __future__ import annotations
@@ -172,11 +173,12 @@ def _warnings(name: str, found: ToolResult) -> list[str]:
 def draw(study: SuccessStudy) -> str:
     """Draw how a tool's success rates change when its input code is rewritten, and return the SVG.
 
-    A tool, such as a language model, gives one or more answers about each item (piece of code). The
-    difference of an item is the share of right answers about its rewritten code minus that about its original
-    code. The first panel is a histogram of these differences. The second panel shows the mean difference of
-    items with a similar negative log-likelihood (NLL) of the original code. The second panel is drawn only if
-    more than three items have an NLL.
+    A tool is a program that reads code and writes an answer, such as a summary or corrected code. It gives
+    one or more answers about each item (piece of code). The difference of an item is the share of right
+    answers about its rewritten code minus that about its original code. The first panel is a histogram of
+    these differences. The second panel shows the mean difference of items with a similar negative
+    log-likelihood (NLL) of the original code. The second panel is drawn only if more than three items have an
+    NLL.
     """
     known = [one for one in study.outcomes if one.nll is not None]
     with style():

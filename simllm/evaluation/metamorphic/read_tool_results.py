@@ -1,9 +1,9 @@
-"""Reader of files with the results of tools, which answered questions about code.
+"""Reader of files with the results of tools on original code and on rewritten code.
 
-A result is a single answer, called a draw, or two numbers: how many answers of a tool are right, and how many
-answers it gave. The questions are about original code and about rewritten code. The value `arm` tells how the
-code was rewritten: it is the name of a rewriting rule if this rule alone was used, and empty if all rules
-were used together.
+A tool is a program that reads code and writes an answer, such as a summary or corrected code. A result is a
+single answer, called a draw, or two numbers: how many answers of a tool are right, and how many answers it
+gave. The value `arm` tells how the code was rewritten: it is the name of a rewriting rule if this rule alone
+was used, and empty if all rules were used together.
 """
 
 from __future__ import annotations
@@ -90,15 +90,16 @@ class Recorded:
     facts: dict[tuple[str, str], ItemFacts] = field(default_factory=dict)
 
     def facts_about(self, arm: str, item: str) -> ItemFacts:
-        """Return the properties of an item and of one of its variants (versions of its rewritten code).
+        """Return the properties of an item (a piece of code) and of one of its variants (rewritten versions).
 
-        Two properties are the same for all variants of an item: the negative log-likelihood of its original
-        code, and its group (a label such as "long"). If one of them is not recorded for this variant, it is
-        taken from the variant that all rules together made.
+        Each variant was made by one rewriting rule, or by all rules together. Two properties are the same for
+        all variants of an item: the negative log-likelihood of the original code, and the group of the item
+        (a label such as "long"). If one of these two is not recorded with the selected variant, the value
+        that is recorded with the variant made by all rules is used.
 
         Args:
-            arm: Selects the variant: the name of the rewriting rule that made it, or empty for the variant
-                that all rules together made.
+            arm: Selects the variant: the name of the single rule that made it, or empty for the variant made
+                by all rules together.
             item: The id of the item.
         """
         own, common = (self.facts.get((name, item), ItemFacts()) for name in (arm, ""))

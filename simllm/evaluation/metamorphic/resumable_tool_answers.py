@@ -1,8 +1,8 @@
 """Answers of a tool about code, stored in a file so that a stopped study can be resumed.
 
-The tool is a command, such as a summarizer or a repair tool. A question is a piece of code for which an
-answer of the tool is needed. If a study is stopped, the next run asks only the questions whose answers are
-not stored.
+A tool is a program that reads code and writes an answer, such as a summary or corrected code. A command runs
+the tool. A question is a piece of code for which an answer of the tool is needed. If a study is stopped, the
+next run asks only the questions whose answers are not stored.
 """
 
 from __future__ import annotations
@@ -26,10 +26,11 @@ ANSWERS = "answers.jsonl"
 
 @dataclass(frozen=True)
 class Question:
-    """A piece of code on which the command of a tool, such as a summarizer, is run once.
+    """A piece of code on which the command of a tool is run once.
 
-    The output of the command is the answer. If several answers about the same code are needed, each of them
-    has its own question.
+    A tool is a program that reads code and writes an answer, such as a summary or corrected code. The output
+    of the command is the answer. If several answers about the same code are needed, each of them has its own
+    question.
 
     Attributes:
         id: The id of the item to which the code belongs. An item is a piece of code in its original form and
@@ -67,9 +68,9 @@ def make_questions(
 ) -> list[Question]:
     """List the runs of a tool that a study needs: `draws` runs on each piece of code.
 
-    The tool is a command, such as a summarizer. Each run of the tool on a piece of code is called a question.
-    The pieces of code are the original code of items, and its rewritten forms, which are called variants.
-    Items without a variant get no questions.
+    A tool is a program that reads code and writes an answer, such as a summary or corrected code. Each run of
+    the tool on a piece of code is called a question. The pieces of code are the original code of items, and
+    its rewritten forms, which are called variants. Items without a variant get no questions.
 
     The questions about a piece of code are numbered from 0. If a variant equals its original, the variant's
     questions are numbered from `draws` instead. Answers are stored by code and number, so that the original
@@ -102,9 +103,9 @@ def make_questions(
 class AnswerRecord:
     """The answers of a tool to the questions of a study, stored in a file.
 
-    The tool is a command, which reads code and prints its answer. A question is a piece of code for which an
-    answer is needed. Each new answer is written to disk at once, so that it is not lost if the run is
-    stopped.
+    A tool is a program that reads code and writes an answer, such as a summary or corrected code. A command
+    runs the tool. A question is a piece of code for which an answer is needed. Each new answer is written to
+    disk at once, so that it is not lost if the run is stopped.
 
     Args:
         folder: The folder with the file `answers.jsonl`. Earlier answers in the file are loaded; the file may
@@ -135,7 +136,8 @@ class AnswerRecord:
     def ask(self, question: Question, timeout: float) -> dict[str, Any]:
         """Run a tool on a piece of code, and append the tool's answer to the file `answers.jsonl`.
 
-        The tool is a command, such as a summarizer, that reads code and prints its answer.
+        A tool is a program that reads code and writes an answer, such as a summary or corrected code. A
+        command runs the tool.
 
         Args:
             question: The piece of code, called a question because it needs an answer of the tool.
@@ -165,8 +167,8 @@ class AnswerRecord:
     def ask_all(self, questions: Sequence[Question], parallel: int, timeout: float) -> Iterator[None]:
         """Run a tool on each question that has no stored answer yet, and store the answers.
 
-        A question is a piece of code. The tool is a command, such as a summarizer, that reads the code and
-        prints its answer.
+        A tool is a program that reads code and writes an answer, such as a summary or corrected code. A
+        command runs the tool. A question is a piece of code.
 
         Args:
             questions: The questions.

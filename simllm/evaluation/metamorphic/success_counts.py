@@ -1,6 +1,7 @@
 """Counts of a tool's right answers (successes) about original code and about the same code rewritten.
 
-A tool, such as a language model, answers questions about code. Each piece of code is called an item.
+A tool is a program that reads code and writes an answer, such as a summary or corrected code. Each piece of
+code is called an item.
 """
 
 from __future__ import annotations
@@ -17,9 +18,10 @@ def count_successes(
 ) -> tuple[dict[str, list[ItemOutcome]], dict[str, dict[str, int]]]:
     """Count the successes of each tool on the original code and on the rewritten code of each item.
 
-    A tool, such as a language model, answers questions about code. A success is a right answer. An item is a
-    piece of code. It is rewritten by all rewriting rules together, or by one rule alone. The argument `arm`
-    selects one of these ways of rewriting. The rewritten code is called the variant.
+    A tool is a program that reads code and writes an answer, such as a summary or corrected code. A success
+    is a right answer. An item is a piece of code. It is rewritten by all rewriting rules together, or by one
+    rule alone. The argument `arm` selects one of these ways of rewriting. The rewritten code is called the
+    variant.
 
     For a tool, an item is skipped in two cases:
 

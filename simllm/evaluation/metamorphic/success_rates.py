@@ -1,5 +1,8 @@
 """Success rates of a tool on original and on rewritten code, and significance tests of their difference.
 
+A tool is a program that reads code and writes an answer, such as a summary or corrected code. Its
+success rate is the share of right answers.
+
 The main test compares the mean rates of items (pieces of code). It does not compare single answers, because
 several answers about one item are not independent.
 """
@@ -30,8 +33,9 @@ _LEVEL = 0.05
 class MeanDifference:
     """The mean difference between a tool's success rates on rewritten code and on original code.
 
-    A tool, such as a language model, answers questions about code. Its success rate is the share of right
-    answers. The mean is over items. An item is a piece of code in both forms.
+    A tool is a program that reads code and writes an answer, such as a summary or corrected code. Its success
+    rate is the share of right answers. The mean is over items. An item is a piece of code in its original and
+    its rewritten form.
 
     Attributes:
         items: The number of items.
@@ -57,24 +61,26 @@ class MeanDifference:
 class SuccessStudy:
     """Success rates of a tool on original code and on rewritten code, with significance tests.
 
-    An item is a piece of code in both forms; the rewritten form is its variant. A draw is one answer of the
-    tool. A difference is a success rate on variants minus that on originals. The published study is the
-    thesis by de Koning (see `metamorphic_fisher_and_mcnemar`).
+    A tool is a program that reads code and writes an answer, such as a summary or corrected code. A success
+    is a right answer. An item is a piece of code in its original and its rewritten form. The rewritten form
+    is called the variant. A difference is the success rate on variants minus the success rate on originals.
+
+    Some results are computed as in the thesis by de Koning (see `metamorphic_fisher_and_mcnemar`), so that
+    they can be compared with it.
 
     Attributes:
-        outcomes: The numbers of successes on each item.
+        outcomes: For each item, the numbers of successes on the original and on the variant.
         mean: The mean difference over items, the main result.
-        pooled: Fisher's test of all draws together, as in the published study.
+        pooled: Fisher's test of all answers together, as in the thesis.
         items: Fisher's test of each item.
         better: The number of items that are easier when rewritten, with p < .05 by Fisher's test.
         worse: The number of items that are harder when rewritten, with p < .05 by Fisher's test.
         better_holm: Like `better`, but with p-values after Holm's correction over all items.
         worse_holm: Like `worse`, but with p-values after Holm's correction over all items.
-        mcnemar: McNemar's test, if each item has one draw on the original and one on the variant; None
-            otherwise.
-        balanced: The ids of the items that the published study would use: items with both successes and
-            failures. In a study of several tools, an item is included if any tool has both successes and
-            failures on it.
+        mcnemar: McNemar's test, if each item has one answer about the original and one about the variant;
+            None otherwise.
+        balanced: The ids of the items with both successes and failures, because the thesis uses only such
+            items. In a study of several tools, it is enough that one of the tools has both on the item.
         filtered: The mean difference over the items in `balanced`; None if `balanced` is empty. This choice
             of items exaggerates the difference.
         likelihood: The correlation of the difference with the negative log-likelihood (NLL) of the original
@@ -106,12 +112,16 @@ class SuccessStudy:
 def study_success(outcomes: Sequence[ItemOutcome], kept: frozenset[str] | None = None) -> SuccessStudy:
     """Compute how often a tool succeeds on original and on rewritten code, and test the difference.
 
+    A tool is a program that reads code and writes an answer, such as a summary or corrected code. A success
+    is a right answer. The thesis by de Koning (see `metamorphic_fisher_and_mcnemar`) uses only some of the
+    items. `SuccessStudy.filtered` has the results for such a choice.
+
     Args:
         outcomes: For each item (piece of code), the numbers of the tool's successes on the original and on
             the rewritten code. There must be at least one item.
-        kept: The ids of items for an additional result, `SuccessStudy.filtered`. In a study of several tools,
-            they are the items on which at least one tool has both successes and failures. None chooses the
-            items on which this tool has both successes and failures.
+        kept: The ids of the items to use for `SuccessStudy.filtered`. In a study of several tools, they are
+            the items on which at least one tool has both successes and failures. If None, the items on which
+            this tool has both are used.
     """
     outcomes = list(outcomes)
     tests = compare_items(outcomes)

@@ -1,6 +1,7 @@
-"""Running of a tool under test, such as a summarizer: a command that reads code and writes an answer.
+"""Running of the command of a tool under test.
 
-The command runs as a process with a time limit. Environment variables tell it the language of the code. A
+A tool is a program that reads code and writes an answer, such as a summary or corrected code. Its command
+runs as a process with a time limit. Environment variables tell the command the language of the code. A
 command that judges the answers of the tool is run in the same way, without these variables.
 """
 

@@ -1,4 +1,7 @@
-"""A metamorphic study: how often tools succeed on original code, and on the same code after rewriting."""
+"""A metamorphic study: how often tools succeed on original code, and on the same code after rewriting.
+
+A tool is a program that reads code and writes an answer, such as a summary or corrected code.
+"""
 
 from __future__ import annotations
 
@@ -29,18 +32,20 @@ from simllm.stats.multiple_testing import holm
 
 @dataclass(frozen=True)
 class ToolResult:
-    """The results of one tool in a metamorphic study.
+    """The results of one tool on original code, and on the same code after rewriting.
 
-    A variant is an item's code after rewriting by all rules together, or by one rule alone.
+    A tool is a program that reads code and writes an answer, such as a summary or corrected code. Items are
+    pieces of code. A variant is an item's code after rewriting by all rules together, or by one rule alone.
 
     Attributes:
-        study: The success rates on originals and on variants that all rules together made, with significance
-            tests.
+        study: The success rates on originals and on the variants made by all rules together, with
+            significance tests.
         holm_p: The p-value of the mean difference in `study`, after Holm's correction over all tools.
-        crashes: The number of crashes on "original" and on "transformed" code.
-        arms: Results for variants that one rule alone made: a dict from the name of the rule to the
-            difference of success rates, variants minus originals, averaged over the items that the rule
-            changed.
+        crashes: The tool's number of crashes on "original" code, and on "transformed" code (variants made by
+            all rules together).
+        arms: Results for the variants made by one rule alone: a dict from the name of the rule to a mean
+            difference. The difference is the success rate on the variant minus that on the original. The mean
+            is over the items that the rule changed.
         agreement: The similarity of answers about original code to answers about rewritten code. None if no
             metric was given to measure it, or if no item has enough answers.
     """
@@ -57,11 +62,12 @@ class MetamorphicStudy:
     """The results of a metamorphic study: how often tools succeed on original and on rewritten code.
 
     Attributes:
-        tools: The results by the name of the tool; a tool without a name has an empty name.
+        tools: A dict from the name of each tool to its results; a tool without a name has an empty name.
         alpha: The significance level.
-        sources: A dict from the id of each item to its original code; empty if the code is unknown.
-        variants: A dict from the id of each item to its code after rewriting by all rules together; empty if
+        sources: A dict from the id of each item (piece of code) to its original code. The dict is empty if
             the code is unknown.
+        variants: A dict from the id of each item to its code after rewriting by all rewriting rules together.
+            The dict is empty if the code is unknown.
     """
 
     tools: dict[str, ToolResult]
@@ -80,9 +86,12 @@ def evaluate(
 ) -> MetamorphicStudy:
     """Carry out a metamorphic study: compare how often tools succeed on original and on rewritten code.
 
+    A tool is a program that reads code and writes an answer, such as a summary or corrected code.
+
     Args:
         recorded: The answers of the tools. This function changes the object: it stores which answers are
-            successes, and adds properties of the items, such as the rules that changed their code.
+            successes, and adds properties of the pieces of code, such as the rewriting rules that changed
+            them.
         items: The pieces of code by id. Each is a JSON object with the code, and properties such as a group.
             None if only the answers are known.
         variants: The variants (rewritten versions) of these pieces of code.
@@ -92,8 +101,9 @@ def evaluate(
         alpha: The significance level.
 
     Raises:
-        InputError: The answers do not fit the items; or no item has answers about both its original and its
-            variant.
+        InputError: `alpha` is not between 0 and 1, an answer is about an unknown item, or an answer is not
+            judged and `judge` is None. Or a tool was run only on the original of an item, or only on its
+            variants. Or no item has answers about both its original and its variant.
     """
     items = items or {}
     if not 0 < alpha < 1:
@@ -173,11 +183,15 @@ def _compare_arms(recorded: Recorded) -> dict[str, dict[str, MeanDifference]]:
 def collect_facts(
     items: Mapping[str, dict[str, Any]], variants: Iterable[dict[str, Any]]
 ) -> dict[tuple[str, str], ItemFacts]:
-    """Collect what a study must know about each item, apart from the answers of the tools.
+    """Collect properties of pieces of code, such as the rules that rewrote the code.
 
-    An item is a piece of code, and a variant is this code, rewritten by one rule or by all rules. The
-    properties are the likelihood of the original code under a language model, the group of the item, the
-    rules that changed the code, and whether the variant equals the original.
+    An item is a piece of code. A variant is the code of an item, rewritten by one rule or by all rules
+    together. The collected properties are:
+
+    - the mean negative log-likelihood of the original code under a language model,
+    - the group of the item,
+    - the rules that changed the code,
+    - whether the variant equals the original.
 
     Args:
         items: A dict from the id of each item to its JSON object.
@@ -185,7 +199,8 @@ def collect_facts(
 
     Returns:
         A dict from (rule, id of the item) to the properties. The rule is the name of the single rule that
-        made the variant; it is empty if all rules together made the variant.
+        made the variant. It is empty if all rules together made the variant. Each item has an entry with an
+        empty rule, even if it has no such variant.
     """
     known = {name: ItemFacts(item.get("nll"), str(item.get("group") or "")) for name, item in items.items()}
     facts = {("", name): found for name, found in known.items()}

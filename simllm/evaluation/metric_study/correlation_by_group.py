@@ -73,7 +73,14 @@ def correlate_groups(rated: Ratings, values: dict[str, NDArray[np.float64]]) -> 
 
 
 def largest_groups(groups: Sequence[Group], limit: int) -> list[Group]:
-    """Return the groups with the most pairs, at most `limit` of them, in their original order."""
+    """Return the groups with the most text pairs, in the order of `groups`.
+
+    A group has the rated text pairs of one programming language, for example.
+
+    Args:
+        groups: The groups.
+        limit: The largest number of groups to return.
+    """
     kept = sorted(range(len(groups)), key=lambda i: -groups[i].pairs)[:limit]
     return [groups[i] for i in sorted(kept)]
 

@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
 from tqdm import tqdm
 
+from simllm.array_types import Floats
 from simllm.errors import InputError
 from simllm.evaluation import model_variants, ratings
 from simllm.evaluation.human_correlation import score_by_all
@@ -46,7 +46,6 @@ from simllm.stats.spearman import spearman
 QUESTIONS = ("rq1", "rq2", "rq3", "rq4", "rq5")
 _QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
-Floats = NDArray[np.float64]
 M = TypeVar("M", Metric, model_variants.TrainedModel)
 
 

@@ -24,7 +24,8 @@ class CodeMetricKind:
     """Description of a metric for code, such as CodeBLEU; it is needed to load the metric by its name.
 
     Attributes:
-        adapter: The name of the function in `simllm.metrics.code.code_metric` that prepares the metric.
+        adapter: The name of a function in `simllm.metrics.code.code_metric`. It returns the function
+            `CodeMetric.prepare` of the metric.
         options: Keyword arguments for this function.
         argument: What a user may write after the metric's name and `=`. For example, with "multiset" the user
             may write `lemod=multiset`. "FILE" stands for the path of any file, and "NODES" stands for any

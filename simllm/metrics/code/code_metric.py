@@ -20,6 +20,7 @@ from pathlib import Path
 import numpy as np
 
 import simllm
+from simllm.array_types import Floats
 from simllm.code.languages.language_registry import find_language
 from simllm.errors import InputError
 from simllm.metrics.code import exact_match_and_lemod, sheikhaei_as_published
@@ -38,7 +39,7 @@ from simllm.metrics.code.relative_patch_size import relative_patch_size, relativ
 from simllm.metrics.code.token_bleu import bleu_of_tokens
 from simllm.metrics.code.tree_similarity import LARGEST_TREE, syntax_tree_similarity
 from simllm.metrics.code.whole_or_edited_lines import compare_edits, compare_whole
-from simllm.metrics.metric_interface import Example, Floats, candidates_and_references
+from simllm.metrics.metric_interface import Example, candidates_and_references
 
 ExampleScore = Callable[[Example], float]
 Prepare = Callable[[Sequence[Example]], ExampleScore]
@@ -73,8 +74,9 @@ class CodeMetric:
 
     Attributes:
         name: The name of the metric, with its argument if it has one: "lemod" or "lemod=multiset".
-        prepare: A function that takes all examples. It returns a second function, which scores one example.
-            Some metrics need all examples in advance, to find n-grams that are frequent in them.
+        prepare: A function that takes all examples (candidates with their references). It returns a second
+            function, which scores one example. Some metrics need all examples in advance, to find n-grams
+            that are frequent in them.
         needs_source: Whether the examples must have a source, which is the code before it was edited.
     """
 
@@ -137,24 +139,26 @@ def load(name: str) -> CodeMetric:
 
 
 def exact_match(argument: str) -> Prepare:
-    """Prepare the metric "exact match": 1 if candidate and reference have equal normal forms, otherwise 0.
+    """Return a function that makes the score function of the metric "exact match".
 
-    A normal form is the code in a uniform layout, without comments, docstrings and imports.
+    The score of an example is 1 if its candidate and its reference have equal normal forms, otherwise 0. A
+    normal form is the code in a uniform layout, without comments, docstrings and imports.
 
     Args:
-        argument: Not used. Every function that prepares a metric for code has this parameter.
+        argument: Not used. All functions of this kind have this parameter, because some metrics need it.
 
     Returns:
-        A function that takes all examples. It returns a second function, which scores one example.
+        A function that takes all examples (candidates with their references). It returns the score function,
+        which takes one example and returns its score.
     """
     return lambda _: exact_match_and_lemod.exact_match
 
 
 def lemod(argument: str, part: str) -> Prepare:
-    """Prepare LEMOD, a metric that compares two edits of the same source code, line by line.
+    """Return a function that makes the score function of LEMOD.
 
-    One edit turns the source into the candidate, the other turns it into the reference. An edit consists of
-    deleted and inserted lines.
+    LEMOD compares two edits of the same source code, line by line. One edit turns the source into the
+    candidate, the other turns it into the reference. An edit consists of deleted and inserted lines.
 
     Args:
         argument: "multiset" or empty. With "multiset", an inserted line never matches a deleted line, and a
@@ -163,28 +167,32 @@ def lemod(argument: str, part: str) -> Prepare:
         part: The value to compute from the matching lines: "precision", "recall" or "f1".
 
     Returns:
-        A function that takes all examples. It returns a second function, which scores one example.
+        A function that takes all examples (candidates with their references). It returns the score function,
+        which takes one example and returns its score.
     """
     return lambda _: partial(exact_match_and_lemod.lemod, part=part, multiset=bool(argument))
 
 
 def token_bleu(argument: str, of_edits: bool) -> Prepare:
-    """Prepare a metric that computes BLEU-4 over the tokens of the code.
+    """Return a function that makes the score function of BLEU-4 over the tokens of code.
 
     Args:
-        argument: Not used. Every function that prepares a metric for code has this parameter.
+        argument: Not used. All functions of this kind have this parameter, because some metrics need it.
         of_edits: Whether to compare only the lines in which candidate and reference differ from the source
             (the code before it was edited), instead of the whole code.
 
     Returns:
-        A function that takes all examples. It returns a second function, which scores one example.
+        A function that takes all examples (candidates with their references). It returns the score function,
+        which takes one example and returns its score.
     """
     compare = compare_edits if of_edits else compare_whole
     return lambda _: partial(compare, score=bleu_of_tokens)
 
 
 def crystalbleu(argument: str, of_edits: bool) -> Prepare:
-    """Prepare CrystalBLEU, a BLEU-4 that ignores the most frequent n-grams of code, such as `) ;`.
+    """Return a function that makes the score function of CrystalBLEU.
+
+    CrystalBLEU is a BLEU-4 that ignores the most frequent n-grams of code, such as `) ;`.
 
     Args:
         argument: The path of a file with the n-grams to ignore. If it is empty, the most frequent n-grams in
@@ -193,7 +201,8 @@ def crystalbleu(argument: str, of_edits: bool) -> Prepare:
             (the code before it was edited), instead of the whole code.
 
     Returns:
-        A function that takes all examples. It returns a second function, which scores one example.
+        A function that takes all examples (candidates with their references). It returns the score function,
+        which takes one example and returns its score.
     """
     compare = compare_edits if of_edits else compare_whole
     given = load_shared(Path(argument)) if argument else None
@@ -210,59 +219,68 @@ def crystalbleu(argument: str, of_edits: bool) -> Prepare:
 
 
 def edit_similarity(argument: str) -> Prepare:
-    """Prepare the edit similarity of candidate and reference, from 0 to 1, where 1 means equal texts.
+    """Return a function that makes the score function of edit similarity.
 
-    It is 1 - (edit distance in characters) / (largest possible distance of texts with these lengths).
+    The score is from 0 to 1, where 1 means equal candidate and reference. It is 1 - (edit distance in
+    characters) / (largest possible distance of texts with these lengths).
 
     Args:
         argument: "indel" or empty. With "indel", the distance counts inserted and deleted characters. If it
             is empty, it also counts substituted characters (Levenshtein distance).
 
     Returns:
-        A function that takes all examples. It returns a second function, which scores one example.
+        A function that takes all examples (candidates with their references). It returns the score function,
+        which takes one example and returns its score.
     """
     score = indel_similarity if argument else levenshtein_similarity
     return lambda _: partial(compare_whole, score=score)
 
 
 def code_chrf(argument: str) -> Prepare:
-    """Prepare chrF, a metric that compares the character n-grams of candidate and reference.
+    """Return a function that makes the score function of chrF.
+
+    chrF compares the character n-grams of candidate and reference.
 
     Args:
-        argument: Not used. Every function that prepares a metric for code has this parameter.
+        argument: Not used. All functions of this kind have this parameter, because some metrics need it.
 
     Returns:
-        A function that takes all examples. It returns a second function, which scores one example.
+        A function that takes all examples (candidates with their references). It returns the score function,
+        which takes one example and returns its score.
     """
     return lambda _: partial(compare_whole, score=chrf_of_code)
 
 
 def tree_similarity(argument: str) -> Prepare:
-    """Prepare tree similarity: 1 - (edit distance of the syntax trees) / (nodes of the larger tree).
+    """Return a function that makes the score function of tree similarity.
 
-    The trees are those of candidate and reference in normal form: without comments, docstrings and imports.
+    Tree similarity is 1 - (edit distance of the syntax trees) / (nodes of the larger tree). The trees are
+    those of candidate and reference in normal form: without comments, docstrings and imports.
 
     Args:
         argument: The largest allowed number of nodes of a tree, such as "500". If it is empty, the number is
             3000. Examples with a larger tree get no score.
 
     Returns:
-        A function that takes all examples. It returns a second function, which scores one example.
+        A function that takes all examples (candidates with their references). It returns the score function,
+        which takes one example and returns its score.
     """
     largest = int(argument or LARGEST_TREE)
     return lambda _: partial(syntax_tree_similarity, largest=largest)
 
 
 def codebleu(argument: str) -> Prepare:
-    """Prepare CodeBLEU, a metric that compares n-grams, syntax and data flow of candidate and reference.
+    """Return a function that makes the score function of CodeBLEU.
 
-    Both are first converted to normal form: a uniform layout, without comments, docstrings and imports.
+    CodeBLEU compares n-grams, syntax and data flow of candidate and reference. Both are first converted to
+    normal form: a uniform layout, without comments, docstrings and imports.
 
     Args:
-        argument: Not used. Every function that prepares a metric for code has this parameter.
+        argument: Not used. All functions of this kind have this parameter, because some metrics need it.
 
     Returns:
-        A function that takes all examples. It returns a second function, which scores one example.
+        A function that takes all examples (candidates with their references). It returns the score function,
+        which takes one example and returns its score.
     """
 
     def score(example: Example) -> float:
@@ -273,10 +291,10 @@ def codebleu(argument: str) -> Prepare:
 
 
 def patch_size(argument: str, ratio: bool) -> Prepare:
-    """Prepare RPS or RPSR, metrics of how much the candidate differs from the code before the edit.
+    """Return a function that makes the score function of RPS or RPSR.
 
-    The source is the code before it was edited. Let d be the edit distance from the source's syntax tree to
-    the candidate's syntax tree.
+    Both metrics tell how much the candidate differs from the source, which is the code before it was edited.
+    Let d be the edit distance from the source's syntax tree to the candidate's syntax tree.
 
     - RPS (relative patch size) is d divided by the number of nodes of the source's tree.
     - RPSR (relative patch size ratio) is d divided by the edit distance from the source's syntax tree to the
@@ -288,7 +306,8 @@ def patch_size(argument: str, ratio: bool) -> Prepare:
         ratio: True for RPSR, False for RPS.
 
     Returns:
-        A function that takes all examples. It returns a second function, which scores one example.
+        A function that takes all examples (candidates with their references). It returns the score function,
+        which takes one example and returns its score.
     """
     largest = int(argument or LARGEST_TREE)
     size = relative_patch_size_ratio if ratio else relative_patch_size

@@ -84,8 +84,9 @@ def _crystal_bleu(items: Items, argument: str, lines: Lines) -> float:
 def _texts(example: Example, lines: Lines) -> tuple[str, str]:
     """Return the two texts that BLEU compares: the joined lines of the candidate, and those of the reference.
 
-    A candidate without code gets an empty text, so that it matches nothing. Otherwise, it would count as an
-    edit that deletes all lines of the source, and would match the lines that the reference deletes.
+    If the candidate has no code, its text is empty and matches nothing. Without this rule, such a candidate
+    would be an edit that deletes all lines of the source. BLEU would then reward the deleted lines that the
+    reference deletes, too.
 
     Args:
         example: The candidate and the reference.

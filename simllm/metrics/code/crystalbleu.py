@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from simllm.array_types import Ints
 from simllm.code.code_normalization import normal_forms
 from simllm.errors import InputError
 from simllm.io import atomic_write
@@ -22,7 +22,6 @@ from simllm.metrics.code.built_in_code_metrics import FILE
 from simllm.metrics.code.code_tokens import NGram, ngrams, tokenize
 from simllm.metrics.metric_interface import Example
 
-Ints = NDArray[np.int_]
 SharedNGrams = dict[str, frozenset[NGram]]  # by language
 SHARED = 500  # number of n-grams that are ignored by default
 _ORDERS = (1, 2, 3, 4)

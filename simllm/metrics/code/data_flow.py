@@ -47,7 +47,7 @@ def data_flow(root: Node, language: str) -> list[Item]:
         A list of items. An item consists of a name, the relation, and the names from which its value comes.
         The relation is "computedFrom" for assigned names and loop variables. It is "comesFrom" for used
         names, declared names in Java, and Python parameters with a default value. An occurrence is left out
-        if no value flows to it from another place, and none from it to another place.
+        if no value flows to it, and none flows from it.
     """
     if language not in _WALKERS:
         return []
@@ -65,8 +65,10 @@ class _Links:
 
     Attributes:
         name: The name.
-        sources: For each relation, a dict from the places to the names at these places. The relation is
-            "computedFrom" if `name` is a loop variable or is assigned a value; otherwise "comesFrom".
+        sources: A dict whose key is a relation, "computedFrom" or "comesFrom". Its value is a dict from each
+            place to the name at this place. The relation is "computedFrom" if `name` is an assigned name or a
+            loop variable. It is "comesFrom" if `name` is a used name, a declared name in Java, or a Python
+            parameter with a default value.
     """
 
     name: str
@@ -77,8 +79,7 @@ def _normalize(links: dict[int, _Links]) -> list[Item]:
     """Convert links between places in the code into the items of the data flow, in the order of the code.
 
     An item says from which names one occurrence of a name gets its value. An occurrence is left out if no
-    value flows to it from another place, and none from it to another place. Names are replaced by var_0,
-    var_1 and so on.
+    value flows to it, and none flows from it. Names are replaced by var_0, var_1 and so on.
 
     Args:
         links: For each occurrence of a name, the places from which its value comes. The key is the position

@@ -67,14 +67,17 @@ def agreement(common: int, edited: int, expected: int, part: str) -> float:
 
 
 def distinct_lines(edit: list[str], multiset: bool) -> Counter[str]:
-    """Count how often each distinct line occurs among the deleted and inserted lines of an edit.
+    """Count the lines that an edit deletes or inserts, so that two edits can be compared.
 
-    Indentation is ignored.
+    Whitespace at the beginning and the end of a line is ignored.
 
     Args:
-        edit: The deleted and inserted lines, each with "-" or "+" before it.
-        multiset: True: repeated lines are counted, and a deleted line differs from an inserted line with the
-            same text. False: each distinct text counts once, no matter whether it is deleted or inserted.
+        edit: The deleted and inserted lines, each with the sign "-" or "+" before it.
+        multiset: True: repeated lines are counted, and the sign belongs to the line. Therefore "-x" and "+x"
+            are different lines. False: the sign is removed, and each distinct line has the count 1.
+
+    Returns:
+        The count of each distinct line.
     """
     if multiset:
         return Counter(line[0] + line[1:].strip() for line in edit)

@@ -220,9 +220,13 @@ def _without_imports(text: str) -> str:
 def prepare(kind: str, examples: Sequence[Example]) -> Callable[[Example], float]:
     """Return the function that scores one example in the same way as the published code of Sheikhaei et al.
 
+    An example has two versions of the code after an edit: the candidate and the reference. Metrics that
+    compare edits also need its source, the code before the edit.
+
     Args:
-        kind: The name of the metric: "crystalbleu" (compares whole texts), "crystalbleu-diff" (compares only
-            deleted and inserted lines), or a key of `METRICS` such as "lemod".
+        kind: The name of the metric: "crystalbleu", "crystalbleu-diff", or a key of `METRICS` such as
+            "lemod". "crystalbleu" compares the whole code. "crystalbleu-diff" compares only the lines that
+            each version deletes from the source or inserts into it.
         examples: All examples that will be scored. Only CrystalBLEU needs them in advance: it ignores the
             n-grams that are most frequent in the references of all examples with the same language.
     """

@@ -1,6 +1,8 @@
 """The texts that metrics for code compare: whole candidates and references, or only their edited lines.
 
-All compared texts are in normal form: code in a uniform layout, without comments, docstrings and imports.
+The candidate and the reference are two versions of the same code after an edit. The edited lines of a version
+are the lines that it deletes from the code before the edit, or inserts into that code. All compared texts are
+in normal form: code in a uniform layout, without comments, docstrings and imports.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ class CodeUnit:
     Attributes:
         language: The language, "java" or "python".
         text: The parsed bytes: the source with the frame, if there is one.
-        source: The range of `text` that contains the source, without the frame.
+        source: The range of bytes in `text` that contains the source, without the frame.
         root: The root of the syntax tree of `text`.
         is_function: True for a single function or constructor, False for a file. This matters for renaming,
             because other files may use the names that a file declares.
@@ -98,7 +98,7 @@ class Symbol:
         kind: "function", "parameter" or "variable".
         name: The current name.
         node: The syntax node of the declaration.
-        uses: The range of each occurrence of the name that must be renamed. The occurrence in the
+        uses: The range of bytes of each occurrence of the name that must be renamed. The occurrence in the
             declaration is included, and so are mentions in documentation such as `@param NAME`.
     """
 

@@ -74,14 +74,15 @@ def vary_items(
     Args:
         items: Dicts, as `read_items` yields them. The key `source` has the code.
         plan: The settings of the rewrites.
-        each_rule: Whether to make more variants of each item, one for each rule of the plan. Such a variant
-            is rewritten by this rule only. Its row has the name of the rule under the key `arm`.
+        each_rule: If False, each item gets one variant, which all rules of the plan together rewrite. If
+            True, each item also gets one variant for each rule, which this rule alone rewrites. The row of
+            such a variant has the name of the rule under the key `arm`.
 
     Yields:
-        A row with the `id`, the `language` and the optional fields of its item, such as `label`. Its `status`
-        is "rewritten" or "unchanged". Each attribute of the class `Rewrite` is a further key, such as `text`
-        (the code of the variant). The key `proof` has the value {"verdict": "parsed"}, because the variant
-        has been parsed, but not run.
+        A row with the `id` and the `language` of its item, and those of the item's fields `reference`,
+        `label`, `nll` and `group` that the item has. Its `status` is "rewritten" or "unchanged". Each
+        attribute of the class `Rewrite` is a further key, such as `text` (the code of the variant). The key
+        `proof` has the value {"verdict": "parsed"}, because the variant has been parsed, but not run.
 
         An item that cannot be parsed, or is nested too deeply, has a single row. Its `status` is "unparsed",
         and `reason` has the error message.

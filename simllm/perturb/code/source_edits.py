@@ -28,8 +28,8 @@ class Edit:
     """The replacement of a range of bytes in a source.
 
     The replacement may contain copies of ranges of the source, for example to swap two operands. If another
-    edit lies inside a copied range, the copy is edited, too. All other edits that are applied together should
-    not overlap.
+    edit lies inside a copied range, the copy is edited, too. Apart from this case, edits that are applied
+    together should not overlap.
 
     Attributes:
         start: The index of the first byte to replace.
@@ -72,10 +72,14 @@ def apply_edits(text: bytes, edits: Iterable[Edit]) -> list[Piece]:
     """Apply edits to a source, and return the new text as a list of pieces.
 
     A piece is either new text or text from the source. The new text of an edit may contain copies of spans
-    (ranges) of the source. Other edits inside a span are applied to its copies, too. For example, if one edit
-    swaps `a + 1` and `b`, and another edit renames `a`, the moved `a` is renamed. Two kinds of edits do not
-    affect the copies of a span: an edit that replaces the whole span, and an insertion directly after the
-    last byte of the span. A span may be empty; an insertion at its position is then applied to its copies.
+    (ranges) of the source. Other edits inside a span are applied to its copies, too. For example, one edit
+    swaps `a + 1` and `b`, and another edit renames `a`. Then the moved `a` is renamed.
+
+    Two kinds of edits are not applied to the copies of a span:
+
+    - an edit that replaces the whole span;
+    - an insertion directly after the last byte of the span. If the span is empty, an insertion at its
+      position is applied to the copies.
 
     Apart from edits inside copied spans, edits should not overlap. If two edits overlap anyway, only the one
     that begins first is applied.

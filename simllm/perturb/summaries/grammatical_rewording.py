@@ -140,7 +140,7 @@ def genitive(words: list[str], lexicon: Lexicon, random: np.random.Generator) ->
 
 
 def mood(words: list[str], lexicon: Lexicon, random: np.random.Generator) -> list[str] | None:
-    """Change the form of the first verb, or add or remove a subject.
+    """Change the form of the first verb of a sentence, or add or remove a subject.
 
     For example, "returns it" becomes "return it" or "this method returns it", as `random` decides. Both
     "return it" and "this method returns it" become "returns it". If no such change is possible, the result

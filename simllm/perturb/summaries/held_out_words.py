@@ -36,10 +36,11 @@ class HeldOutWords:
         self.words = frozenset(word for pair in self.pairs for word in pair)
 
     def holds_out(self, a: str, b: str) -> bool:
-        """Return whether two phrases are a held-out pair, or differ in the words of a held-out pair.
+        """Return whether two phrases are a held-out word pair, or differ in the words of such a pair.
 
-        In the second case, one phrase has the first word of the pair, and the other phrase has the second
-        word instead. For example, if ("open", "close") is held out, so is ("open file", "close file").
+        Held-out word pairs are kept for tests and left out of training data. Two phrases differ in the words
+        of a pair if only one phrase has the first word, and only the other phrase has the second word. For
+        example, "open file" and "close file" differ in the words of the pair ("open", "close").
 
         Args:
             a: A cleaned word or phrase.

@@ -162,7 +162,9 @@ def _words(text: str) -> list[str]:
 
 
 def _groups(file: Path) -> Iterator[tuple[str, list[tuple[str, str]]]]:
-    """Read a word list with lines such as "verb: compute, calculate"; the words of a line replace each other.
+    """Read a word list with lines such as "verb: compute, calculate".
+
+    In rule-based edits, the words of one line may replace each other.
 
     Yields:
         The part of speech of a line, and all pairs of two words of that line, in both orders.

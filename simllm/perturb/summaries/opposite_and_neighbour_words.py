@@ -41,7 +41,7 @@ def _replace_randomly(
     is skipped.
 
     Args:
-        text: The cleaned text.
+        text: The text, in the cleaned form that `simllm.text_cleaning.clean` returns.
         table: For each word or phrase, the words that may replace it.
         lexicon: Tells which words are verbs and nouns; a replacement must have the same part of speech.
         random: The generator that chooses one of the replacements.

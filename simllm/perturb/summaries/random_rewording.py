@@ -57,7 +57,7 @@ def rephrase(text: str, lexicon: Lexicon, random: np.random.Generator) -> str:
     For example, "returns true if it is empty" becomes "checks whether it is empty".
 
     Args:
-        text: The cleaned text.
+        text: The text, in the cleaned form that `simllm.text_cleaning.clean` returns.
         lexicon: The word lists. The attribute `templates` has the phrases that can be replaced, and their
             replacements.
         random: The generator that chooses the phrase to replace and the new phrase.
@@ -83,7 +83,7 @@ def _replace_phrase(text: str, template: Template, other: str, lexicon: Lexicon)
     item" into "gets the first item". `{1}` is a slot, which stands for one to eight words.
 
     Args:
-        text: The cleaned text.
+        text: The text, in the cleaned form that `simllm.text_cleaning.clean` returns.
         template: The old phrase.
         other: The new phrase. Its slots get the words that the same slots of the old phrase stand for.
         lexicon: The lexicon, which tells which words are verbs.

@@ -62,7 +62,7 @@ def replace_each(text: str, table: Replacements, lexicon: Lexicon) -> Iterator[s
     Each yielded text has exactly one word or phrase replaced.
 
     Args:
-        text: The cleaned text.
+        text: The text, in the cleaned form that `simllm.text_cleaning.clean` returns.
         table: For each word or phrase, the words that may replace it.
         lexicon: Tells which words are verbs and nouns. A word is only replaced by a word with the same part
             of speech.

@@ -25,8 +25,8 @@ def add_braces(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
     An `if` directly after an `else` gets no braces: `else if` stays as it is.
 
     Yields:
-        For each such branch or body, a `Site`: a place in the code, with the edits that rewrite it. No place
-        is unsafe to rewrite, so no `SkippedSite` is yielded.
+        For each such branch or body, a `Site`: a place in the code, with the edits that rewrite it. It is
+        always safe to add braces. Therefore, no `SkippedSite` (a place that is unsafe to rewrite) is yielded.
     """
     assert isinstance(unit, JavaUnit)
     for node in find_nodes(unit.root, *_BODIES):

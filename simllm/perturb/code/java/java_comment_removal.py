@@ -15,8 +15,8 @@ def remove_comments(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
     If nothing but the comment is on a line, the whole line is removed.
 
     Yields:
-        For each comment, a `Site`: a place in the code, with the edit that rewrites it. No comment is unsafe
-        to remove, so no `SkippedSite` is yielded.
+        For each comment, a `Site`: a place in the code, with the edit that rewrites it. It is always safe to
+        remove a comment. Therefore, no `SkippedSite` (a place that is unsafe to rewrite) is yielded.
     """
     assert isinstance(unit, JavaUnit)
     for node in find_nodes(unit.root, "line_comment", "block_comment"):

@@ -53,12 +53,16 @@ def swap_equals(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
 
 
 def _swapped(unit: JavaUnit, node: Node, *further: Edit) -> Iterator[Site | SkippedSite]:
-    """Yield a `Site` with the edits that swap the sides of a comparison; a `SkippedSite` if this is unsafe.
+    """Yield the edits that swap the two sides of a comparison, or the reason why the swap is unsafe.
 
     Args:
         unit: The parsed code.
         node: The comparison.
         further: Edits to make together with the swap, such as the edit that changes `<` to `>`.
+
+    Yields:
+        A single object. If the swap is safe, it is a `Site` with all edits. If the order in which the two
+        sides are evaluated may matter, it is a `SkippedSite` with the reason.
     """
     left, right = required(node, "left"), required(node, "right")
     if not _order_is_irrelevant(unit, node, left, right):

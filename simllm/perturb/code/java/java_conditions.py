@@ -40,8 +40,8 @@ def nest_else_if(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
     """Find each `else if (...) ...`, and make the edits that turn it into `else { if (...) ... }`.
 
     Yields:
-        For each `if` after `else`, a `Site`: a place in the code, with the edits that rewrite it. No place is
-        unsafe to rewrite, so no `SkippedSite` is yielded.
+        For each `if` after `else`, a `Site`: a place in the code, with the edits that rewrite it. These
+        edits are always safe. Therefore, no `SkippedSite` (a place that is unsafe to rewrite) is yielded.
     """
     assert isinstance(unit, JavaUnit)
     for node in find_nodes(unit.root, "if_statement"):

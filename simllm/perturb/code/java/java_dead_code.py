@@ -17,7 +17,8 @@ def dead_code(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
 
     Yields:
         For each method or constructor with a body, a `Site`: a place in the code, with the edit that rewrites
-        it. No place is unsafe to rewrite, so no `SkippedSite` is yielded.
+        it. It is always safe to insert this code. Therefore, no `SkippedSite` (a place that is unsafe to
+        rewrite) is yielded.
     """
     assert isinstance(unit, JavaUnit)
     for node in find_nodes(unit.root, "method_declaration", "constructor_declaration"):

@@ -49,8 +49,9 @@ class CaseResults:
         died: The sides that end their process, although the original does not.
         outcomes: For each side, a dict from the index of an input to a description of the behaviour on it.
         left_out: For each reason to leave out an input, the number of inputs that were left out.
-        error: The reason why a side cannot be loaded; empty if all can be.
-        last_side: The side that was started last.
+        error: The reason why the class of a side cannot be loaded after compilation; empty if all classes
+            can be loaded. Only Java functions have this error.
+        last_side: The side that was started last. For Python functions, it is always 0.
         ended: Whether the harness (the program that calls all versions) finished this function; False if,
             for example, the function exits the process.
     """

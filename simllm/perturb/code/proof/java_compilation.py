@@ -26,17 +26,17 @@ _UNKNOWN = re.compile(r"^ +symbol: +(class|variable|method) ([\w$]+)")
 def compile_batch(
     batch: Mapping[int, JavaTask], sandbox: Sandbox, results: Mapping[int, CaseResults]
 ) -> dict[str, bytes]:
-    """Compile all versions of all functions in a batch: originals, variants and mutants.
+    """Compile all versions of a batch of Java functions; leave out versions that do not compile.
 
-    A case is a function with its variant and mutants (deliberately incorrect variants). A version that
-    does not compile is recorded in the results, and the others are compiled without it. If an original or a
-    variant does not compile, no version of this function is compiled.
+    A function has several versions: the original, the variant (a rewritten version) and the mutants (variants
+    with a deliberate mistake). If a mutant does not compile, the other versions are compiled without it. If
+    an original or a variant does not compile, no version of this function is compiled.
 
     Args:
-        batch: The cases, by number.
+        batch: The functions with their versions, by number.
         sandbox: The sandbox in which the compiler runs.
-        results: The results of each case, by number. The attribute `broken` of a case gets the error message
-            of each version that does not compile.
+        results: The results of each function, by number. If a version does not compile, the error message is
+            stored in the attribute `broken` of the function's results.
 
     Returns:
         The content of each class file, by relative path.

@@ -185,7 +185,11 @@ def raise_time_up(*_: object) -> None:
 
 
 def describe(value: Any, depth: int = 0) -> str:
-    """Describe a value in one line. Values that behave the same get the same text.
+    """Describe a value, such as a returned value, by a text.
+
+    The harness compares such texts to find out whether two versions of a function behave the same. Therefore
+    the text omits what may differ without a change of behaviour: memory addresses, the order of the items of
+    a set, and the names of functions.
 
     Args:
         value: The value.

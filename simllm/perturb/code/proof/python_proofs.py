@@ -61,7 +61,8 @@ def _prove(tasks: list[Task], descriptions: list[dict[str, Any]], sandbox: Sandb
     Args:
         tasks: The functions and their variants, with inputs and mutants (variants with a deliberate mistake,
             which show whether the inputs reveal mistakes).
-        descriptions: The description of each task, from `_description`.
+        descriptions: For each task, the result of `_description`: a JSON object that tells the harness what
+            to run. The harness is the program that calls the functions.
         sandbox: The sandbox.
 
     Returns:
@@ -113,5 +114,5 @@ def _description(task: Task, name: str, inputs: list[Input], wanted: int) -> dic
 
 
 def _readable(given: Input) -> str:
-    """Return the arguments of an input as text in the form of a call, such as `1, x=2`."""
+    """Format the generated arguments for one call of a function as text, such as `1, x=2`."""
     return ", ".join([*given[0], *(f"{name}={text}" for name, text in given[1].items())])

@@ -115,13 +115,14 @@ class _Renaming:
         return self._parameter_skip_reason(variable) if kind == "parameter" else None
 
     def mentions(self, variable: Variable, kind: str) -> Iterator[Span]:
-        """Yield the places, besides `variable.uses`, that must change if a parameter is renamed.
+        """Yield the keyword arguments and docstring mentions that must change if a parameter is renamed.
 
-        Such places are keyword arguments of calls, such as `x` in `f(x=1)`, and mentions in the docstring of
-        the function. Functions and local variables have no such places.
+        An example of a keyword argument is `x` in the call `f(x=1)`. All other places that must change are in
+        `variable.uses`. Nothing is yielded for functions, local variables and parameters of lambdas. No
+        docstring mention is yielded if the code reads an attribute `__doc__`.
 
         Args:
-            variable: The parameter, function or variable that is to be renamed.
+            variable: The parameter, function or local variable that is to be renamed.
             kind: "function", "parameter" or "variable".
         """
         function = variable.scope.node

@@ -37,8 +37,8 @@ class Scope:
         names: The identifiers directly in this scope: the syntax node, the name and the role (such as "read"
             or "bind") of each.
         table: The symbol table of CPython for this scope; None if it could not be identified.
-        is_inlined: Whether the scope is a comprehension that CPython has no separate symbol table for. Its
-            symbols stand in the table of the enclosing scope.
+        is_inlined: Whether the scope is a comprehension without a symbol table of its own. CPython puts its
+            variables into the table of the enclosing scope.
         reflects: Whether code in this scope, or in a scope inside, may access variables by name at run time.
     """
 
@@ -90,7 +90,7 @@ class Scope:
     def _ambiguous_names(self) -> set[str]:
         """The names that may stand for two variables at once in CPython's symbol table of this scope.
 
-        Since Python 3.12, some comprehensions have no symbol table of their own. Their variables stand in the
+        Since Python 3.12, some comprehensions have no symbol table of their own. Their variables are in the
         table of the enclosing scope. For example, if a function contains `[x for x in y]` and also reads a
         global `x`, the function's table has a single entry `x` for both variables.
 
@@ -105,8 +105,8 @@ class Scope:
     def _inlined(self) -> list[Scope]:
         """Return the comprehensions in this scope that have no symbol table of their own.
 
-        Since Python 3.12, the variables of some comprehensions stand in the table of the enclosing scope. The
-        result includes such comprehensions inside other such comprehensions.
+        Since Python 3.12, the symbol table of the enclosing scope contains the variables of some
+        comprehensions. If one such comprehension is inside another one, the result has both.
         """
         inlined = [scope for scope in self.children if scope.is_inlined]
         return inlined + [inner for scope in inlined for inner in scope._inlined()]

@@ -54,10 +54,10 @@ def match_tables(module: Scope, table: symtable.SymbolTable) -> None:
 def _pair(
     scopes: list[Scope], tables: list[symtable.SymbolTable]
 ) -> list[tuple[Scope, symtable.SymbolTable]]:
-    """Find the symbol table of each of several similar scopes, such as two lambdas on one line.
+    """Find the symbol tables of scopes that begin on one line and have the same name or kind.
 
-    If the tables are all equal, each scope gets any one of them. Otherwise, the identifiers inside a scope
-    decide which table belongs to it.
+    Two lambdas on one line are an example. If all tables are equal, any table fits any scope. Otherwise, a
+    scope gets the table that has the same identifiers as the scope.
 
     Args:
         scopes: Scopes that begin on the same line. Either all have the same name, or all are of the same kind
