@@ -113,7 +113,8 @@ def compare(
 
     Returns:
         Each system's mean score with a 95% bootstrap interval. For each pair of systems, the difference
-        between their mean scores, with a 95% bootstrap interval and the p-values of two tests.
+        between their mean scores, with a 95% bootstrap interval and two p-values: one from the paired
+        bootstrap test, one from the paired permutation test.
 
     Raises:
         InputError: `over` is unknown, there are fewer than two systems or no items, or the lists of
@@ -189,7 +190,8 @@ def compare_scores(scores: dict[str, Floats], signature: str = "") -> Comparison
 
     Returns:
         Each system's mean score with a 95% bootstrap interval. For each pair of systems, the difference
-        between their mean scores, with a 95% bootstrap interval and the p-values of two tests.
+        between their mean scores, with a 95% bootstrap interval and two p-values: one from the paired
+        bootstrap test, one from the paired permutation test.
     """
     names, values = list(scores), np.stack(list(scores.values()))
     n = values.shape[1]

@@ -193,10 +193,12 @@ class Layer(nn.Module):
 def of_last_layer(states: Tensor, hidden_size: int) -> Tensor:
     """Select the hidden states of the last layer from hidden states of several layers.
 
+    The function can also be used for the weight of a linear layer that has such hidden states as inputs. The
+    weight has the shape (outputs, N * D).
+
     Args:
         states: (…, N * D) hidden states of N layers, side by side. The last D columns belong to the last
-            layer. The weight of a linear layer whose inputs are such states, with the shape (outputs, N * D),
-            can be given instead.
+            layer.
         hidden_size: The hidden size D.
 
     Returns:

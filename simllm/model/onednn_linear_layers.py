@@ -20,7 +20,8 @@ from simllm.model.token_batches import CPU_BATCH
 def packed_layers(module: nn.Module, dtype: torch.dtype) -> dict[int, nn.Module]:
     """Make fast replacements for the linear layers of a network on a CPU.
 
-    The first linear layer of each feed-forward network also applies the activation, which saves time.
+    In a feed-forward network, the replacement of the first linear layer also applies the activation, which
+    saves time. The activation itself is replaced by a layer that does nothing.
 
     Args:
         module: The network.

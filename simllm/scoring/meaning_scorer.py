@@ -72,11 +72,11 @@ class MeaningScorer:
         return PairValues(scores, same)
 
     def _reduce(self, hidden: Tensor, mask: Tensor) -> list[tuple[Floats32, Tensor]]:
-        """Compute the embedding of each text in a batch, and the token states that the meaning head needs.
+        """Compute the embedding of each text in a batch, and the inputs of the meaning head.
 
         The meaning head is a network that compares two texts. Its input is one vector of length W for each
-        token. To compute this vector, the token's hidden states in the encoder's last N layers are joined.
-        Then a linear layer maps them to length W.
+        token. A linear layer computes this vector from the token's hidden states in the encoder's last N
+        layers.
 
         Args:
             hidden: (B, L, N * D) hidden states: B texts of L tokens, N layers, hidden size D. The last D
@@ -84,7 +84,8 @@ class MeaningScorer:
             mask: (B, L) bool, true for tokens that are not padding.
 
         Returns:
-            For each text: its (D,) embedding; and its (number of tokens, W) token states, without padding.
+            For each text: its (D,) embedding; and the (number of tokens, W) vectors of its tokens, without
+            padding.
         """
         last = of_last_layer(hidden, self.engine.encoder.config.hidden_size)
         embeddings = self.pool(last, mask).float().cpu().numpy()

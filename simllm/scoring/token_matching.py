@@ -105,6 +105,9 @@ def match(
 ) -> tuple[MatchedTokens, MatchedTokens]:
     """Match each token of two texts with the most similar token of the other text.
 
+    The weights of the tokens do not influence the matching. They are stored in the result, for means over the
+    tokens.
+
     Args:
         a: (n, D) hidden states of the first text's tokens.
         b: (m, D) hidden states of the second text's tokens.

@@ -55,16 +55,16 @@ def swaps(n: int, random: np.random.Generator) -> Iterator[Floats]:
 
 
 def permutation_p(extreme: Floats, n: int) -> Floats:
-    """Compute the p-values of permutation tests that compare the values of two systems for the same n items.
+    """Compute the two-sided p-values of permutation tests, which compare two systems on the same n items.
 
-    Such a test chooses a set of items, swaps the values of the two systems for these items, and computes the
-    difference between the systems again. For at most 13 items, it tries all 2^n sets, and p = extreme / 2^n.
-    For more items, it tries 10,000 random sets. Then the original data count as one more set, so that
-    p = (extreme + 1) / 10,001.
+    A test swaps the values of the two systems for a set of items, and computes the difference between the
+    systems again. It counts the sets for which the absolute difference is at least as large as before.
+
+    For at most 13 items, the test tries all 2^n sets, and p = count / 2^n. For more items, it tries 10,000
+    random sets. The original data then count as one more set, so p = (count + 1) / 10,001.
 
     Args:
-        extreme: (m,) counts, one for each of m tests: for how many sets the difference after the swap is at
-            least as large as the original difference.
+        extreme: (m,) counts, one for each test.
         n: Number of items.
 
     Returns:

@@ -174,8 +174,8 @@ def mean_ratings(raters: Floats, weights: Floats | None = None) -> Floats:
 def round_means(means: Floats, values: Floats) -> Floats:
     """Round means, so that equal means do not differ by floating-point errors.
 
-    All means are rounded to the same number of decimals. The number is chosen so that the largest of `values`
-    would keep about twelve significant digits.
+    All means are rounded to the same number of decimals. This number depends on the largest absolute value in
+    `values`. For example, it is 11 if the largest is 5, and 10 if the largest is 50.
 
     Args:
         means: The means, in any shape.

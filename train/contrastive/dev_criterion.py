@@ -32,11 +32,9 @@ class DevCriterion:
     """Evaluation of models on dev data, to choose the best model of a training run.
 
     Two kinds of figures are measured for each model: how well its scores correlate with human ratings, and
-    how often it scores a rewording of a text higher than a text with another meaning. For these figures,
-    higher is better. In this class, the dev criterion is the negative mean of the figures on dev data, so
-    lower is better. (A saved model has the mean itself in its provenance, under "dev_criterion". There,
-    higher is better.) The model is also measured on simllm's contrast set. This is a test set, so it does not
-    count in the criterion.
+    how often it scores a rewording of a text higher than a text with another meaning. The dev criterion is
+    the negative mean of the figures on dev data, so lower is better. The model is also measured on simllm's
+    contrast set. This is a test set, so it does not count in the criterion.
 
     Args:
         dev: Paths of files of text pairs with human ratings.
@@ -83,8 +81,8 @@ class DevCriterion:
             metric: The model.
 
         Returns:
-            The criterion (a negative mean, so lower is better), and a dict from names to all figures,
-            including the accuracies on the contrast set.
+            The criterion, and a dict from names to all figures, including the accuracies on the contrast
+            set.
         """
         figures = {}
         for name, rated in self.rated.items():

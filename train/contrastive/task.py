@@ -154,8 +154,9 @@ class ContrastiveTask:
         """Evaluate the model on the dev data.
 
         Returns:
-            The dev criterion and a dict of figures to log. Here, the criterion is the negative mean of
-            figures on dev data, so a lower value is better.
+            The dev criterion, which chooses the best model (lower is better), and a dict for the log. The
+            dict has correlations with human ratings, and accuracies, by name. The criterion is the negative
+            mean of those on dev data.
         """
         return self.dev_criterion(self.metric)
 

@@ -92,15 +92,15 @@ class Engine(Protocol):
     def signatures(
         self, parts: Sequence[Part], sizes: Sequence[int], folder: Path
     ) -> AbstractContextManager[Signatures]:
-        """Open the MinHash signatures of all texts in the parts of a corpus.
+        """Give access to the MinHash signatures of all texts of a corpus, to find equal and similar texts.
 
         Args:
-            parts: The parts. A part is a file with the comments from one batch of source files.
+            parts: The parts of the corpus. A part is a file with the comments from one batch of source files.
             sizes: The number of texts in each part.
-            folder: A folder for a temporary file.
+            folder: A folder for a temporary file, which some engines need.
 
         Returns:
-            A context manager that gives the signatures. The temporary file is removed at the end of the
-            `with` statement.
+            A context manager that gives the signatures. If there is a temporary file, it is removed at the
+            end of the `with` statement.
         """
         ...

@@ -58,7 +58,7 @@ def main() -> int:
 
 
 def _fetch(options: argparse.Namespace) -> None:
-    """Fetch the data sets that the command line names, or list them if it has `--list`."""
+    """Fetch the data sets that the command line names. With `--list`, only print them as a table."""
     table = yaml_and_overrides.load(Catalog, options.catalog, [])
     sets = table.choose(options.names)
     if options.list:

@@ -52,9 +52,8 @@ class PermutedBatch:
     The last M rows are the query stream: one row for each predicted token. In these rows, the model makes its
     predictions.
 
-    A row attends only to rows of its own text in the content stream. It attends to all context tokens. For
-    the first v predicted tokens of the text, it attends to the originals. For the later predicted tokens, it
-    attends to the slots. Each row has its own number v.
+    A row attends only to rows of its own text in the content stream: to all context tokens, to the first v
+    originals, and to the slots of the other originals. The number v differs from row to row.
 
     Attributes:
         tokens: (T,) token id of each row.
@@ -185,8 +184,8 @@ def lay_out_batch(tokens: Ints, lengths: Ints, predicted: Ints, order: Ints, slo
         lengths: (B,) number of tokens n of each text.
         predicted: (B,) number of predicted tokens m of each text.
         order: (N,) positions of the tokens in their texts, in permuted order, from `permute_positions`.
-        slots: (M,) token ids in the slots of all texts, one text after the other. The slots of a text are in
-            the order of prediction.
+        slots: (M,) token id in each slot, usually that of <mask> (see `noisy_slot_tokens`). The texts follow
+            one another. The slots of a text are in the order of prediction.
 
     Returns:
         The batch, with N + 2 M rows.
@@ -219,18 +218,18 @@ def lay_out_batch(tokens: Ints, lengths: Ints, predicted: Ints, order: Ints, slo
 
 
 def ragged_indices(lengths: Ints) -> tuple[Ints, Ints, Ints]:
-    """Find the text of each row, and the row's number in this text, in an array with the rows of B texts.
+    """Number the rows of an array in which the rows (such as tokens) of B texts follow one another.
 
-    The array has N rows, such as one row per token. The rows of a text follow the rows of the text before.
-    For example, two texts have 2 and 3 rows. Then the texts of the five rows are 0, 0, 1, 1, 1. The numbers
-    of the rows in their texts are 0, 1, 0, 1, 2. The first rows of the two texts have the indices 0 and 2.
+    For example, the first text has 2 rows, and the second has 3. Then the five rows of the array belong to
+    the texts 0, 0, 1, 1, 1. Within their texts, they have the numbers 0, 1, 0, 1, 2. The two texts begin at
+    the rows 0 and 2 of the array.
 
     Args:
         lengths: (B,) number of rows of each text.
 
     Returns:
-        Three arrays: (N,) index of each row's text; (N,) number of each row within its text, from 0; and (B,)
-        index of each text's first row.
+        Three arrays, for N rows in total: (N,) index of each row's text; (N,) number of each row within its
+        text, from 0; and (B,) index of each text's first row.
     """
     starts = np.cumsum(lengths) - lengths
     text = np.repeat(np.arange(len(lengths)), lengths)

@@ -199,8 +199,11 @@ def _items(figures: dict[str, Any] | None) -> list[str]:
     of a text higher than a text with another meaning. The texts come from meaning items: a main text,
     rewordings, and texts with other meanings.
 
-    `figures` is the result of `train.release.measure_meaning.measure_items`. If it is None, an empty list is
-    returned.
+    Args:
+        figures: The result of `train.release.measure_meaning.measure_items`, or None.
+
+    Returns:
+        The heading, a paragraph and the table. The list is empty if `figures` is None.
     """
     if figures is None:
         return []
@@ -221,8 +224,12 @@ def _flags(figures: dict[str, Any] | None) -> list[str]:
     The warning is the note "meaning may have changed". The model gives this note to two texts if their score
     is high, but their meanings probably differ. The paragraph says how often rewordings get the note (false
     alarms), and how often texts with another meaning get it. Only texts with a high score are counted.
-    `figures` is the result of `train.release.measure_meaning.measure_flags`. If it is None, an empty list is
-    returned.
+
+    Args:
+        figures: The result of `train.release.measure_meaning.measure_flags`, or None.
+
+    Returns:
+        A list with the paragraph. The list is empty if `figures` is None.
     """
     if figures is None:
         return []
@@ -238,8 +245,13 @@ def _unseen_items(figures: dict[str, Any] | None) -> list[str]:
     """Return the model card's paragraph on how well the model recognizes a changed meaning in unseen texts.
 
     The texts come from meaning items that were never used in training. A meaning item has a main text,
-    rewordings, and texts with other meanings. `figures` is the result of
-    `train.release.measure_meaning.measure_unseen_items`. If it is None, an empty list is returned.
+    rewordings, and texts with other meanings.
+
+    Args:
+        figures: The result of `train.release.measure_meaning.measure_unseen_items`, or None.
+
+    Returns:
+        A list with the paragraph. The list is empty if `figures` is None.
     """
     if figures is None:
         return []
@@ -257,8 +269,13 @@ def _reliability(figures: dict[str, Any] | None) -> list[str]:
     """Return the model card's section on how reliable the predicted probability of the same meaning is.
 
     The meaning head, a part of the model, predicts the probability that two texts have the same meaning.
-    `figures` is the value of the key "reliability" in the result of
-    `train.release.meaning_head_calibration.measure_reliability`. If it is None, an empty list is returned.
+
+    Args:
+        figures: The value of the key "reliability" in the result of
+            `train.release.meaning_head_calibration.measure_reliability`, or None.
+
+    Returns:
+        The heading, a paragraph and a table. The list is empty if `figures` is None.
     """
     if figures is None:
         return []

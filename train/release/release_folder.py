@@ -43,13 +43,15 @@ class Release:
         calibrate_meaning: A file of held-out text pairs, with labels that say whether both texts have the
             same meaning. The meaning head predicts the probability of the same meaning; its probabilities
             are calibrated with these pairs. `calibrate` must be given, too. None: no calibration.
-        held_out: The folder of a control run, which was trained like the last of `runs`, but without the word
-            pairs of the contrast set. In this test set, many texts differ in meaning by a word pair, such as
-            "attaches" in one text and "detaches" in the other. None: no control run.
-        seeds: Folders of runs like the last of `runs`, with other random seeds. These runs and the last of
-            `runs` are compared by the dev criterion that is stored in their provenance. Here, it is the mean
-            of figures on dev data, so a higher value is better. The model with the highest value is released.
-        ablations: The JSON file that `train.release.ablations` wrote; None: no section about ablations.
+        held_out: The folder of a run that was trained like the last of `runs`, but without the word pairs of
+            the contrast set. In this test set, many texts differ in meaning by a word pair, such as
+            "attaches" in one text and "detaches" in the other. The model card compares this run's results
+            with those of the released model. None: no such comparison.
+        seeds: Folders of runs like the last of `runs`, with other random seeds. Of these runs and the last of
+            `runs`, the run with the highest dev criterion is released. The criterion is the mean of figures
+            on dev data, from the provenance of the run's model.
+        ablations: The JSON file that `train.release.ablations` wrote, with the results of variants of the
+            training. The model card shows them in a table. None: no such table.
     """
 
     runs: Sequence[Path]

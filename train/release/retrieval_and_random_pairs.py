@@ -86,7 +86,8 @@ def _score_random_pairs(metric: SimLLM, texts: list[str], number: int) -> dict[s
     Args:
         metric: The model.
         texts: The texts, each once.
-        number: The number of pairs to choose. A pair of a text with itself is left out.
+        number: The number of pairs to draw. If a text is paired with itself, the pair is dropped and not
+            replaced.
 
     Returns:
         The mean ("mean"), the median ("median"), and the 5% and 95% quantiles ("p5", "p95").

@@ -14,8 +14,7 @@ ADDED_LATER = {"added": True}
 class TrainingConfig:
     """Settings that all training stages share, such as the seed and the learning rate.
 
-    Several settings count updates, such as `updates`, the length of the training. An update is one optimizer
-    step.
+    An update is one optimizer step. The setting `updates` is the number of optimizer steps of the training.
     """
 
     out: str  # the folder of the run

@@ -60,7 +60,8 @@ def step_if_finite(
         loss: The loss of the update, summed over all processes.
         norm: The norm of the gradient, from `clip_gradient`.
         max_skipped: Largest number of updates in a row that may be skipped.
-        describe_texts: Function that describes the training texts of an update, for the error message.
+        describe_texts: Function that takes the number of an update, and returns a description of its training
+            texts for the error message.
 
     Raises:
         DivergedError: More than `max_skipped` updates in a row had no finite loss or gradient.

@@ -22,8 +22,8 @@ _SEED = 12345
 def draw_distribution(scored: ScoredPairs) -> str:
     """Draw a histogram of the scores, and behind it a histogram of the scores of unrelated texts.
 
-    With several systems, each system has its own histogram, drawn as an outline. With a single system, only
-    the scores by the first metric are drawn.
+    A system is a source of candidates, such as a summarizer. With several systems, each system has its own
+    histogram, drawn as an outline. With a single system, only the scores by the first metric are drawn.
 
     Args:
         scored: The scored pairs. Their attribute `calibration` has the scores of unrelated texts. If it is

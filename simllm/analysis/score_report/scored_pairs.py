@@ -76,8 +76,7 @@ class ScoredPairs:
         """(n,) scores: a single score, called the main score, for each of the n references.
 
         With one system (source of candidates), the main score is the candidate's score by the first metric.
-        With several systems, a reference has a candidate from each system. Then the main score is the mean of
-        these candidates' scores.
+        With several systems, it is the mean score of the systems' candidates by simllm's learned metric.
 
         The report uses main scores in some of its sentences, and for the mean scores of groups of pairs.
         """

@@ -48,8 +48,9 @@ class Predictions:
             - `gold` is the true class, as text.
             - `predicted` is the predicted class, as text. It is None if no class could be read from the
               output of the classifier.
-            - `confidence`, `probability` and `score` tell how certain the classifier is. They are numbers,
-              NaN if missing.
+            - `confidence` tells how certain the classifier is of the predicted class, from 0 to 1.
+              `probability` is the probability of the positive class. `score` is any number that is higher for
+              the positive class. A row has at most one of the three. The others are NaN.
             - `seconds`, `tokens` and the other columns in `COSTS` tell what the prediction cost. They are
               numbers, NaN if missing.
             - Columns such as `p:bug` have the probability of a class, here the class "bug".
@@ -302,9 +303,11 @@ def _apply_threshold(rows: DataFrame, threshold: float, positive: str | None) ->
         positive: The positive class. If it is None, InputError is raised.
 
     Raises:
-        InputError: No positive class is given. Or every row has a predicted label already, so that the
-            threshold would have no effect. Or the true classes are not exactly two, or do not include the
-            positive class.
+        InputError: One of these errors:
+
+            - No positive class is given.
+            - Every row has a predicted label already, so the threshold would have no effect.
+            - There are not exactly two true classes, or the positive class is not one of them.
     """
     if positive is None:
         raise InputError("--threshold needs --positive: the class of rows from the threshold on")

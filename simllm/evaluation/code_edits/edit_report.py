@@ -149,14 +149,14 @@ def write_conclusions(study: EditStudy) -> list[str]:
 class EditColumn:
     """A column of the HTML report: the lines that one edit of a piece of code adds and removes.
 
-    The edit was made by a system, such as a repair tool. Or it is the reference: the edit with which the
-    systems' edits are compared, such as the right edit.
+    One column shows the reference, which is the expected edit. Each other column shows the edit by a system,
+    such as a repair tool.
 
     Attributes:
         title: The name of the system with its score, or "reference".
         lines: The lines of the edit, each as a pair. The first element is the line with its sign, such as
-            "+x = 1" or "-x = 0". The second is True if the reference's edit has the same line. In the column
-            of the reference, the second element is always False.
+            "+x = 1" or "-x = 0". The second is True if the reference has the same line. In the column of the
+            reference, the second element is always False.
     """
 
     title: str

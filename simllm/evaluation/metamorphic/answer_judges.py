@@ -90,8 +90,8 @@ def by_command(command: Sequence[str], parallel: int, timeout: float) -> Judge:
 def by_metric(metric: Metric, threshold: float, items: Mapping[str, dict[str, Any]]) -> Judge:
     """Make a judge that calls an answer a success if a metric gives it a high enough score.
 
-    A judge is a function that decides which answers of a tool are successes. The metric compares an answer
-    with the reference of its item (the piece of code that the answer is about).
+    A judge is a function that decides which answers of a tool are successes. An item is a piece of code that
+    the answers are about. The metric compares each answer with the `reference` of its item.
 
     Args:
         metric: The metric.

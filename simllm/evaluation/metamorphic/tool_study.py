@@ -97,13 +97,18 @@ def evaluate(
         variants: The variants (rewritten versions) of these pieces of code.
         judge: The function that decides which answers are successes, for answers that are not judged yet;
             None if all answers are judged.
-        metric: The metric that measures how similar a tool's answers are to each other; None to skip this.
+        metric: The metric that compares a tool's answers about rewritten code with its answers about the
+            original code; None to skip this.
         alpha: The significance level.
 
     Raises:
-        InputError: `alpha` is not between 0 and 1, an answer is about an unknown item, or an answer is not
-            judged and `judge` is None. Or a tool was run only on the original of an item, or only on its
-            variants. Or no item has answers about both its original and its variant.
+        InputError: One of these errors:
+
+            - `alpha` is not between 0 and 1.
+            - An answer is about an unknown item (piece of code).
+            - An answer is not judged, and `judge` is None.
+            - A tool was run only on the original of an item, or only on its variants.
+            - No item has answers about both its original and its variant.
     """
     items = items or {}
     if not 0 < alpha < 1:
@@ -226,8 +231,8 @@ def read_variants(file: Path, items: Mapping[str, dict[str, Any]]) -> list[dict[
         The JSON objects of the variants.
 
     Raises:
-        InputError: A line is wrong, names an unknown item, or has a second variant of an item for the same
-            rule. Or the file has no usable variant.
+        InputError: A line is wrong, a line names an unknown item, two lines have variants of the same item
+            for the same rule, or the file has no usable variant.
     """
     found: dict[tuple[str, str], dict[str, Any]] = {}
     for where, row in read_json_lines.objects(file):

@@ -139,7 +139,7 @@ def load(name: str) -> CodeMetric:
 
 
 def exact_match(argument: str) -> Prepare:
-    """Return a function that makes the score function of the metric "exact match".
+    """Set up the metric exact match.
 
     The score of an example is 1 if its candidate and its reference have equal normal forms, otherwise 0. A
     normal form is the code in a uniform layout, without comments, docstrings and imports.
@@ -155,7 +155,7 @@ def exact_match(argument: str) -> Prepare:
 
 
 def lemod(argument: str, part: str) -> Prepare:
-    """Return a function that makes the score function of LEMOD.
+    """Set up the metric LEMOD.
 
     LEMOD compares two edits of the same source code, line by line. One edit turns the source into the
     candidate, the other turns it into the reference. An edit consists of deleted and inserted lines.
@@ -174,7 +174,7 @@ def lemod(argument: str, part: str) -> Prepare:
 
 
 def token_bleu(argument: str, of_edits: bool) -> Prepare:
-    """Return a function that makes the score function of BLEU-4 over the tokens of code.
+    """Set up the metric BLEU-4 over the tokens of code.
 
     Args:
         argument: Not used. All functions of this kind have this parameter, because some metrics need it.
@@ -190,7 +190,7 @@ def token_bleu(argument: str, of_edits: bool) -> Prepare:
 
 
 def crystalbleu(argument: str, of_edits: bool) -> Prepare:
-    """Return a function that makes the score function of CrystalBLEU.
+    """Set up the metric CrystalBLEU.
 
     CrystalBLEU is a BLEU-4 that ignores the most frequent n-grams of code, such as `) ;`.
 
@@ -219,7 +219,7 @@ def crystalbleu(argument: str, of_edits: bool) -> Prepare:
 
 
 def edit_similarity(argument: str) -> Prepare:
-    """Return a function that makes the score function of edit similarity.
+    """Set up the metric edit similarity.
 
     The score is from 0 to 1, where 1 means equal candidate and reference. It is 1 - (edit distance in
     characters) / (largest possible distance of texts with these lengths).
@@ -237,7 +237,7 @@ def edit_similarity(argument: str) -> Prepare:
 
 
 def code_chrf(argument: str) -> Prepare:
-    """Return a function that makes the score function of chrF.
+    """Set up the metric chrF.
 
     chrF compares the character n-grams of candidate and reference.
 
@@ -252,7 +252,7 @@ def code_chrf(argument: str) -> Prepare:
 
 
 def tree_similarity(argument: str) -> Prepare:
-    """Return a function that makes the score function of tree similarity.
+    """Set up the metric tree similarity.
 
     Tree similarity is 1 - (edit distance of the syntax trees) / (nodes of the larger tree). The trees are
     those of candidate and reference in normal form: without comments, docstrings and imports.
@@ -270,7 +270,7 @@ def tree_similarity(argument: str) -> Prepare:
 
 
 def codebleu(argument: str) -> Prepare:
-    """Return a function that makes the score function of CodeBLEU.
+    """Set up the metric CodeBLEU.
 
     CodeBLEU compares n-grams, syntax and data flow of candidate and reference. Both are first converted to
     normal form: a uniform layout, without comments, docstrings and imports.
@@ -291,7 +291,7 @@ def codebleu(argument: str) -> Prepare:
 
 
 def patch_size(argument: str, ratio: bool) -> Prepare:
-    """Return a function that makes the score function of RPS or RPSR.
+    """Set up the metric RPS or RPSR.
 
     Both metrics tell how much the candidate differs from the source, which is the code before it was edited.
     Let d be the edit distance from the source's syntax tree to the candidate's syntax tree.

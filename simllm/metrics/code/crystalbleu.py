@@ -172,10 +172,13 @@ def check_languages(shared: SharedNGrams, examples: Sequence[Example], file: str
 
 
 def warn_if_few(shared: SharedNGrams) -> None:
-    """Warn if the references of a language have so few n-grams that CrystalBLEU ignores all of them.
+    """Warn if the references of a programming language have fewer than 500 different n-grams.
+
+    CrystalBLEU ignores the 500 most frequent n-grams of the references. If there are fewer than 500, it
+    ignores all of them.
 
     Args:
-        shared: For each language, the n-grams to ignore, which were found in the references.
+        shared: For each language, the n-grams to ignore, at most 500.
     """
     if min(map(len, shared.values()), default=SHARED) < SHARED:
         warnings.warn(

@@ -65,10 +65,9 @@ class _Links:
 
     Attributes:
         name: The name.
-        sources: A dict whose key is a relation, "computedFrom" or "comesFrom". Its value is a dict from each
-            place to the name at this place. The relation is "computedFrom" if `name` is an assigned name or a
-            loop variable. It is "comesFrom" if `name` is a used name, a declared name in Java, or a Python
-            parameter with a default value.
+        sources: `sources[relation][place]` is the name at the place. The relation is "computedFrom" if `name`
+            is an assigned name or a loop variable. It is "comesFrom" if `name` is a used name, a declared
+            name in Java, or a Python parameter with a default value.
     """
 
     name: str

@@ -52,9 +52,8 @@ def lemod(example: Example, part: str, multiset: bool) -> float:
 def agreement(common: int, edited: int, expected: int, part: str) -> float:
     """Compute precision, recall or F1 of the candidate's edited lines; 0 / 0 counts as 0.
 
-    The source is the code before an edit. The candidate and the reference are two versions of the code after
-    the edit. The edited lines of a version are the lines that this version deletes from the source or inserts
-    into the source.
+    The source is the code before an edit. The candidate and the reference are two edited versions of the
+    source. The edited lines of a version are the lines that were deleted from the source or inserted into it.
 
     Args:
         common: The number of edited lines that candidate and reference have in common.

@@ -61,9 +61,8 @@ def whole_score(example: Example, score: TextScore) -> float:
 def edit_score(example: Example, score: TextScore) -> float:
     """Score the candidate's edited lines against the reference's edited lines.
 
-    The source is the code before an edit. The candidate and the reference are two versions of the code after
-    the edit. The edited lines of a version are the lines that this version deletes from the source or inserts
-    into the source.
+    The source is the code before an edit. The candidate and the reference are two edited versions of the
+    source. The edited lines of a version are the lines that were deleted from the source or inserted into it.
 
     Args:
         example: The candidate and the reference, with their source and language.

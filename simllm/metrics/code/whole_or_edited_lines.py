@@ -1,8 +1,8 @@
 """The texts that metrics for code compare: whole candidates and references, or only their edited lines.
 
-The candidate and the reference are two versions of the same code after an edit. The edited lines of a version
-are the lines that it deletes from the code before the edit, or inserts into that code. All compared texts are
-in normal form: code in a uniform layout, without comments, docstrings and imports.
+The source is the code before an edit. The candidate and the reference are two edited versions of the source.
+The edited lines of a version are the lines that were deleted from the source or inserted into it. All
+compared texts are in normal form: code in a uniform layout, without comments, docstrings and imports.
 """
 
 from __future__ import annotations
@@ -82,9 +82,8 @@ def whole_lines(example: Example) -> tuple[list[str], list[str]]:
 def compare_edits(example: Example, score: TextScore) -> float:
     """Score the candidate's edited lines against the reference's edited lines.
 
-    The source is the code before an edit. The candidate and the reference are two versions of the code after
-    the edit. The edited lines of a version are the lines that this version deletes from the source or inserts
-    into the source.
+    The source is the code before an edit. The candidate and the reference are two edited versions of the
+    source. The edited lines of a version are the lines that were deleted from the source or inserted into it.
 
     Args:
         example: The candidate and the reference, with their source and language.
@@ -100,9 +99,9 @@ def compare_edits(example: Example, score: TextScore) -> float:
 def edited_lines(example: Example) -> tuple[list[str], list[str]]:
     """Return the list of the candidate's edited lines, and the list of the reference's edited lines.
 
-    The source is the code before an edit. The candidate and the reference are two versions of the code after
-    the edit. The edited lines of a version are the lines that this version deletes from the source or inserts
-    into the source. The returned lines have no sign "-" or "+" before them.
+    The source is the code before an edit. The candidate and the reference are two edited versions of the
+    source. The edited lines of a version are the lines that were deleted from the source or inserted into it.
+    The returned lines have no sign "-" or "+" before them.
     """
     found = edits(example)
     return without_signs(found.candidate), without_signs(found.reference)

@@ -83,16 +83,17 @@ def baseline(name: str, argument: str = "") -> ScoreFunction:
 
 
 def data(name: str, argument: str = "") -> dict[str, Path]:
-    """List the files and folders that a well-known metric for texts reads, such as a model.
+    """Return the paths of the models, corpora or other data that a metric for texts reads.
 
-    The content of these files and folders can change the scores of the metric.
+    If the content of these files and folders changes, the scores of the metric can change.
 
     Args:
         name: The name of the metric, a key of `BASELINES`, such as "bertscore".
         argument: The text after `=` in `name=argument`: a model or a corpus. Empty for most metrics.
 
     Returns:
-        A dict from a description such as "model" or "corpus" to the path. Empty for most metrics.
+        A dict from a description, such as "model" or "corpus", to the path of the file or folder. Empty for
+        most metrics.
     """
     data_of_module: Callable[..., dict[str, Path]] = getattr(_module(name), "data", lambda *_: {})
     return data_of_module(*_arguments(argument))

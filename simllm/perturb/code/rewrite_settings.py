@@ -20,8 +20,8 @@ class RewritePlan:
         share: The probability, from 0 to 1, of rewriting a place that a rule can rewrite.
         seed: The seed for choosing the places at random.
         is_file: True: each source is a whole file. False: a source may also be a single function or
-            constructor, and a single Python function may get a new name. In a file, a name is kept if other
-            files may use it.
+            constructor. A single function may get a new name. A whole file keeps each name that other files
+            may use.
 
     Raises:
         InputError: There is no rule, a rule is unknown, or the share is not between 0 and 1.

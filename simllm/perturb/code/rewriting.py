@@ -78,8 +78,8 @@ def rewrite(
         share: The probability, from 0 to 1, of rewriting a place that a rule can rewrite.
         seed: The seed for choosing the places at random if `share` is below 1.
         is_file: True: the source is a whole file. False: the source may also be a single function or
-            constructor, and a single Python function may get a new name. In a file, a name is kept if other
-            files may use it.
+            constructor. A single function may get a new name. A whole file keeps each name that other files
+            may use.
 
     Returns:
         The rewritten code, with a record of the changes.

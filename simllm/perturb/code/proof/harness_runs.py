@@ -23,10 +23,11 @@ def run_harness(
 ) -> None:
     """Run functions and their rewritten variants in the sandbox, and collect the results.
 
-    A case is a function with its rewritten variant. The harness is the program that calls both. A function
-    may end the harness, for example by exiting the process. The harness is then started again for the cases
-    that it had not begun. The case that was interrupted is also run again, but alone, because another case
-    may be to blame.
+    A case is a function with its rewritten variant. The harness is a program that runs the cases one after
+    the other. It can end too early, for example because a case exits the process. The harness is then started
+    again for the cases that it had not begun. Later, the interrupted case is run again, but alone, because
+    earlier cases may be to blame: they may have used up the time. A case that was already alone is not run
+    again.
 
     Args:
         sandbox: The sandbox in which the harness runs.

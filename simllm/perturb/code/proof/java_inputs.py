@@ -168,9 +168,9 @@ def draw_inputs(types: tuple[JavaType, ...], source: str, number: int, seed: int
         seed: The random seed.
 
     Returns:
-        A list of pairs, one for each input. The first item is a text with the arguments, such as
-        "int:7 null", which the Java class `ProofValues` decodes. The second item is True if an argument is a
-        large integer, for which a loop may take very long.
+        For each input, a text and a bool. The text has the arguments, such as "int:7 null", which the Java
+        class `ProofValues` decodes. The bool is True if an argument is a large integer, for which a loop may
+        take very long.
     """
     values = _JavaValues(DrawnValues(source, seed))
     inputs = values.drawn.different(lambda: " ".join(map(values.of, types)), number)

@@ -16,9 +16,8 @@ class JavaTask:
         task: The function, its variant and the mutants (deliberately incorrect variants). It also has the
             inputs as text for display.
         signature: The signature of the original function.
-        inputs: The inputs as text for the Java program that calls the functions: a list of pairs, one for
-            each input. The first item is a text with the arguments. The second item is True if an argument
-            is a large integer.
+        inputs: For each input, a text and a bool. The text has the arguments, such as "int:7 null", for the
+            Java program that calls the functions. The bool is True if an argument is a large integer.
     """
 
     task: Task

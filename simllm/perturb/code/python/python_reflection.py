@@ -35,8 +35,13 @@ def mark_frames(module: Scope) -> None:
 def mark_reader(node: Node, name: str, scope: Scope, module: Scope) -> None:
     """Mark the scopes whose variables a builtin such as `eval` may access by name.
 
-    These builtins are called readers. A scope is marked by setting its attribute `reflects` to True. The
-    variables of a marked scope are not renamed.
+    A scope is marked by setting its attribute `reflects` to True. The variables of a marked scope are not
+    renamed. These scopes are marked:
+
+    - `globals`: only the module.
+    - Any other builtin that is not called, as in `f = eval`: all scopes.
+    - `vars(x)` or `dir(x)`: none, because only the attributes of x are read.
+    - Any other call, such as `eval(text)` or `vars()`: the scope with the call, and all scopes around it.
 
     Args:
         node: The syntax node of the builtin's name, at a place where the code uses the builtin.

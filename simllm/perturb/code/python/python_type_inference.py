@@ -103,7 +103,8 @@ class LocalValues:
 
         Args:
             node: The call.
-            depth: The depth of the recursion, which is limited.
+            depth: The depth of the call's arguments: the number of expressions around them. If it exceeds a
+                limit (`_DEEPEST`), the arguments count as unknown.
         """
         if any(self.is_call_of(node, name) for name in _INTEGER_CALLS):
             return "integer"
@@ -127,7 +128,7 @@ class LocalValues:
         """Return whether a variable is local to a function, and gets all its values from assignments.
 
         Loops, patterns and `:=` count as assignments. The result is False for parameters, imported names, and
-        names of nested functions and classes. It is also False if some uses of the variable may be unknown.
+        names of nested functions and classes. It is also False if the analysis may have missed a use.
         """
         return (
             variable.scope.node.type == "function_definition"
