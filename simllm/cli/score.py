@@ -127,9 +127,7 @@ def run(options: argparse.Namespace) -> None:
     score_files.refuse_engine_options(options)
     source = _choose_source(options)
     output: Path | None = options.output
-    if options.resume and not options.overwrite:
-        _refuse_finished_run(output)
-    output_file_check.check_output(output, source.files, options.overwrite)
+    output_file_check.check_output(output, source.files, options.overwrite or options.resume)
     score_report_option.check(options, source.files)
     groups = score_report_option.read_groups(options)
     if options.metrics is not None:
@@ -141,6 +139,8 @@ def run(options: argparse.Namespace) -> None:
         output_file_check.check_output(partial_file.path_of(target), source.files, overwrite=True)
     elif options.resume:
         raise InputError("--resume goes with -o FILE")
+    if target and options.resume and not options.overwrite:
+        _refuse_finished_run(target)
     total = sum(1 for _ in source.rows()) if source.repeatable else None  # this also checks the input
     from simllm.metric import SimLLM  # not before the input is known to be good: torch is slow
     from simllm.scoring import resume_scoring
@@ -172,7 +172,7 @@ def run(options: argparse.Namespace) -> None:
                 done += len(chunk)
         except KeyboardInterrupt:
             saved = f"after {format_count(done, 'pair')}; --resume continues from there"
-            raise KeyboardInterrupt(saved if done else "before the first pairs were saved") from None
+            raise KeyboardInterrupt(saved if done else "before any pair was scored") from None
         output_file_check.check_output(
             target, (), options.overwrite
         )  # another program may have just written it
@@ -181,16 +181,17 @@ def run(options: argparse.Namespace) -> None:
     _write_report(options, groups, pairs, scores, metric)
 
 
-def _refuse_finished_run(output: Path | None) -> None:
-    """Refuse to resume a run that has written its output file.
+def _refuse_finished_run(output: Path) -> None:
+    """Refuse to resume a run whose output file is written already.
 
     Raises:
-        InputError: The output file has content, and there is no partial file from which a run could continue.
+        InputError: The output file has content.
     """
-    if output and output.is_file() and output.stat().st_size and not partial_file.path_of(output).exists():
-        raise InputError(
-            f"{output}: exists already, so its run has ended; --overwrite scores all pairs again"
-        )
+    if not output.is_file() or output.stat().st_size == 0:
+        return
+    if partial_file.path_of(output).exists():
+        raise InputError(f"{output}: exists already; --overwrite replaces it")
+    raise InputError(f"{output}: exists already, so its run has ended; --overwrite scores all pairs again")
 
 
 def _scale(options: argparse.Namespace) -> str:
@@ -230,7 +231,7 @@ def _choose_source(options: argparse.Namespace) -> PairSource:
         if str(both[0]) == str(both[1]) == "-":
             raise InputError("-c - and -r -: standard input can be one of them only")
         return PairSource(lambda: from_files(*both), both)
-    if len(options.texts) == 1 and Path(options.texts[0]).is_file():
+    if len(options.texts) == 1 and all(map(os.path.isfile, options.texts)):
         raise InputError(
             f"{options.texts[0]}: to read pairs from files, use --jsonl FILE, or -c FILE -r FILE"
         )

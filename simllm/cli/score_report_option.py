@@ -117,8 +117,8 @@ def columns_of(scores: Mapping[str, Scores]) -> dict[str, Any]:
     The results are keyword arguments for `ScoredPairs`, the class that holds the content of the report.
 
     Args:
-        scores: A dict from the name of each column of scores in the report to the scores. A column has the
-            scores of one metric, or of one system (a source of candidates).
+        scores: A dict from the name of each column of the report with scores of a simllm model to these
+            scores. A column has the scores of one metric, or of one system (a source of candidates).
 
     Returns:
         A dict with these keyword arguments:

@@ -238,7 +238,7 @@ def _breaks_as_written(tokens: Iterable[_Token]) -> Iterator[bool]:
 
 
 def _breaks_at_braces(tokens: Iterable[_Token]) -> Iterator[bool]:
-    """Yield for each token whether it begins a new line, which braces, semicolons and statements decide.
+    """Yield for each token whether it begins a new line; braces, semicolons and statements decide this.
 
     The function finds the lines of the normal form: code without comments and in a uniform layout, used to
     compare code. It is used for languages with braces, and ignores the line breaks of the original code. A

@@ -328,7 +328,7 @@ def _fill(
 ) -> None:
     """Compute edit distances between a subtree of the first tree and several subtrees of the second tree.
 
-    The subtrees are those below keyroots. A keyroot is the root of a tree, or a node with a sibling to its
+    The roots of the subtrees are keyroots. A keyroot is the root of a tree, or a node with a sibling to its
     left. A forest consists of the first k nodes of a subtree in postorder, for some k.
 
     The function fills a table of distances between forests. Each row stands for a forest of the first tree's

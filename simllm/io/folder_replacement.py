@@ -181,7 +181,7 @@ def _replace(new: Path, folder: Path, content: str) -> None:
 
     Raises:
         InputError: simllm may not replace `folder` (see `check_replaceable`), or one of the files to keep is
-            at the place of a new file or folder.
+            at the place of a new file or folder, or in a folder at the place of a new file.
     """
     for path in (*new.rglob("*"), new):
         atomic_write.sync(path)

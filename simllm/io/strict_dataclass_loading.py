@@ -97,7 +97,7 @@ def _value(hint: Any, value: Any, name: str, problems: list[str]) -> Any:
         problems: A list to which messages are appended.
 
     Returns:
-        The converted value. If a message was appended to `problems`, the value is not valid.
+        The converted value. If a message was appended to `problems`, the value may be wrong.
     """
     if typing.get_origin(hint) in (types.UnionType, typing.Union):
         if value is None:

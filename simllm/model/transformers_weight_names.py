@@ -1,4 +1,4 @@
-"""Reading of encoder weights from files that name the weights as the library transformers does."""
+"""Names of encoder weights in the library transformers, and reading of weights that are stored under them."""
 
 from __future__ import annotations
 

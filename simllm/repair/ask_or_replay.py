@@ -70,7 +70,7 @@ class Replies:
     Args:
         model: The name of the model.
         known: A dict with the recorded replies. The key of a reply has the hash of the request, the id of the
-            program or code, the number of the attempt, and the number of the request in this attempt.
+            program or code, the number of the attempt, and the number of the round (request).
         budget: The limits for the total cost, and for the number of requests in a minute.
         client: The client of the endpoint; None if only recorded replies are used.
         records: The file to which replies from the endpoint are added; None if only recorded replies are

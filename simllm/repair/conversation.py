@@ -100,8 +100,8 @@ class Conversation:
     def _feedback(self, item: RepairItem, round_: Round, last: Judged | None) -> Feedback:
         """Return the feedback that the model gets in a round, such as the failed tests of a program.
 
-        - A round continues a conversation in which the model has replied: the feedback is about the model's
-          last reply.
+        - A round that continues a conversation in which the model has replied: the feedback is about the
+          model's last reply.
         - Any other round whose settings ask for failed tests ("tests" in `round_.adds`): the feedback is
           about the original incorrect program.
         - All other rounds: the feedback is empty.

@@ -139,7 +139,7 @@ class ChatClient:
     async def _reach(self) -> None:
         """Ask the server for its list of models, without retries. Any answer is good.
 
-        A wrong address is so found at once, not after the retries of a request.
+        A wrong address is thus found at once, not after the retries of a request.
 
         Raises:
             InputError: No connection can be made.
@@ -147,9 +147,9 @@ class ChatClient:
         quick = self._client.with_options(max_retries=0, timeout=_FIRST_CONNECTION)
         try:
             await quick.models.with_raw_response.list()
-        except self._errors.APITimeoutError:
-            return  # the server may be busy
         except self._errors.APIConnectionError as error:
+            if type(error.__cause__).__name__ == "ReadTimeout":
+                return  # a busy server
             raise InputError(f"{self._url}: no server can be reached: {self._message(error)}") from None
         except self._errors.OpenAIError:
             return

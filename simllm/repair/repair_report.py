@@ -1,6 +1,6 @@
 """The HTML report of runs in which models repaired programs or summarized code.
 
-The report has a main page, and a page for each program or code.
+The report has a main page, and a page for each program or piece of code.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ class ReplyRecords:
 
     Attributes:
         known: A dict with all recorded replies. The key of a reply has the hash of the request, the id of the
-            program or code, the number of the attempt, and the number of the request in this attempt.
+            program or code, the number of the attempt, and the number of the round (request).
 
     Raises:
         InputError: The records are damaged, or cannot be written.
@@ -60,7 +60,7 @@ class ReplyRecords:
 
         Args:
             place: The key of the reply. It has the hash of the request, the id of the program or code that
-                the model works on, the number of the attempt, and the number of the request in this attempt.
+                the model works on, the number of the attempt, and the number of the round (request).
             raw: The reply of the model's server, before the reply is parsed.
         """
         self._log.append({**vars(place), **vars(raw)})
@@ -81,7 +81,7 @@ def read_records(run: Path) -> Mapping[ReplyPlace, RawReply]:
 
     Returns:
         A dict with the replies. The key of a reply has the hash of the request, the id of the program or
-        code, the number of the attempt, and the number of the request in this attempt.
+        code, the number of the attempt, and the number of the round (request).
 
     Raises:
         InputError: The folder has no record of replies, or the record is damaged.

@@ -41,9 +41,9 @@ class Feedback:
 def check_messages(
     prompts: Prompts, rounds: Sequence[Round], items: Sequence[RepairItem], bar: float | None
 ) -> None:
-    """Make the messages of all rounds for all items once, with invented feedback on the model's replies.
+    """Make the messages of all rounds for all items, with invented feedback on the model's replies.
 
-    A wrong template is so found before the first request.
+    A wrong template is thus found before the first request.
 
     Args:
         prompts: The templates of the messages.
@@ -55,10 +55,10 @@ def check_messages(
         InputError: A template is wrong.
     """
     if bar is None:
-        test = {"number": 1, "input": "1\n", "output": "1\n", "actual": "2\n"}
-        invented = [Feedback("WA", [test]), Feedback("CE", compile_log="error: expected ';'")]
+        tests = [{"number": 1, "input": "1\n", "output": "1\n", "actual": actual} for actual in ("2\n", None)]
+        invented = [Feedback("WA", tests), Feedback("CE", compile_log="error: expected ';'")]
     else:
-        invented = [Feedback(score=0.0, bar=bar)]
+        invented = [Feedback(score=score, bar=bar) for score in (0.0, None)]
     for item in items:
         for round_ in rounds:
             for feedback in invented:

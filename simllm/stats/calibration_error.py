@@ -85,8 +85,9 @@ def consistency(
 ) -> tuple[float, float]:
     """Test whether predicted probabilities are calibrated, by their expected calibration error (ECE).
 
-    For the ECE, the predictions are sorted into bins. The gap of a bin is the difference between its mean
-    predicted probability and its share of positive labels. The ECE is the mean gap, weighted by bin size.
+    For the ECE, the predictions are sorted into bins. The gap of a bin is the absolute difference between its
+    mean predicted probability and its share of positive labels. The ECE is the mean gap, weighted by bin
+    size.
 
     Even calibrated probabilities have an ECE above 0, by chance. To estimate this part of the ECE, labels are
     drawn at random: each label is positive with exactly the predicted probability (Bröcker and Smith, 2007).

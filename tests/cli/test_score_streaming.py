@@ -234,7 +234,7 @@ def test_interrupt_before_the_first_pairs(tmp_path, model_folder):
     running.send_signal(signal.SIGINT)
     _, errors = running.communicate(timeout=60)
     assert (running.returncode, errors) == (
-        130, "simllm: interrupted before the first pairs were saved\n"
+        130, "simllm: interrupted before any pair was scored\n"
     )  # fmt: skip
     assert not out.exists()
 

@@ -65,8 +65,8 @@ class DevCriterion:
         the similarity of the first text to each of the other two. It is right if the rewording scores higher.
         A tie counts as half right.
 
-        The criterion is the negative mean of these figures, so lower is better. Figures without data are left
-        out.
+        Figures without data are left out. The criterion is the negative mean of the others, so lower is
+        better. The figures are:
 
         - for each file of text pairs with human ratings, the Spearman correlation between scores and ratings;
         - the accuracy on triples from code comments: rules edit a comment to make the two other texts;

@@ -121,9 +121,9 @@ class ItemPairs:
     texts of two different items, with different meanings.
 
     In an item, each text with another meaning resembles the main text or a rewording. So the texts of one
-    item that differ in meaning share many words. From such pairs alone, a model could learn a wrong rule: two
-    texts that share few words have the same meaning. Pairs from two items prevent this. Their texts often
-    share few words, and have different meanings.
+    item that differ in meaning often share many words. From such pairs alone, a model could learn a wrong
+    rule: two texts that share few words have the same meaning. Pairs from two items prevent this. Their texts
+    often share few words, and have different meanings.
     """
 
     def __init__(self, items: Sequence[MeaningItem]) -> None:

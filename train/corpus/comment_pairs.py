@@ -25,9 +25,9 @@ class PairFinder:
               is not unique in the file.
             - `name`: hash of the repository, class and name of the commented method.
         overrides: Structured array of type `part_file.OVERRIDES`. A commented method has one entry for each
-            supertype of its class. `row` is the index of the comment in `keys`. `name` is the hash of the
-            repository, the supertype and the method's name. If the supertype has a method of this name, the
-            commented method overrides it.
+            direct supertype of its class. `row` is the index of the comment in `keys`. `name` is the hash of
+            the repository, the supertype and the method's name. If the supertype has a method of this name,
+            the commented method overrides it.
     """
 
     def __init__(self, keys: NDArray[np.void], overrides: NDArray[np.void]) -> None:
@@ -98,9 +98,10 @@ def _overrides(keys: NDArray[np.void], overrides: NDArray[np.void]) -> NDArray[n
             repository, class and name. `summary` is a hash of the summary. A hash is 0 if it is unknown or
             missing. A comment whose `summary` is 0 is not paired. A comment whose `name` is 0 is not found
             as the comment on an overridden method.
-        overrides: Structured array. A commented method has one entry for each supertype of its class. `row`
-            is the index of the comment in `keys`. `name` is the hash of the repository, the supertype and the
-            method's name. If the supertype has a method of this name, the commented method overrides it.
+        overrides: Structured array. A commented method has one entry for each direct supertype of its class.
+            `row` is the index of the comment in `keys`. `name` is the hash of the repository, the supertype
+            and the method's name. If the supertype has a method of this name, the commented method overrides
+            it.
 
     Returns:
         (P, 2) for each of P pairs, the index in `keys` of the comment on the overriding method, then the

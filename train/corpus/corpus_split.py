@@ -19,7 +19,7 @@ def choose_held_out(
     - Texts from unknown repositories: a text is held out if the hash of its comment, divided by 2^64, is
       below `share`.
 
-    If the first rule holds out less than half of this limit, for example because all repositories are large,
+    If the first rule holds out less than half of its limit, for example because all repositories are large,
     the second rule is used for all texts.
 
     Args:

@@ -110,10 +110,10 @@ class NearDuplicates:
         self._sorted = [bucket[order] for bucket, order in zip(buckets, self._order, strict=True)]
 
     def __call__(self, signatures: NDArray[np.uint8]) -> NDArray[np.bool_]:
-        """Find the given texts that equal or nearly repeat a text that the constructor got.
+        """Find the given texts that equal or nearly repeat a text whose signature the constructor got.
 
-        The texts that the constructor got are called the set. A given text is compared only with its
-        candidates: the texts of the set whose signatures have the same bytes in a band (a group of
+        The texts whose signatures the constructor got are called the set. A given text is compared only with
+        its candidates: the texts of the set whose signatures have the same bytes in a band (a group of
         neighbouring bytes). If one band gives more than `_COMPARED` (100) candidates, the given text is not
         compared with them, to save time. It then counts as a near duplicate.
 
@@ -129,11 +129,11 @@ class NearDuplicates:
         return near
 
     def _near(self, signatures: NDArray[np.uint8]) -> NDArray[np.bool_]:
-        """Find the given texts that equal or nearly repeat a text that the constructor got.
+        """Find the given texts that equal or nearly repeat a text whose signature the constructor got.
 
-        The texts that the constructor got are called the set. All given texts are compared at once, which
-        needs memory. Therefore, `__call__` splits the given texts into chunks, and calls this method for each
-        chunk.
+        The texts whose signatures the constructor got are called the set. All given texts are compared at
+        once, which needs memory. Therefore, `__call__` splits the given texts into chunks, and calls this
+        method for each chunk.
 
         Args:
             signatures: (N, SIGNATURE) MinHash signatures of the given texts, few enough to fit in memory.

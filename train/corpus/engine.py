@@ -2,7 +2,7 @@
 
 The first step makes the parts of the corpus. A part is a file with the comments from one batch of source
 files. A comment has one or several texts: its summary (first sentence) and its other paragraphs. The second
-step compares these texts by their MinHash signatures, to find equal and similar texts.
+step compares these texts by hashes and MinHash signatures, to find equal and similar texts.
 """
 
 from __future__ import annotations

@@ -127,8 +127,8 @@ def _write_pairs(
 ) -> None:
     """Write `pairs.jsonl`: pairs of texts that mean the same.
 
-    The summary of a comment is its first sentence. The description is the rest, joined to one text. There are
-    two kinds of pairs:
+    The summary of a comment is its first sentence. The description is the rest, joined to one text. A pair
+    is one of these:
 
     - The summary and the description of one comment.
     - The summaries of two comments. The comments are on two versions of a function, or on a method and the
@@ -142,7 +142,7 @@ def _write_pairs(
             not paired with its description.
         leaky: (T,) for each text, true if it is held out or a near duplicate of a held-out text.
         near_held_out: An object that finds near duplicates of held-out texts. It checks the descriptions that
-            are joined from several paragraphs. (`leaky` tells only about single paragraphs.)
+            are joined from several paragraphs. (`leaky` tells only about single texts.)
         folder: The folder of the corpus.
         report: The report, which collects counts and examples of the pairs.
     """
@@ -208,9 +208,9 @@ def _overrides(parts: list[Part]) -> NDArray[np.void]:
     """Join the arrays `overrides` of all parts into one array.
 
     A part is a file with the comments from one batch of source files. In `overrides`, a commented method has
-    one entry for each supertype of its class. The entry has the number of the comment (`row`), and a hash of
-    the repository, the supertype and the method's name (`name`). If the supertype has a method of this name,
-    the commented method overrides it.
+    one entry for each direct supertype of its class. The entry has the number of the comment (`row`), and a
+    hash of the repository, the supertype and the method's name (`name`). If the supertype has a method of
+    this name, the commented method overrides it.
 
     In each part, the comments are numbered from 0. In the joined array, the numbering continues from part to
     part: if the first part has 10 comments, the first comment of the second part gets the number 10.

@@ -105,7 +105,7 @@ class OneMachine:
     ) -> Iterator[SignaturesOnDisk]:
         """Store the MinHash signatures of all texts in a temporary file, and open the file.
 
-        The file is removed at the end of the `with` statement, unless there is an error.
+        The file is removed at the end of the `with` statement.
 
         Args:
             parts: The parts of the corpus. A part is a file with the comments from one batch of source files.
@@ -119,11 +119,13 @@ class OneMachine:
         if not count:
             yield SignaturesOnDisk(np.empty((0, SIGNATURE), np.uint8))
             return
-        with file.open("wb") as target:
-            for part in parts:
-                target.write(part["signatures"].tobytes())
-        yield SignaturesOnDisk(np.memmap(file, np.uint8, "r", shape=(count, SIGNATURE)))
-        file.unlink()
+        try:
+            with file.open("wb") as target:
+                for part in parts:
+                    target.write(part["signatures"].tobytes())
+            yield SignaturesOnDisk(np.memmap(file, np.uint8, "r", shape=(count, SIGNATURE)))
+        finally:
+            file.unlink(missing_ok=True)
 
 
 def _cores() -> int:

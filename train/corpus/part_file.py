@@ -80,9 +80,9 @@ class Part:
         - `keys`: (R,) structured array of type `KEYS`, with hashes of each comment's summary and function.
           `PairFinder` uses them to find pairs of comments that mean the same.
         - `overrides`: structured array of type `OVERRIDES`. A commented method has one entry for each
-          supertype of its class. An entry has the index of the comment, and a hash of the repository, the
-          supertype and the method's name. If the supertype has a method of this name, the commented method
-          overrides it.
+          direct supertype of its class. An entry has the index of the comment, and a hash of the repository,
+          the supertype and the method's name. If the supertype has a method of this name, the commented
+          method overrides it.
         - `rows`: bytes of JSON lines, with the comments and their texts. The method `rows` parses them.
         - `facts`: bytes of a JSON object, with facts such as the source of the comments. The method `facts`
           parses it.

@@ -38,7 +38,7 @@ def run_jobs(jobs: Iterable[Job], excluded: ExcludedTexts, workers: int) -> None
         workers: Number of processes.
 
     Raises:
-        InputError: A process was killed, perhaps for lack of memory.
+        InputError: A file cannot be written, or a process was killed, perhaps for lack of memory.
     """
     context = multiprocessing.get_context("spawn")  # not fork, because torch may run threads
     pool = ProcessPoolExecutor(workers, context, _prepare_worker, (excluded, os.getpid()))

@@ -15,7 +15,7 @@ from train.data.remote_repository import RemoteRepository
 def read_repositories(file: Path) -> list[tuple[str, str]]:
     """Read the names and revisions of git repositories from a file.
 
-    The default model is trained and tested on texts from these repositories.
+    The default model is trained or tested on texts from these repositories.
 
     Args:
         file: A file with "owner/name", a tab and a revision on each line. Lines with # at the start are

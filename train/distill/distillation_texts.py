@@ -81,10 +81,10 @@ def collect_texts(
         world: The processes of the run.
         exclude: Files with text pairs that people have rated. Their texts are left out, so that these files
             can be used to evaluate the encoder.
-        hold_out_contrast: Whether to hold out the word pairs of the contrast set. In this test set, texts
-            differ by pairs of words, such as "open" and "close". Rules make variants of some training texts,
-            such as rewordings. If true, the rules never replace one word of a pair by the other. Then the
-            variants do not teach the encoder these word pairs.
+        hold_out_contrast: Whether to hold out the word pairs of the contrast set. In this test set, many
+            texts differ by a pair of words, such as "attaches" and "detaches". Rules make variants of some
+            training texts, such as rewordings. If true, the rules never replace one word of a pair by the
+            other. Then the variants do not teach the encoder these word pairs.
         seed: Seed for choosing texts and making variants.
 
     Raises:

@@ -56,8 +56,8 @@ def weighted_loss(
         config: The weights of the losses. A loss with weight 0 is not computed.
         embeddings: (N, D) embeddings from the student (the encoder that is being trained).
         targets: (N, D) embeddings that the student should learn.
-        cosines: (N, N) cosines between the N texts. Entry (i, j) is the cosine between the embeddings of
-            texts i and j from the teacher (a larger encoder).
+        cosines: (N, N) cosines between the N texts. Entry (i, j) is the cosine between a teacher's
+            embeddings of texts i and j, averaged over all teachers (larger encoders).
         temperature: The temperature of the softmaxes in `neighbour_distillation_loss`.
 
     Returns:

@@ -43,7 +43,7 @@ class PretrainingBatches:
     depends on the text, the epoch and the seed. Texts that are too short to predict a token are left out.
 
     Args:
-        shards: The tokenized texts.
+        shards: The tokenized corpus: the training texts, or the held-out texts.
         vocab_size: Number of tokens in the vocabulary.
         probability: Share of a text's tokens that are predicted, between 0 and 1.
         update_tokens: Approximate number of tokens in an update.
@@ -136,7 +136,7 @@ class PretrainingBatches:
         return batch.masked() if self.masked else batch
 
     def evaluation_texts(self, texts: int, batch_tokens: int) -> list[Ints]:
-        """Take texts from the start of the corpus for evaluation, and divide them into batches.
+        """Take texts from the start of `self.shards` for evaluation, and divide them into batches.
 
         Texts that are too short to predict a token are left out.
 

@@ -53,7 +53,7 @@ class PermutedBatch:
     predictions.
 
     A row attends only to rows of its own text in the content stream: to all context tokens, to the first v
-    originals, and to the slots of the other originals. The number v differs from row to row.
+    originals, and to the slots of the other originals. The number v depends on the row.
 
     Attributes:
         tokens: (T,) token id of each row.

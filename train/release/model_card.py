@@ -159,7 +159,8 @@ def _contrast(figures: dict[str, Any]) -> list[str]:
 
     A triple of the contrast set is a reference, a rewording and a text with another meaning. A metric is
     right if the rewording scores higher than the text with another meaning. The table has the accuracies of
-    the metrics, with one row for each kind of meaning change, such as "negation".
+    the metrics. The first row is for all kinds of meaning change. Each other row is for one kind, such as
+    "negation".
 
     In many triples, two words make the difference in meaning, such as "attaches" and "detaches". A control
     model may have been trained without these words. Then the table has columns for the control model, too.

@@ -29,8 +29,8 @@ def measure_comments(metric: SimLLM, config: MeasureConfig) -> dict[str, Any]:
       file `config.unseen_comments` if it is given. Otherwise, they are the held-out comments of
       `config.comments`. For each programming language, at most `config.comments_per_language` of them are
       chosen at random. Each summary is compared with the descriptions of all chosen comments in its language.
-    - Random pairs: the model scores `config.random_pairs` random pairs of summaries from the held-out
-      comments of `config.comments`.
+    - Random pairs: the model scores up to `config.random_pairs` random pairs of summaries from the
+      held-out comments of `config.comments`.
 
     Args:
         metric: The model.

@@ -13,7 +13,7 @@ from simllm.io import output_file_check, output_folder_check
 def add_overwrite_option(parser: argparse.ArgumentParser) -> None:
     """Add the flag `--overwrite`, which allows a tool to replace an existing output file, to a parser.
 
-    The tool passes the value of the flag to the function `check_output` of this module.
+    Most tools pass the value of the flag to the function `check_output` of this module.
     """
     parser.add_argument("--overwrite", action="store_true", help="replace the output if it exists")
 

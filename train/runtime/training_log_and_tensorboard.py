@@ -34,7 +34,8 @@ def open_log(config: TrainingConfig, world: World) -> Callable[[dict[str, Any]],
         world: The processes of the run.
 
     Returns:
-        A function with one argument: the measurements of one line, as a dictionary from names to numbers.
+        A function with one argument: the measurements of one line, as a dictionary from names to numbers
+        or None.
 
     Raises:
         InputError: The existing log of a resumed run cannot be read. Or the configuration asks for
@@ -82,7 +83,7 @@ class TrainingLog:
         lines for the same update and for later updates are removed.
 
         Args:
-            line: A dictionary from names to numbers. The key `update` has the number of updates done.
+            line: A dictionary from names to numbers or None. The key `update` has the number of updates done.
         """
         figures = {key: f"{value:,.6g}" if isinstance(value, float) else f"{value:,}"
                    for key, value in line.items() if value is not None}  # fmt: skip

@@ -16,7 +16,7 @@ def page_data_json(scored: ScoredPairs, fields: Mapping[str, Sequence[str]]) -> 
     """Format the data of the score report as JSON, for a script element of the report's HTML page.
 
     The data include the text pairs that the page shows, and facts such as the threshold between good and bad
-    scores. They also include three lists of names: those of the systems (sources of candidates), those of the
+    scores. They also include lists of names: those of the systems (sources of candidates), those of the
     columns of scores, and those of the fields. Special characters of HTML are escaped.
 
     Args:
@@ -70,13 +70,13 @@ def _pair(scored: ScoredPairs, fields: Mapping[str, Sequence[str]], i: int) -> d
 def _changed_by(scored: ScoredPairs, i: int) -> dict[str, Any]:
     """Return the words that make the candidate of pair `i` differ in meaning from its reference.
 
-    The search for such words is slow. Each metric or system in `scored.changed` has had only some of its
-    pairs searched.
+    The search for such words is slow. Therefore, usually only a few pairs of each metric or system in
+    `scored.changed` were searched.
 
     Returns:
         A dict to be merged into the pair's JSON object. It has one key, "changedBy", with a list. The list
-        has one item for each metric or system: the list of the words that were found, or None if pair `i`
-        was not searched for this metric or system. If it was searched for none of them, the dict is empty.
+        has one item for each metric or system: the list of the words that were found, or None if there was
+        no search. If there was no search for any metric or system, the dict is empty.
     """
     words = [scored.changed_by.get(name, {}).get(i) for name in scored.changed]
     return {} if all(own is None for own in words) else {"changedBy": words}

@@ -45,9 +45,9 @@ def add_options(command: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     """Run `simllm mine satd` with the parsed options: find commits that resolve comments such as TODO.
 
-    Such a commit deletes a comment, for example "TODO: handle errors", and changes its function. Each line of
-    the output file is a JSON object. It has the deleted comment, and the code of the function before and
-    after the commit.
+    Such a commit deletes a comment, for example "TODO: handle errors", and changes the comment's function.
+    Each line of the output file is a JSON object. It has the deleted comment, and the code of the function
+    before and after the commit.
     """
     if options.output is None:
         raise InputError("expected -o FILE, to write the items to")

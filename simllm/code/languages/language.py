@@ -45,9 +45,9 @@ class CommentPlace:
     Attributes:
         start: The first byte of the comment.
         end: The first byte after the comment.
-        declaration: The first byte of the code after the comment, which is usually a declaration. The
-            documented function is looked up at this byte. A Python docstring stands inside its function, so
-            its `declaration` is the same as its `start`.
+        declaration: The byte at which the documented function is looked up. Usually, this is the first byte
+            of the declaration after the comment. A Python docstring stands inside its function, so its
+            `declaration` is the same as its `start`.
     """
 
     start: int

@@ -104,8 +104,8 @@ def write(
         keep_predictions: Whether the predictions are written, too (to `predictions.jsonl`).
 
     Raises:
-        InputError: The folder may not be replaced, for example because it has files from another program, or
-            a file cannot be written.
+        InputError: The folder may not be replaced (for example, it has files but was not written by simllm),
+            or a file cannot be written.
     """
     facts = {"command": command, "versions": versions(_LIBRARIES), "about": dict(about)}
     figures = json.dumps(tables.finite(numbers(study) | facts), indent=1)

@@ -192,7 +192,7 @@ def _measure_classifier(
     """Compute the results of one classifier.
 
     The attribute `dominated_by` of the result is empty. It can be filled only when the results of all
-    classifiers are known, because it names the classifiers that are better or cheaper than this one.
+    classifiers are known.
 
     Args:
         rows: The predictions of the classifier: a table with a row for each prediction.

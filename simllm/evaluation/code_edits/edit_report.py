@@ -61,8 +61,8 @@ def write(study: EditStudy, folder: Path, command: str) -> None:
         command: The command line that ran the study, to be shown in the report.
 
     Raises:
-        InputError: The folder may not be replaced, for example because it has files from another program, or
-            a file cannot be written.
+        InputError: The folder may not be replaced, for example because simllm did not write it, or a file
+            cannot be written.
     """
     facts = {"command": command, "versions": versions(_LIBRARIES)}
     figures = json.dumps(tables.finite(numbers(study) | facts), indent=1)
@@ -185,8 +185,8 @@ def _columns(study: EditStudy, id_: str, metric: str, number: int) -> list[EditC
     """List the edits of one piece of code, each as a column of the HTML report.
 
     The first column is the reference: the edit with which the systems' edits are compared. Then comes a
-    column for each system. If a system has several candidates for the item (the piece of code), the first
-    candidate is used.
+    column for each system except the baseline. If a system has several candidates for the item (the piece of
+    code), the first candidate is used.
 
     Args:
         study: The results of the study.

@@ -297,7 +297,7 @@ def _summarize(
             is included in the result.
         ids: The ids of the items.
         easy: For each item, whether it is easy: the reference inserts at most two lines into the source. The
-            pass rate is computed twice: once for the easy items, and once for the others.
+            pass rate is computed for all items, for the easy items alone, and for the others alone.
         top: The numbers k for which TOP-k (also called pass@k) is computed: the probability that at least one
             of k candidates passes.
 

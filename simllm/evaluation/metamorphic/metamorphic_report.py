@@ -149,10 +149,9 @@ def _warnings(name: str, found: ToolResult) -> list[str]:
 
     The first sentence counts the tool's crashes. It is left out if the tool never crashed.
 
-    The second sentence is about items (pieces of code) that the rewriting did not change. The tool answered
-    twice about the same code: once as the original, once as the rewritten code. The sentence gives the
-    difference between the success rates (rewritten minus original), which is due to chance alone. It is left
-    out if there are no such items.
+    The second sentence is about items (pieces of code) that the rewriting did not change: the original and
+    the rewritten code are the same. The sentence gives the difference between the success rates (rewritten
+    minus original), which is due to chance alone. It is left out if there are no such items.
 
     Args:
         name: The name of the tool, as the sentences show it.
@@ -176,9 +175,8 @@ def draw(study: SuccessStudy) -> str:
     A tool is a program that reads code and writes an answer, such as a summary or corrected code. It gives
     one or more answers about each item (piece of code). The difference of an item is the share of right
     answers about its rewritten code minus that about its original code. The first panel is a histogram of
-    these differences. The second panel shows the mean difference of items with a similar negative
-    log-likelihood (NLL) of the original code. The second panel is drawn only if more than three items have an
-    NLL.
+    these differences. The second panel shows the mean differences of up to ten groups of items with a similar
+    negative log-likelihood (NLL) of the original code. It is drawn only if more than three items have an NLL.
     """
     known = [one for one in study.outcomes if one.nll is not None]
     with style():

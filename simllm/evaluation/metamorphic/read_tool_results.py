@@ -95,7 +95,7 @@ class Recorded:
         Each variant was made by one rewriting rule, or by all rules together. Two properties are the same for
         all variants of an item: the negative log-likelihood of the original code, and the group of the item
         (a label such as "long"). If one of these two is not recorded with the selected variant, the value
-        that is recorded with the variant made by all rules is used.
+        that is recorded with an empty `arm` is used.
 
         Args:
             arm: Selects the variant: the name of the single rule that made it, or empty for the variant made

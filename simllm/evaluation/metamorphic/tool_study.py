@@ -108,7 +108,7 @@ def evaluate(
             - An answer is about an unknown item (piece of code).
             - An answer is not judged, and `judge` is None.
             - A tool was run only on the original of an item, or only on its variants.
-            - No item has answers about both its original and its variant.
+            - No item has answers about both its original and its variant made by all rules together.
     """
     items = items or {}
     if not 0 < alpha < 1:

@@ -63,7 +63,7 @@ def run_study(
 
     Args:
         rated: Files of rated pairs (see `simllm.evaluation.ratings`), one for each set.
-        names: The names of the metrics; None means all metrics.
+        names: The names of the metrics; None means all metrics for natural language, and none for code.
         model: The model folder of the metric `simllm`; None means the included model.
         checkpoints: A folder with a model folder for each checkpoint of a training run. Only RQ4 needs it.
         questions: The questions to answer, such as "rq2". RQ1 and RQ3 are always answered.

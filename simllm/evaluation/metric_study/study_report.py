@@ -51,8 +51,8 @@ def write(study: Study, folder: Path, command: str) -> None:
         command: The command line that ran the study, to be shown in the report.
 
     Raises:
-        InputError: The folder may not be replaced, for example because it has files from another program, or
-            a file cannot be written.
+        InputError: The folder may not be replaced, for example because simllm did not write it, or a file
+            cannot be written.
     """
     facts = {
         "command": command,

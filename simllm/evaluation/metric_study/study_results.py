@@ -60,7 +60,7 @@ class SetStudy:
             correlate equally with the human ratings.
         williams: (m, m) p-values of Williams' test, which compares the same correlations as `permutation`.
         between: (m, m) Spearman's rho between the scores of the metrics i and j.
-        variants: The results of variants of simllm's learned metric: other poolings and similarities.
+        variants: The results of variants of simllm's learned metric: different poolings and similarities.
         variant_clusters: The ranks of the variants, like `clusters`.
         checkpoints: Results of the learned metric during a training run: one tuple (number of training
             updates, result) for the untrained model, and then one for each checkpoint.

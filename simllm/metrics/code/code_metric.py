@@ -221,8 +221,9 @@ def crystalbleu(argument: str, of_edits: bool) -> Prepare:
 def edit_similarity(argument: str) -> Prepare:
     """Set up the metric edit similarity.
 
-    The score is from 0 to 1, where 1 means equal candidate and reference. It is 1 - (edit distance in
-    characters) / (largest possible distance of texts with these lengths).
+    The score is from 0 to 1. It is 1 - (edit distance of candidate and reference in characters) / (largest
+    possible distance of texts with these lengths). Both texts are first converted to normal form: a uniform
+    layout, without comments, docstrings and imports.
 
     Args:
         argument: "indel" or empty. With "indel", the distance counts inserted and deleted characters. If it

@@ -31,8 +31,8 @@ def numerals(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterat
 def numbers(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator[str]:
     """Yield, for each number in `text`, a copy of the text with another number in its place: "3" for "2".
 
-    The word "one" is not replaced, because it may be a pronoun. `lexicon` is not used, but every edit
-    function must accept it.
+    The other number is usually random. The word "one" is not replaced, because it may be a pronoun. `lexicon`
+    is not used, but every edit function must accept it.
     """
     words = text.split()
     for place, word in enumerate(words):
