@@ -1,4 +1,4 @@
-"""Readers for data sets named `hf:NAME[:CONFIG][:SPLIT][#FIELD]`; they use Hugging Face `datasets`.
+"""Readers for data sets named `hf:NAME[:CONFIG][:SPLIT][#COLUMN]`; they use Hugging Face `datasets`.
 
 NAME is a local folder with parquet, arrow, csv or JSON files, or a data set of the Hugging Face hub (a
 website with data sets). FIELD is the column with the texts. For example, `hf:csn:java:train#docstring` names
@@ -47,7 +47,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class DataSetSource:
-    """A data set that a user named as a source, in the form `hf:NAME[:CONFIG][:SPLIT][#FIELD]`.
+    """A data set that a user named as a source, in the form `hf:NAME[:CONFIG][:SPLIT][#COLUMN]`.
 
     Attributes:
         text: The source as the user wrote it.
@@ -73,11 +73,11 @@ def parse_source(text: str) -> DataSetSource:
     """Parse the name of a data set, such as `hf:csn:java:train#docstring`.
 
     Raises:
-        InputError: The text does not have the form `hf:NAME[:CONFIG][:SPLIT][#FIELD]`.
+        InputError: The text does not have the form `hf:NAME[:CONFIG][:SPLIT][#COLUMN]`.
     """
     match = _SOURCE.fullmatch(text)
     if not match:
-        raise InputError(f"source {text!r}: expected hf:NAME[:CONFIG][:SPLIT][#FIELD]")
+        raise InputError(f"source {text!r}: expected hf:NAME[:CONFIG][:SPLIT][#COLUMN]")
     parts = tuple(part for part in (match["first"], match["second"]) if part is not None)
     return DataSetSource(text, match["name"], parts, match["field"])
 

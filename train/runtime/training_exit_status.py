@@ -25,7 +25,7 @@ def print_error(error: BaseException, is_first: bool) -> int:
         The exit status of the run: 1 diverged, 2 bad input, 130 stopped by Ctrl-C, 75 stopped by another
         signal.
     """
-    if isinstance(error, ReportedError):  # the first process has printed it
+    if isinstance(error, ReportedError):  # another process has printed it
         return 2
     if isinstance(error, InputError):
         print(f"error: {error}", file=sys.stderr)
