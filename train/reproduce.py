@@ -48,6 +48,8 @@ _TRIPLETS, _AVERAGE, _HEAD = "triplets", "average", "head"
 # End of the folder names of the control model, which is trained without the words that decide the contrast
 # set (test triples).
 _CONTROL = "-control"
+# The weights of two losses in the last round of the stage of triplets.
+_LAST_ROUND = ["triplet_weight=3", "overlap.weight=8"]
 _HEAD_ONLY = [
     "head_only=true",
     "updates=4000",
@@ -83,7 +85,7 @@ def main() -> int:
     parser.add_argument(
         "--rounds",
         type=int,
-        default=3,
+        default=4,
         help="rounds of the stage of triplets, each from the mean of the last round; default: %(default)s",
     )
     options = parser.parse_args()
@@ -295,9 +297,10 @@ def _contrastive_stages(
        main text, rewordings, and texts with other meanings.
     3. The encoder is trained on triplets (a text, a rewording, a text with another meaning), and to imitate
        the embeddings of a larger encoder. This stage has `rounds` rounds. A round has `seeds` runs, whose
-       weights are averaged. The next round starts from this average. If there are several rounds, the
-       average of the last round is mixed with that of the first round, half and half. The reason: the scores
-       of the first round's model agree better with human ratings.
+       weights are averaged. The next round starts from this average. Later rounds know better what changes
+       the meaning, but the scores of the first round's model agree better with human ratings. So half of
+       the average with which the last round starts is the first round's, and the average of the last round
+       includes its start. In the last round, the losses of triplets and of shared words weigh more.
     4. The meaning head alone is trained, from the weights of the head of the second stage.
 
     Args:
@@ -328,12 +331,15 @@ def _contrastive_stages(
     averages: list[Path] = []
     for number in range(1, rounds + 1):
         runs = [_RUNS / name for name in _triplet_runs(number, seeds, suffix)]
+        is_last = number == rounds > 1
+        weights = _LAST_ROUND if is_last else []
         for seed, run in enumerate(runs, (number - 1) * seeds + 1):
             changed = [f"imitation.teachers=[{teacher}]", f"model={start}", f"seed={seed}", f"out={run}"]
-            commands.append([train, "configs/triplets.yaml", *more, *changed])
-        start, others = runs[0] / "model", [run / "model" for run in runs[1:]]
-        if number == rounds > 1:  # as often as there are runs: half of the average comes from the first round
+            commands.append([train, "configs/triplets.yaml", *more, *weights, *changed])
+        others = [run / "model" for run in runs[1:]] + ([start] if is_last else [])
+        if 1 < number == rounds - 1:  # as often as there are runs: half of the average is the first round's
             others += averages[:1] * seeds
+        start = runs[0] / "model"
         if others:
             start = _RUNS / (_round_name(_AVERAGE, number) + suffix)
             commands.append(_mix(runs[0].name, start.name, others, len(others) / (len(others) + 1)))

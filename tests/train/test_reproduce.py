@@ -118,8 +118,9 @@ def test_every_step_of_the_recipe_can_be_started(tmp_path):
     first, last = (mix for model in (round_2[0].model, head.model) for mix in mixes if mix[2] == model)
     assert first[1:] == [triplets.out, first[2], "--start", f"{triplets_2.out}/model", "--share", "0.5"]
     assert round_2[0].model == round_2[1].model == first[2]
-    starts = [f"{round_2[1].out}/model", first[2], first[2]]  # half of the last average is the first
-    assert last[1:] == [round_2[0].out, head.model, "--start", *starts, "--share", "0.75"]
+    starts = [f"{round_2[1].out}/model", first[2]]  # the last average includes the start of the last round
+    assert last[1:] == [round_2[0].out, head.model, "--start", *starts, "--share", "0.6667"]
+    assert [(run.triplet_weight, run.overlap.weight) for run in rounds] == [(2, 4), (2, 4), (3, 8), (3, 8)]
     assert controls[3].model == f"{controls[2].out}/model"
     (control,) = (mix for mix in mixes if mix[2] == controls[4].model)
     assert control[1:] == [controls[3].out, controls[4].model, "--start", controls[3].model, "--share", "0.5"]
@@ -151,6 +152,15 @@ def test_encoders_of_three_seeds_have_equal_parts_of_the_average(tmp_path):
     assert average[-4:] == [
         "runs/triplets-seed2/model", "runs/triplets-seed3/model", "--share", "0.6667",
     ]  # fmt: skip
+
+
+def test_start_of_the_last_round_is_half_the_first_round(tmp_path):
+    places = {"trees": tmp_path, "teachers": tmp_path, "out": tmp_path / "out", "wordnet": tmp_path}
+    steps = remaining_commands(Recipe(**places, data=None, host="", seeds=2, rounds=4), "data", [], [])
+    mixes = {step[2]: step[4:] for step in steps if step[0] == "train.release.mix_weights"}
+    second, third = "runs/triplets-round2-seed2/model", "runs/triplets-round3-seed2/model"
+    assert mixes["runs/average-round2"] == [second, "--share", "0.5"]
+    assert mixes["runs/average-round3"] == [third, "runs/average", "runs/average", "--share", "0.75"]
 
 
 def test_configurations_read_what_earlier_steps_write(tmp_path):
