@@ -127,8 +127,9 @@ def run(options: argparse.Namespace) -> None:
     score_files.refuse_engine_options(options)
     source = _choose_source(options)
     output: Path | None = options.output
-    output_file_check.check_output(output, source.files, options.overwrite or options.resume)
-    score_report_option.check(options, source.files)
+    read = _files_read(options, source)
+    output_file_check.check_output(output, read, options.overwrite or options.resume)
+    score_report_option.check(options, read)
     groups = score_report_option.read_groups(options)
     if options.metrics is not None:
         score_with_metrics.run(options, source, groups)
@@ -136,7 +137,7 @@ def run(options: argparse.Namespace) -> None:
     # A file is written when all pairs are scored. Standard output, pipes and devices get each pair at once.
     target = real_path.real(output) if output and (output.is_file() or not output.exists()) else None
     if target:
-        output_file_check.check_output(partial_file.path_of(target), source.files, overwrite=True)
+        output_file_check.check_output(partial_file.path_of(target), read, overwrite=True)
     elif options.resume:
         raise InputError("--resume goes with -o FILE")
     if target and options.resume and not options.overwrite:
@@ -171,14 +172,31 @@ def run(options: argparse.Namespace) -> None:
             for chunk, _ in _with_bar(chunks, bar):
                 done += len(chunk)
         except KeyboardInterrupt:
-            saved = f"after {format_count(done, 'pair')}; --resume continues from there"
-            raise KeyboardInterrupt(saved if done else "before any pair was scored") from None
+            if not partial.path.exists():
+                raise KeyboardInterrupt("before any pair was scored") from None
+            after = f"after {format_count(done, 'pair')}" if done else "early"
+            raise KeyboardInterrupt(f"{after}; --resume continues from there") from None
         output_file_check.check_output(
             target, (), options.overwrite
         )  # another program may have just written it
         scores = _write(options, scale, metric, resume_scoring.read_chunks(partial, metric.no_scores))
         partial.remove()
     _write_report(options, groups, pairs, scores, metric)
+
+
+def _files_read(options: argparse.Namespace, source: PairSource) -> list[Path]:
+    """Return the files that the command reads, which its output must not replace.
+
+    Args:
+        options: The parsed options of `simllm score`.
+        source: The source of the text pairs.
+    """
+    files = list(source.files)
+    if options.frequencies is not None:
+        files.append(options.frequencies)
+    if options.model is not None:
+        files += Path(options.model).rglob("*")
+    return files
 
 
 def _refuse_finished_run(output: Path) -> None:

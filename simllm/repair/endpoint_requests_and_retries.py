@@ -52,19 +52,20 @@ class ChatClient:
         url = base_url or os.environ.get(_URL, "")
         if not url:
             raise InputError(f"expected --base-url URL, or {_URL}: where should the requests go?")
+        self._key = os.environ.get(_KEY, "").strip()
+        self._url = self._hidden(url)
         try:
             parts = urlsplit(url)
-            is_address = parts.scheme in ("http", "https") and bool(parts.hostname)
+            is_address = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
             has_secret = bool(parts.username or parts.password or parts.query or parts.fragment)
         except ValueError:
             is_address, has_secret = False, False
         if has_secret:
             raise InputError(f"the address of the endpoint has a secret in it; the key goes into {_KEY}")
         if not is_address:
-            raise InputError(f"{url}: expected an address such as http://localhost:8000/v1")
+            raise InputError(f"{self._url}: expected an address such as http://localhost:8000/v1")
         if retries < 0:
             raise InputError(f"--retries {retries}: expected a whole number from 0")
-        self._key = os.environ.get(_KEY, "").strip()
         if not re.fullmatch("[!-~]*", self._key):
             raise InputError(f"{_KEY}: expected a key of ASCII letters, digits and signs, without blanks")
         try:
@@ -72,14 +73,13 @@ class ChatClient:
         except ModuleNotFoundError:
             raise InputError(missing_package("openai", "repair")) from None
         self._errors = openai
-        self._url = url
         self._is_reached = False
         try:
             self._client = openai.AsyncOpenAI(
                 base_url=url, api_key=self._key or "none", max_retries=retries, timeout=_TIMEOUT
             )
         except Exception as error:
-            raise InputError(f"{url}: {self._hidden(str(error))}") from None
+            raise InputError(f"{self._url}: {self._hidden(str(error))}") from None
         # Requests run in a loop of their own: unlike a thread that waits, they can be ended at any time.
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
@@ -117,6 +117,14 @@ class ChatClient:
             raise LostReplyError(self._message(error)) from None
         return RawReply(200, self._hidden(body))
 
+    def reach(self) -> None:
+        """Check that the server can be reached.
+
+        Raises:
+            InputError: No connection can be made.
+        """
+        asyncio.run_coroutine_threadsafe(self._reach(), self._loop).result()
+
     def close(self) -> None:
         """Cancel unfinished requests, and close all connections. Closing the client again has no effect."""
         with self._closing:
@@ -131,7 +139,6 @@ class ChatClient:
     async def _send(self, request: dict[str, Any]) -> str:
         if not self._is_reached:
             await self._reach()
-            self._is_reached = True
         async with asyncio.timeout(_LONGEST):
             reply = await self._client.chat.completions.with_raw_response.create(**request)
         return reply.text
@@ -146,13 +153,14 @@ class ChatClient:
         """
         quick = self._client.with_options(max_retries=0, timeout=_FIRST_CONNECTION)
         try:
-            await quick.models.with_raw_response.list()
+            async with asyncio.timeout(_FIRST_CONNECTION):
+                await quick.models.with_raw_response.list()
         except self._errors.APIConnectionError as error:
-            if type(error.__cause__).__name__ == "ReadTimeout":
-                return  # a busy server
-            raise InputError(f"{self._url}: no server can be reached: {self._message(error)}") from None
-        except self._errors.OpenAIError:
-            return
+            if type(error.__cause__).__name__ in ("ConnectError", "ConnectTimeout"):
+                raise InputError(f"{self._url}: no server can be reached: {self._message(error)}") from None
+        except (self._errors.OpenAIError, OSError, ValueError):
+            pass
+        self._is_reached = True
 
     async def _end(self) -> None:
         requests = asyncio.all_tasks() - {asyncio.current_task()}

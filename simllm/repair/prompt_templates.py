@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import jinja2
-from jinja2 import meta
 
 from simllm.errors import InputError
 
@@ -18,6 +17,10 @@ _INCLUDED = Path(__file__).with_name("prompts")
 _NAMES = {"cpp": "C++", "python": "Python", "java": "Java"}
 # The variables of a template. None stands for a part that the item lacks or that the round does not add.
 VARIABLES = ("item", "guidance", "solution", "failed", "compile_log", "verdict", "score", "bar")
+# The errors that a wrong template can raise when it is rendered.
+_RENDERING = (
+    jinja2.TemplateError, TypeError, ValueError, ArithmeticError, LookupError, AttributeError, RecursionError
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -46,21 +49,20 @@ class Prompts:
         return environment
 
     def check(self) -> None:
-        """Check the syntax of all templates, and that they use only known variables.
+        """Check the syntax of all templates.
 
         Raises:
             InputError: A template is wrong. The message names the template.
         """
-        for name, text in self.texts.items():
+        for name in self.texts:
             if not name.endswith(".j2"):
                 continue
             try:
-                used = meta.find_undeclared_variables(self._environment.parse(text, name))
                 self._environment.get_template(name)
             except jinja2.TemplateSyntaxError as error:
                 raise InputError(f"{name}, line {error.lineno}: {error.message}") from None
-            if unknown := sorted(used - {*VARIABLES, *self._environment.globals}):
-                raise InputError(f"{name}: {unknown[0]!r} is undefined; known: {', '.join(VARIABLES)}")
+            except (RecursionError, SyntaxError, ValueError) as error:
+                raise InputError(f"{name}: {str(error).splitlines()[0]}") from None
 
     def render(self, name: str, values: Mapping[str, Any]) -> str:
         """Render a template: make a prompt from it.
@@ -78,8 +80,9 @@ class Prompts:
         """
         try:
             return self._environment.get_template(name).render(values).strip("\n")
-        except (jinja2.TemplateError, TypeError, ValueError, ArithmeticError, LookupError) as error:
-            raise InputError(f"{name}: {error}") from None
+        except _RENDERING as error:
+            known = f"; known: {', '.join(VARIABLES)}" if str(error).endswith("' is undefined") else ""
+            raise InputError(f"{name}: {error}{known}") from None
 
 
 def load_prompts(folder: Path | None = None) -> Prompts:

@@ -16,6 +16,7 @@ from simllm.execution.sandbox import Sandbox
 from simllm.io import output_folder_check, real_path, write_into_folder
 from simllm.io.file_lock import locked
 from simllm.metrics import registry
+from simllm.metrics.metric_interface import Metric
 from simllm.metrics.score_cache import CachedMetric
 from simllm.repair.ask_or_replay import Replies, Source, make_client
 from simllm.repair.attempt_results import RESULTS, AttemptResult, to_json_lines
@@ -73,11 +74,14 @@ def run_items(
     check_messages(prompts, rounds, items, settings.bar if is_summary else None)
     budget = RequestBudget(settings.price, source.most_cost, source.rate)
     known = read_records(source.replay) if source.replay else None
+    metric = registry.load(settings.judge) if settings.judge else None
     output_folder_check.check(folder, CONTENT)
     with contextlib.ExitStack() as held:
         client = held.enter_context(
             contextlib.nullcontext() if known is not None else contextlib.closing(make_client(source))
         )
+        if client is not None and not folder.exists():
+            client.reach()  # before the folder is made
         sandbox = None if is_summary else held.enter_context(Sandbox(settings.unsafe))
         held.enter_context(locked(real_path.real(folder)))
         own_folder(folder, settings, items)
@@ -85,7 +89,7 @@ def run_items(
             held.enter_context(contextlib.closing(KeptValues(folder, name, source.replay)))
             for name in (VERDICTS, PATCHES)
         )
-        judge, about = _make_judge(items, settings, sandbox, verdicts)
+        judge, about = _make_judge(items, settings, sandbox, metric, verdicts)
         replies: Replies
         if client is None:
             replies = Replies(settings.model, known or {}, budget)
@@ -110,7 +114,11 @@ def run_items(
 
 
 def _make_judge(
-    items: Sequence[RepairItem], settings: RunSettings, sandbox: Sandbox | None, verdicts: KeptValues
+    items: Sequence[RepairItem],
+    settings: RunSettings,
+    sandbox: Sandbox | None,
+    metric: Metric | None,
+    verdicts: KeptValues,
 ) -> tuple[ReplyJudge, dict[str, Any]]:
     """Make the judge, which decides whether a reply of the model is accepted.
 
@@ -120,13 +128,13 @@ def _make_judge(
         items: The items: incorrect programs with tests, or code to summarize.
         settings: The settings of the run.
         sandbox: The sandbox in which programs run; None if the items are code to summarize.
+        metric: The metric that judges summaries; None if the items are programs.
         verdicts: The cache of verdicts on programs, or of scores of summaries.
 
     Returns:
         The judge; and a dict with the one key "judge", whose value describes the judge in `summary.json`.
     """
-    if sandbox is None:
-        metric = registry.load(settings.judge or "")
+    if metric is not None:
         if isinstance(metric, CachedMetric):  # scores are cached in the folder of the run instead
             metric = metric.metric
         judge = SummaryJudge(metric, settings.bar or 0.0, verdicts)
@@ -138,6 +146,7 @@ def _make_judge(
                 "knows the reference": True,
             }
         }
+    assert sandbox is not None
     languages = [item.language or "" for item in items]
     programs = ProgramJudge(sandbox, languages, verdicts, settings.compare, settings.shows_output)
     return programs, {"judge": {"compare": settings.compare, "toolchains": programs.versions}}

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from simllm.errors import InputError
 from simllm.repair.prompt_templates import VARIABLES, Prompts
 from simllm.repair.repair_items import RepairItem
 from simllm.repair.strategy_loading import SCORE, Round
@@ -54,15 +55,29 @@ def check_messages(
     Raises:
         InputError: A template is wrong.
     """
-    if bar is None:
-        tests = [{"number": 1, "input": "1\n", "output": "1\n", "actual": actual} for actual in ("2\n", None)]
-        invented = [Feedback("WA", tests), Feedback("CE", compile_log="error: expected ';'")]
-    else:
-        invented = [Feedback(score=score, bar=bar) for score in (0.0, None)]
     for item in items:
-        for round_ in rounds:
-            for feedback in invented:
-                round_messages(prompts, round_, item, feedback, is_first=round_ is rounds[0])
+        for round_ in dict.fromkeys(rounds):
+            for feedback in _invented_feedback(item, bar):
+                made = round_messages(prompts, round_, item, feedback, is_first=round_ is rounds[0])
+                if made == [] and round_ is rounds[0]:
+                    raise InputError(f"item {item.id}: the first request has no message")
+
+
+def _invented_feedback(item: RepairItem, bar: float | None) -> list[Feedback]:
+    """Return feedback of each kind on an imagined reply: one test failed, or the program did not compile.
+
+    Args:
+        item: The incorrect program with its tests, or the code to summarize.
+        bar: The lowest score with which a summary is accepted; None if the item is a program.
+    """
+    if bar is not None:
+        return [Feedback(score=score, bar=bar) for score in (0.0, None)]
+    failed = [
+        Feedback("WA", [{"number": 1, "input": test.input, "output": test.output, "actual": actual}])
+        for test in item.tests[:1]
+        for actual in (test.output, None)
+    ]
+    return [*failed, Feedback("CE", compile_log="error: expected ';'")]
 
 
 def round_messages(

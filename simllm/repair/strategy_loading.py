@@ -70,11 +70,14 @@ def load_strategy(
         raise InputError(f"--with {unknown[0]}: expected any of {', '.join(PARTS)}")
     if is_summary and set(parts) - {"guidance"}:
         raise InputError("--with: a summary has only guidance to add")
-    known = _read(prompts)["summaries" if is_summary else "programs"]
+    kind = "summaries" if is_summary else "programs"
+    known = _read(prompts).get(kind, {})
     if name not in known:
         names = [known_name for known_name in known if known_name != _ALL_PARTS]
-        raise InputError(f"strategy {name!r}: expected one of {', '.join(names)}")
+        raise InputError(f"strategy {name!r}: expected one of {', '.join(names) or f'none: no {kind}'}")
     found = known[name]
+    if not found:
+        raise InputError(f"{_FILE}: the strategy {name} has no round")
     if parts:
         if name != "single":
             raise InputError(f"--with goes with the strategy single; {name} has its own parts")
@@ -124,12 +127,14 @@ def _read(prompts: Prompts) -> dict[str, dict[str, list[Round]]]:
         }
     except (AttributeError, KeyError):
         raise InputError(f"{_FILE}: expected objects of strategies, each with a list of rounds") from None
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, RecursionError) as error:
         raise InputError(f"{_FILE}: {error}") from None
 
 
 def _round(row: dict[str, object], prompts: Prompts) -> Round:
     found = Round(**{name: tuple(v) if isinstance(v, list) else v for name, v in row.items()})  # type: ignore[arg-type]
+    if not isinstance(found.messages, tuple):
+        raise ValueError('"messages": expected a list of templates')
     if missing := [name for name in found.messages if name not in prompts.texts]:
         raise ValueError(f"there is no template {missing[0]}")
     if unknown := [part for part in found.adds if part not in (*PARTS, SCORE)]:

@@ -69,7 +69,14 @@ def test_a_group_may_be_named_all(server, file, tmp_path, sandbox):  # noqa: F81
 @pytest.mark.parametrize(
     ("template", "message"),
     [
-        ("{{ fix }}", "{folder}: request.j2: 'fix' is undefined; known: item, "),
+        ("{{ fix }}", "request.j2: 'fix' is undefined; known: item, "),
+        ("a\n{% if %}", "{folder}: request.j2, line 2: "),
+        ("{% include 'request.j2' %}", "request.j2: maximum recursion depth exceeded"),
+        ("", "item next: the first request has no message"),
+        (
+            "{% if failed %}{{ failed[0].actual.strip() }}{% endif %}",
+            "request.j2: 'None' has no attribute 'strip'",
+        ),
         (
             "{% if failed %}{{ failed[0].hint }}{% endif %}",
             "request.j2: 'dict object' has no attribute 'hint'",
@@ -86,6 +93,36 @@ def test_wrong_template_is_found_before_the_first_request(server, file, tmp_path
     assert done.returncode == 2
     assert done.stderr.startswith("simllm: error: " + message.format(folder=own))
     assert server.requests == []
+    assert not (tmp_path / "run").exists()
+
+
+def test_included_template_sees_the_variables_of_a_loop(server, file, tmp_path, sandbox):  # noqa: F811
+    (tmp_path / "own").mkdir()
+    loop = '{% for test in failed or [] %}{% include "one_test.j2" %}{% endfor %}{{ hint | default("none") }}'
+    (tmp_path / "own" / "request.j2").write_text(loop)
+    (tmp_path / "own" / "one_test.j2").write_text("In: {{ test.input }}")
+    words = (
+        "--base-url",
+        f"{server.url}/v1",
+        "--model",
+        "M",
+        "--prompts",
+        tmp_path / "own",
+        "--attempts",
+        "1",
+    )
+    done = command.run("repair", "run", file, *words, "-o", tmp_path / "run")
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("address", ["http://127.0.0.1:9/v1", "http://127.0.0.1:99999/v1"])
+def test_run_without_a_server_makes_no_folder(server, file, tmp_path, address):
+    done = command.run(
+        "repair", "run", file, "--base-url", address, "--model", "M", "--unsafe", "-o", tmp_path / "run"
+    )
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert done.stderr.startswith(f"simllm: error: {address}: ")
     assert not (tmp_path / "run").exists()
 
 

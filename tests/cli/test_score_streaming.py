@@ -5,6 +5,7 @@ import json
 import os
 import pty
 import re
+import shutil
 import signal
 import struct
 import subprocess
@@ -207,6 +208,32 @@ def test_a_resumed_run_writes_the_same_bytes(stopped_run, tmp_path, format_, cut
     assert (tmp_path / "scores.tsv").read_bytes() == (tmp_path / "whole").read_bytes()
     assert done.stderr == whole.stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == ["scores.tsv", "short.jsonl", "whole"]
+
+
+@pytest.mark.parametrize("option", ["-o", "--report"])
+def test_files_that_are_read_are_never_replaced(model_folder, tmp_path, option):
+    texts, table = tmp_path / "texts", tmp_path / "table.json"
+    texts.write_text("adds two lists\n")
+    assert run("frequencies", texts, "-o", table, "--model", model_folder).returncode == 0
+    model = shutil.copytree(model_folder, tmp_path / "model")
+    words = (
+        "score",
+        "-c",
+        texts,
+        "-r",
+        texts,
+        "--model",
+        model,
+        "--similarity",
+        "f1",
+        "--frequencies",
+        table,
+    )
+    for file in (table, model / "config.json"):
+        before = file.read_bytes()
+        done = run(*words, option, file, "--overwrite")
+        assert (done.returncode, done.stderr) == (2, f"simllm: error: {file}: would overwrite what is read\n")
+        assert file.read_bytes() == before
 
 
 def test_resume_without_an_earlier_run_scores_everything(model_folder, tmp_path):
