@@ -8,7 +8,7 @@ training) and configs/unseen_repositories.tsv (for testing) into `--trees`, each
 that exist there are not changed. `--teachers` is the folder with the two teachers (larger models whose
 embeddings the model learns to imitate), in the folders `all-mpnet-base-v2` and `all-MiniLM-L6-v2`. Then the
 command prints and runs one step after the other. Rerun the same command to resume: finished trainings are not
-repeated. All steps take an estimated twelve hours on two cores.
+repeated. All steps take an estimated fourteen hours on two cores.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def main() -> int:
         "--rounds",
         type=int,
         default=4,
-        help="rounds of the stage of triplets, each from the mean of the last round; default: %(default)s",
+        help="rounds of the stage of triplets; default: %(default)s",
     )
     options = parser.parse_args()
     return run_tool(lambda: reproduce(Recipe(**vars(options))))

@@ -22,7 +22,7 @@ from simllm.cli import (
 from simllm.cli.mean_score_on_stderr import print_mean
 from simllm.cli.score_report_option import Groups
 from simllm.errors import InputError
-from simllm.io import output_file_check, partial_file, real_path, tables
+from simllm.io import folder_marker, output_file_check, partial_file, real_path, tables
 from simllm.io.file_lock import locked
 from simllm.io.number_format import format_count
 from simllm.io.partial_file import PartialFile
@@ -185,7 +185,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _files_read(options: argparse.Namespace, source: PairSource) -> list[Path]:
-    """Return the files that the command reads, which its output must not replace.
+    """Return the files that options name for reading, which the output must not replace.
 
     Args:
         options: The parsed options of `simllm score`.
@@ -194,8 +194,8 @@ def _files_read(options: argparse.Namespace, source: PairSource) -> list[Path]:
     files = list(source.files)
     if options.frequencies is not None:
         files.append(options.frequencies)
-    if options.model is not None:
-        files += Path(options.model).rglob("*")
+    if options.model is not None and (marker := folder_marker.read_marker(Path(options.model))):
+        files += [Path(options.model) / name for name in marker.files]
     return files
 
 
@@ -208,8 +208,10 @@ def _refuse_finished_run(output: Path) -> None:
     if not output.is_file() or output.stat().st_size == 0:
         return
     if partial_file.path_of(output).exists():
-        raise InputError(f"{output}: exists already; --overwrite replaces it")
-    raise InputError(f"{output}: exists already, so its run has ended; --overwrite scores all pairs again")
+        raise InputError(f"{output}: exists already; --overwrite beside --resume replaces it")
+    raise InputError(
+        f"{output}: exists already, and there is no unfinished run; --overwrite scores all pairs again"
+    )
 
 
 def _scale(options: argparse.Namespace) -> str:

@@ -22,7 +22,7 @@ _KEY = "OPENAI_API_KEY"
 _URL = "OPENAI_BASE_URL"
 _LEAST_KEY = 8  # characters; a shorter key is no secret, and could be part of any text
 _TIMEOUT = 600.0  # seconds without a byte
-_FIRST_CONNECTION = 20.0  # seconds
+_FIRST_CONNECTION = 10.0  # seconds
 _LONGEST = 3600.0  # seconds for a reply with all its retries
 _SHOWN = 200  # characters of the server's message in an error
 # Words in which servers say that a conversation is longer than the model's context.
@@ -57,10 +57,9 @@ class ChatClient:
         try:
             parts = urlsplit(url)
             is_address = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-            has_secret = bool(parts.username or parts.password or parts.query or parts.fragment)
         except ValueError:
-            is_address, has_secret = False, False
-        if has_secret:
+            is_address = False
+        if any(sign in url for sign in "@?#"):  # a user, a query or a fragment
             raise InputError(f"the address of the endpoint has a secret in it; the key goes into {_KEY}")
         if not is_address:
             raise InputError(f"{self._url}: expected an address such as http://localhost:8000/v1")
@@ -153,7 +152,7 @@ class ChatClient:
         """
         quick = self._client.with_options(max_retries=0, timeout=_FIRST_CONNECTION)
         try:
-            async with asyncio.timeout(_FIRST_CONNECTION):
+            async with asyncio.timeout(2 * _FIRST_CONNECTION):
                 await quick.models.with_raw_response.list()
         except self._errors.APIConnectionError as error:
             if type(error.__cause__).__name__ in ("ConnectError", "ConnectTimeout"):

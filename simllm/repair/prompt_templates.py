@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import jinja2
+from jinja2 import meta, nodes
 
 from simllm.errors import InputError
 
@@ -49,20 +50,31 @@ class Prompts:
         return environment
 
     def check(self) -> None:
-        """Check the syntax of all templates.
+        """Check the syntax of all templates, and that they use only known variables.
 
         Raises:
             InputError: A template is wrong. The message names the template.
         """
-        for name in self.texts:
+        trees = {}
+        for name, text in self.texts.items():
             if not name.endswith(".j2"):
                 continue
             try:
+                trees[name] = self._environment.parse(text, name)
                 self._environment.get_template(name)
             except jinja2.TemplateSyntaxError as error:
                 raise InputError(f"{name}, line {error.lineno}: {error.message}") from None
             except (RecursionError, SyntaxError, ValueError) as error:
-                raise InputError(f"{name}: {str(error).splitlines()[0]}") from None
+                raise InputError(f"{name}: {_in_one_line(error)}") from None
+        # A template that another one includes sees what the other one assigns.
+        known = {
+            *VARIABLES,
+            *self._environment.globals,
+            *(name for tree in trees.values() for name in _given(tree)),
+        }
+        for name, tree in trees.items():
+            if unknown := sorted(meta.find_undeclared_variables(tree) - known):
+                raise InputError(f"{name}: {unknown[0]!r} is undefined; known: {', '.join(VARIABLES)}")
 
     def render(self, name: str, values: Mapping[str, Any]) -> str:
         """Render a template: make a prompt from it.
@@ -81,8 +93,19 @@ class Prompts:
         try:
             return self._environment.get_template(name).render(values).strip("\n")
         except _RENDERING as error:
-            known = f"; known: {', '.join(VARIABLES)}" if str(error).endswith("' is undefined") else ""
-            raise InputError(f"{name}: {error}{known}") from None
+            raise InputError(f"{name}: {_in_one_line(error)}") from None
+
+
+def _in_one_line(error: Exception) -> str:
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+def _given(tree: nodes.Template) -> set[str]:
+    """Return the names that a template assigns (in loops, for example), or uses only if they are defined."""
+    assigned = {node.name for node in tree.find_all(nodes.Name) if node.ctx != "load"}
+    checks = tree.find_all((nodes.Filter, nodes.Test))
+    checked = [node.node for node in checks if node.name in ("default", "d", "defined", "undefined")]
+    return assigned | {node.name for node in checked if isinstance(node, nodes.Name)}
 
 
 def load_prompts(folder: Path | None = None) -> Prompts:

@@ -71,7 +71,9 @@ def run_items(
     prompts.check()
     is_summary = settings.judge is not None
     rounds = load_strategy(prompts, settings.strategy, settings.parts, settings.rounds, is_summary)
-    check_messages(prompts, rounds, items, settings.bar if is_summary else None)
+    if source.replay is None and not folder.exists():
+        bar = settings.bar if is_summary else None
+        check_messages(prompts, rounds, items, bar, settings.shows_output)
     budget = RequestBudget(settings.price, source.most_cost, source.rate)
     known = read_records(source.replay) if source.replay else None
     metric = registry.load(settings.judge) if settings.judge else None

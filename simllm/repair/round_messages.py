@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from simllm.errors import InputError
+from simllm.execution.program_verdicts import VERDICTS
 from simllm.repair.prompt_templates import VARIABLES, Prompts
 from simllm.repair.repair_items import RepairItem
 from simllm.repair.strategy_loading import SCORE, Round
@@ -40,44 +41,62 @@ class Feedback:
 
 
 def check_messages(
-    prompts: Prompts, rounds: Sequence[Round], items: Sequence[RepairItem], bar: float | None
+    prompts: Prompts,
+    rounds: Sequence[Round],
+    items: Sequence[RepairItem],
+    bar: float | None,
+    shows_output: bool,
 ) -> None:
     """Make the messages of all rounds for all items, with invented feedback on the model's replies.
 
-    A wrong template is thus found before the first request.
+    Most wrong templates are thus found before the first request.
 
     Args:
         prompts: The templates of the messages.
         rounds: The rounds (requests) of a conversation.
         items: The incorrect programs, or the code to summarize.
         bar: The lowest score with which a summary is accepted; None if the items are programs.
+        shows_output: Whether the model is shown what a program prints in failed tests.
 
     Raises:
-        InputError: A template is wrong.
+        InputError: A template is wrong, or the first request has no message.
     """
     for item in items:
         for round_ in dict.fromkeys(rounds):
-            for feedback in _invented_feedback(item, bar):
-                made = round_messages(prompts, round_, item, feedback, is_first=round_ is rounds[0])
-                if made == [] and round_ is rounds[0]:
-                    raise InputError(f"item {item.id}: the first request has no message")
+            is_first = round_ is rounds[0]
+            feedback = _invented_feedback(item, bar, shows_output, round_.keeps_history)
+            made = [round_messages(prompts, round_, item, each, is_first) for each in feedback]
+            if is_first and not any(made):
+                raise InputError(f"item {item.id}: the first request has no message")
 
 
-def _invented_feedback(item: RepairItem, bar: float | None) -> list[Feedback]:
-    """Return feedback of each kind on an imagined reply: one test failed, or the program did not compile.
+def _invented_feedback(
+    item: RepairItem, bar: float | None, shows_output: bool, about_reply: bool
+) -> list[Feedback]:
+    """Return feedback of many kinds on an imagined program or summary.
 
     Args:
         item: The incorrect program with its tests, or the code to summarize.
         bar: The lowest score with which a summary is accepted; None if the item is a program.
+        shows_output: Whether failed tests have the program's output.
+        about_reply: Whether the feedback may be about a reply of the model. A reply without a program has no
+            output, even if outputs are shown.
     """
     if bar is not None:
         return [Feedback(score=score, bar=bar) for score in (0.0, None)]
-    failed = [
-        Feedback("WA", [{"number": 1, "input": test.input, "output": test.output, "actual": actual}])
-        for test in item.tests[:1]
-        for actual in (test.output, None)
-    ]
-    return [*failed, Feedback("CE", compile_log="error: expected ';'")]
+    compiler = Feedback("CE", compile_log="error: expected ';'")
+    outputs = [""] if shows_output else [None]
+    feedback = [Feedback(), compiler]
+    for verdict in VERDICTS:
+        if verdict in ("AC", "CE"):
+            continue
+        for output in [None] if verdict == "NC" and about_reply else outputs:
+            failed = [
+                {"number": number, "input": test.input, "output": test.output, "actual": output}
+                for number, test in enumerate(item.tests, 1)
+            ]
+            feedback += [Feedback(verdict, failed[:count]) for count in (1, 2) if len(failed) >= count]
+    return feedback
 
 
 def round_messages(

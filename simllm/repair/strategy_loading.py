@@ -133,8 +133,9 @@ def _read(prompts: Prompts) -> dict[str, dict[str, list[Round]]]:
 
 def _round(row: dict[str, object], prompts: Prompts) -> Round:
     found = Round(**{name: tuple(v) if isinstance(v, list) else v for name, v in row.items()})  # type: ignore[arg-type]
-    if not isinstance(found.messages, tuple):
-        raise ValueError('"messages": expected a list of templates')
+    for name, kind in (("messages", tuple), ("adds", tuple), ("keeps_history", bool), ("repeats", bool)):
+        if not isinstance(getattr(found, name), kind):
+            raise ValueError(f'"{name}": expected {"a list" if kind is tuple else "true or false"}')
     if missing := [name for name in found.messages if name not in prompts.texts]:
         raise ValueError(f"there is no template {missing[0]}")
     if unknown := [part for part in found.adds if part not in (*PARTS, SCORE)]:

@@ -69,7 +69,11 @@ def test_a_group_may_be_named_all(server, file, tmp_path, sandbox):  # noqa: F81
 @pytest.mark.parametrize(
     ("template", "message"),
     [
-        ("{{ fix }}", "request.j2: 'fix' is undefined; known: item, "),
+        ("{{ fix }}", "{folder}: request.j2: 'fix' is undefined; known: item, "),
+        (
+            "{% if verdict == 'RE' %}{{ fix }}{% endif %}",
+            "{folder}: request.j2: 'fix' is undefined; known: item, ",
+        ),
         ("a\n{% if %}", "{folder}: request.j2, line 2: "),
         ("{% include 'request.j2' %}", "request.j2: maximum recursion depth exceeded"),
         ("", "item next: the first request has no message"),
@@ -113,6 +117,13 @@ def test_included_template_sees_the_variables_of_a_loop(server, file, tmp_path, 
     )
     done = command.run("repair", "run", file, *words, "-o", tmp_path / "run")
     assert done.returncode == 0, done.stderr
+
+
+def test_address_with_a_secret_is_not_shown(server, file, tmp_path):
+    words = ("--base-url", "http://user:secret@h:99999/v1", "--model", "M", "--unsafe")
+    done = command.run("repair", "run", file, *words, "-o", tmp_path / "run")
+    assert done.returncode == 2
+    assert "secret@" not in done.stderr
 
 
 @pytest.mark.parametrize("address", ["http://127.0.0.1:9/v1", "http://127.0.0.1:99999/v1"])

@@ -243,7 +243,7 @@ def test_resume_without_an_earlier_run_scores_everything(model_folder, tmp_path)
     again = run("score", "a", "b", "-o", tmp_path / "scores.tsv", "--resume", "--model", model_folder)
     assert again.returncode == 2
     assert again.stderr == (
-        f"simllm: error: {tmp_path / 'scores.tsv'}: exists already, so its run has ended; "
+        f"simllm: error: {tmp_path / 'scores.tsv'}: exists already, and there is no unfinished run; "
         "--overwrite scores all pairs again\n"
     )
 
@@ -255,11 +255,15 @@ def test_interrupt_before_the_first_pairs(tmp_path, model_folder):
     running = subprocess.Popen(
         [*command, "-o", str(out)], stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
-    while not lock.exists():
-        assert running.poll() is None
-        time.sleep(0.01)
-    running.send_signal(signal.SIGINT)
-    _, errors = running.communicate(timeout=60)
+    try:
+        deadline = time.monotonic() + 120
+        while not lock.exists() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        time.sleep(1)  # until the process reads
+        running.send_signal(signal.SIGINT)
+        _, errors = running.communicate(timeout=60)
+    finally:
+        running.kill()
     assert (running.returncode, errors) == (
         130, "simllm: interrupted before any pair was scored\n"
     )  # fmt: skip

@@ -161,6 +161,14 @@ def test_start_of_the_last_round_is_half_the_first_round(tmp_path):
     second, third = "runs/triplets-round2-seed2/model", "runs/triplets-round3-seed2/model"
     assert mixes["runs/average-round2"] == [second, "--share", "0.5"]
     assert mixes["runs/average-round3"] == [third, "runs/average", "runs/average", "--share", "0.75"]
+    fourth = "runs/triplets-round4-seed2/model"
+    assert mixes["runs/average-round4"] == [fourth, "runs/average-round3", "--share", "0.6667"]
+    heavier = [step[-1] for step in steps if "overlap.weight=8" in step]
+    assert heavier == [
+        "out=runs/triplets-round4",
+        "out=runs/triplets-round4-seed2",
+        "out=runs/triplets-round4-control",
+    ]
 
 
 def test_configurations_read_what_earlier_steps_write(tmp_path):
