@@ -173,7 +173,7 @@ class ChatClient:
 
         The API key is replaced by "[API key]".
         """
-        cause = f" ({error.__cause__})" if error.__cause__ else ""
+        cause = f" ({error.__cause__})" if str(error.__cause__ or "") else ""
         return self._hidden(" ".join(f"{error}{cause}".split()))[:_SHOWN]
 
     def _hidden(self, text: str) -> str:
