@@ -181,6 +181,11 @@ def _load_head(folder: Path, info: ModelInfo, config: ModelConfig) -> tuple[Mean
     return head.eval(), digest.hexdigest()[:12]
 
 
+def info_json(info: ModelInfo) -> str:
+    """Return the content of `simllm.json`, without indentation: the provenance has a level for each stage."""
+    return json.dumps(asdict(info), indent=0) + "\n"
+
+
 def save(
     folder: Path,
     encoder: Encoder,
@@ -228,7 +233,7 @@ def save(
             shutil.copymode(partial / CONFIG, partial / HEAD)
         atomic_write.write(partial / TOKENIZER, tokenizer.backend.to_str())
         atomic_write.write(partial / "README.md", card)
-        settings = {INFO: asdict(info), **other_libraries_files(encoder.config, info.pooling)}
-        for name, values in settings.items():
+        atomic_write.write(partial / INFO, info_json(info))
+        for name, values in other_libraries_files(encoder.config, info.pooling).items():
             (partial / name).parent.mkdir(exist_ok=True)
             atomic_write.write(partial / name, json.dumps(values, indent=1) + "\n")

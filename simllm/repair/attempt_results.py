@@ -98,7 +98,7 @@ class AttemptResult:
 
     @property
     def accepted(self) -> bool:
-        """Whether the attempt succeeded: whether the reply in its last round was accepted.
+        """True if the attempt succeeded: if the reply in its last round was accepted.
 
         If the model repairs a program, the reply is accepted if its program passes all tests. If the model
         summarizes code, the reply is accepted if its summary scores high enough. The value is False if the

@@ -31,7 +31,7 @@ from simllm.repair.repaired_program_judge import ProgramJudge
 from simllm.repair.reply_judge_interface import ReplyJudge
 from simllm.repair.reply_records import ReplyRecords, read_records
 from simllm.repair.round_messages import check_messages
-from simllm.repair.run_settings import CONTENT, RunSettings, own_folder
+from simllm.repair.run_settings import CONTENT, SETTINGS, RunSettings, own_folder
 from simllm.repair.run_summary import SUMMARY, summarize, to_json
 from simllm.repair.strategy_loading import load_strategy
 from simllm.repair.summary_judge import SummaryJudge
@@ -71,27 +71,31 @@ def run_items(
     prompts.check()
     is_summary = settings.judge is not None
     rounds = load_strategy(prompts, settings.strategy, settings.parts, settings.rounds, is_summary)
-    if source.replay is None and not folder.exists():
+    is_new = source.replay is None and not (folder / SETTINGS).exists()
+    if is_new:
         bar = settings.bar if is_summary else None
         check_messages(prompts, rounds, items, bar, settings.shows_output)
     budget = RequestBudget(settings.price, source.most_cost, source.rate)
     known = read_records(source.replay) if source.replay else None
-    metric = registry.load(settings.judge) if settings.judge else None
     output_folder_check.check(folder, CONTENT)
     with contextlib.ExitStack() as held:
         client = held.enter_context(
             contextlib.nullcontext() if known is not None else contextlib.closing(make_client(source))
         )
-        if client is not None and not folder.exists():
+        if client is not None and is_new:
             client.reach()  # before the folder is made
-        sandbox = None if is_summary else held.enter_context(Sandbox(settings.unsafe))
+        tester: Sandbox | Metric
+        if settings.judge is not None:
+            tester = registry.load(settings.judge)
+        else:
+            tester = held.enter_context(Sandbox(settings.unsafe))
         held.enter_context(locked(real_path.real(folder)))
         own_folder(folder, settings, items)
         verdicts, patches = (
             held.enter_context(contextlib.closing(KeptValues(folder, name, source.replay)))
             for name in (VERDICTS, PATCHES)
         )
-        judge, about = _make_judge(items, settings, sandbox, metric, verdicts)
+        judge, about = _make_judge(items, settings, tester, verdicts)
         replies: Replies
         if client is None:
             replies = Replies(settings.model, known or {}, budget)
@@ -104,8 +108,8 @@ def run_items(
 
         def stop() -> None:
             replies.stop()
-            if sandbox is not None:
-                sandbox.close()
+            if isinstance(tester, Sandbox):
+                tester.close()
 
         attempts = _hold_all(conversation, items, settings.attempts, source.parallel, stop, progress)
         attempts = [measure_patches(attempt, item, patches) for attempt, item in _with_items(attempts, items)]
@@ -118,8 +122,7 @@ def run_items(
 def _make_judge(
     items: Sequence[RepairItem],
     settings: RunSettings,
-    sandbox: Sandbox | None,
-    metric: Metric | None,
+    tester: Sandbox | Metric,
     verdicts: KeptValues,
 ) -> tuple[ReplyJudge, dict[str, Any]]:
     """Make the judge, which decides whether a reply of the model is accepted.
@@ -129,16 +132,15 @@ def _make_judge(
     Args:
         items: The items: incorrect programs with tests, or code to summarize.
         settings: The settings of the run.
-        sandbox: The sandbox in which programs run; None if the items are code to summarize.
-        metric: The metric that judges summaries; None if the items are programs.
+        tester: The sandbox in which programs run, or the metric that scores summaries.
         verdicts: The cache of verdicts on programs, or of scores of summaries.
 
     Returns:
         The judge; and a dict with the one key "judge", whose value describes the judge in `summary.json`.
     """
-    if metric is not None:
-        if isinstance(metric, CachedMetric):  # scores are cached in the folder of the run instead
-            metric = metric.metric
+    if not isinstance(tester, Sandbox):
+        # Scores are cached in the folder of the run instead.
+        metric = tester.metric if isinstance(tester, CachedMetric) else tester
         judge = SummaryJudge(metric, settings.bar or 0.0, verdicts)
         return judge, {
             "judge": {
@@ -148,9 +150,8 @@ def _make_judge(
                 "knows the reference": True,
             }
         }
-    assert sandbox is not None
     languages = [item.language or "" for item in items]
-    programs = ProgramJudge(sandbox, languages, verdicts, settings.compare, settings.shows_output)
+    programs = ProgramJudge(tester, languages, verdicts, settings.compare, settings.shows_output)
     return programs, {"judge": {"compare": settings.compare, "toolchains": programs.versions}}
 
 

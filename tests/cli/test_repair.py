@@ -123,18 +123,20 @@ def test_address_with_a_secret_is_not_shown(server, file, tmp_path):
     words = ("--base-url", "http://user:secret@h:99999/v1", "--model", "M", "--unsafe")
     done = command.run("repair", "run", file, *words, "-o", tmp_path / "run")
     assert done.returncode == 2
-    assert "secret@" not in done.stderr
+    assert "the address of the endpoint has a secret in it" in done.stderr
+    assert "user" not in done.stderr
 
 
 @pytest.mark.parametrize("address", ["http://127.0.0.1:9/v1", "http://127.0.0.1:99999/v1"])
-def test_run_without_a_server_makes_no_folder(server, file, tmp_path, address):
+def test_run_without_a_server_makes_no_run(server, file, tmp_path, address):
+    (tmp_path / "run").mkdir()
     done = command.run(
         "repair", "run", file, "--base-url", address, "--model", "M", "--unsafe", "-o", tmp_path / "run"
     )
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
     assert done.stderr.startswith(f"simllm: error: {address}: ")
-    assert not (tmp_path / "run").exists()
+    assert list((tmp_path / "run").iterdir()) == []
 
 
 def test_status_of_an_incomplete_run(server, file, tmp_path, sandbox):  # noqa: F811

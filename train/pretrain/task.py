@@ -1,4 +1,4 @@
-"""What the training loop needs for pretraining: the model, its batches, its loss and its perplexity.
+"""Pretraining, as a task for the training loop: the model, its batches, its loss and its perplexity.
 
 The model is pretrained by permuted language modelling (as in MPNet) or by masked language modelling.
 """

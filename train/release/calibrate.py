@@ -13,9 +13,8 @@ A model may have a meaning head, which predicts the probability that two texts h
 from __future__ import annotations
 
 import argparse
-import json
 import sys
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -92,7 +91,7 @@ def calibrate(folder: Path, comments: Path, rated: Path) -> None:
         f"{_PAIRS:,} random pairs of {comments.name}; {len(people.values):,} ratings of {rated.name}",
     )
     info = replace(metric.model.info, calibration=calibration)
-    write_into_folder.add(folder, saved_model.INFO, json.dumps(asdict(info), indent=1) + "\n")
+    write_into_folder.add(folder, saved_model.INFO, saved_model.info_json(info))
 
 
 def _random_scores(metric: SimLLM, texts: list[str]) -> Floats:

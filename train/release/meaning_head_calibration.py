@@ -7,9 +7,8 @@ calibration, and the other half for the test.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -113,9 +112,7 @@ def calibrate_meaning(folder: Path, held_out: Sequence[MeaningPair], source: str
         intercept=round(intercept, 5),
         fitted_on=f"{len(pairs):,} pairs, among them those of {source}",
     )
-    write_into_folder.add(
-        folder, saved_model.INFO, json.dumps(asdict(replace(info, meaning=meaning)), indent=1) + "\n"
-    )
+    write_into_folder.add(folder, saved_model.INFO, saved_model.info_json(replace(info, meaning=meaning)))
 
 
 def measure_reliability(learned: SimLLM, config: MeasureConfig) -> dict[str, Any]:

@@ -43,7 +43,7 @@ class ItemOutcome:
 
     @property
     def difference(self) -> float:
-        """How much the tested tool's success rate changes when the code is rewritten, from -1 to 1.
+        """The change of the tested tool's success rate when the code is rewritten, from -1 to 1.
 
         This is the success rate on the rewritten code minus the success rate on the original code. A success
         rate is the share of the tool's answers that are right.
