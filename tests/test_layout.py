@@ -10,7 +10,8 @@ from tests.conftest import ROOT
 
 # From top to bottom; a package may import itself and the packages below it.
 PACKAGES = ["cli", "repair", "evaluation", "analysis", "metric", "scoring", "metrics", "perturb", "execution"]
-PACKAGES += ["code", "stats", "model", "io", "text_cleaning", "optional_packages", "errors", "array_types"]
+PACKAGES += ["code", "stats", "model", "llm", "io"]
+PACKAGES += ["text_cleaning", "optional_packages", "errors", "array_types"]
 
 
 def modules(package):

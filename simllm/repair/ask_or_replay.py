@@ -11,12 +11,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from simllm.errors import InputError
-from simllm.repair.chat_reply_parsing import ChatReply, RawReply, parse_reply
-from simllm.repair.endpoint_requests_and_retries import ChatClient
-from simllm.repair.rate_and_cost_limits import RequestBudget
+from simllm.llm.endpoint import (
+    ChatClient,
+    ChatReply,
+    Message,
+    RawReply,
+    make_request,
+    parse_reply,
+    request_key,
+)
+from simllm.llm.limits import RequestBudget
 from simllm.repair.reply_records import ReplyPlace, ReplyRecords
-from simllm.repair.request_parameters import make_request, request_key
-from simllm.repair.round_messages import Message
 
 
 @dataclass(frozen=True)

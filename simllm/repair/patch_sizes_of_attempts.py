@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from simllm.llm.endpoint import request_key
+from simllm.llm.records import KeptValues
 from simllm.metrics.code.relative_patch_size import PatchSize, patch_size, ratio_of_sizes
 from simllm.repair.attempt_results import AttemptResult, AttemptsByItem
-from simllm.repair.disk_cache import KeptValues
 from simllm.repair.repair_items import RepairItem
-from simllm.repair.request_parameters import request_key
 
 RPSR = {"mean": "RPSR", "published": "RPSR published"}  # the names of its two definitions in the summary
 

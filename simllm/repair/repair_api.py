@@ -11,12 +11,12 @@ from typing import Any
 from simllm.errors import InputError
 from simllm.execution.output_comparison import comparison
 from simllm.io import output_folder_check
+from simllm.llm.limits import read_price
 from simllm.repair.ask_or_replay import Source
 from simllm.repair.prompt_templates import load_prompts
 from simllm.repair.repair_items import read_items
 from simllm.repair.repair_run import run_items
 from simllm.repair.run_settings import RunSettings, read_settings
-from simllm.repair.token_prices import read_price
 
 FilePath = str | os.PathLike[str]
 

@@ -15,17 +15,17 @@ from typing import Any
 from simllm.execution.sandbox import Sandbox
 from simllm.io import output_folder_check, real_path, write_into_folder
 from simllm.io.file_lock import locked
+from simllm.llm.endpoint import parse_reply
+from simllm.llm.limits import RequestBudget
+from simllm.llm.records import KeptValues
 from simllm.metrics import registry
 from simllm.metrics.metric_interface import Metric
 from simllm.metrics.score_cache import CachedMetric
 from simllm.repair.ask_or_replay import Replies, Source, make_client
 from simllm.repair.attempt_results import RESULTS, AttemptResult, to_json_lines
-from simllm.repair.chat_reply_parsing import parse_reply
 from simllm.repair.conversation import Conversation
-from simllm.repair.disk_cache import KeptValues
 from simllm.repair.patch_sizes_of_attempts import measure_patches
 from simllm.repair.prompt_templates import Prompts
-from simllm.repair.rate_and_cost_limits import RequestBudget
 from simllm.repair.repair_items import RepairItem
 from simllm.repair.repaired_program_judge import ProgramJudge
 from simllm.repair.reply_judge_interface import ReplyJudge

@@ -11,8 +11,8 @@ from simllm.code.code_from_reply import code_of_reply
 from simllm.execution.compilers_and_interpreters import toolchain_version
 from simllm.execution.program_verdicts import judge, verdict_key
 from simllm.execution.sandbox import Sandbox
+from simllm.llm.records import KeptValues
 from simllm.repair.attempt_results import TestResult
-from simllm.repair.disk_cache import KeptValues
 from simllm.repair.program_failure_feedback import MOST_LOG, MOST_OUTPUT, describe_failure
 from simllm.repair.repair_items import RepairItem
 from simllm.repair.reply_judge_interface import Judged

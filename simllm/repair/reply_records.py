@@ -9,8 +9,8 @@ from typing import Any
 
 from simllm.errors import InputError
 from simllm.io import read_json_lines
-from simllm.repair.chat_reply_parsing import RawReply
-from simllm.repair.json_lines_log import JsonLinesLog, read_log
+from simllm.llm.endpoint import RawReply
+from simllm.llm.records import JsonLinesLog, read_log
 
 NAME = "replies.jsonl"
 

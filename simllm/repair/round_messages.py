@@ -8,11 +8,11 @@ from typing import Any
 
 from simllm.errors import InputError
 from simllm.execution.program_verdicts import VERDICTS
+from simllm.llm.endpoint import Message
 from simllm.repair.prompt_templates import VARIABLES, Prompts
 from simllm.repair.repair_items import RepairItem
 from simllm.repair.strategy_loading import SCORE, Round
 
-Message = dict[str, str]  # role and content
 # The attributes of an item that templates can use. The fix, the reference and passed tests stay secret.
 _SHOWN = ("description", "language", "code", "files", "time", "memory")
 

@@ -11,8 +11,8 @@ from simllm.errors import InputError
 from simllm.io import write_into_folder
 from simllm.io.read_json_object import read_json
 from simllm.io.strict_dataclass_loading import build
+from simllm.llm.limits import Price
 from simllm.repair.repair_items import RepairItem, read_items
-from simllm.repair.token_prices import Price
 
 SETTINGS, ITEMS = "settings.json", "items.jsonl"
 CONTENT = "a repair run"  # of the folder, for its marker

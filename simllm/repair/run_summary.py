@@ -11,13 +11,13 @@ from typing import Any
 from simllm.errors import InputError
 from simllm.io import tables
 from simllm.io.read_json_object import read_json
+from simllm.llm.limits import Price
 from simllm.repair.attempt_results import AttemptResult, finished_by_item
 from simllm.repair.intervals_over_items import compute_intervals
 from simllm.repair.pass_rates_by_round import by_round
 from simllm.repair.patch_sizes_of_attempts import patch_statistics
 from simllm.repair.repair_items import RepairItem
 from simllm.repair.run_settings import RunSettings
-from simllm.repair.token_prices import Price, tokens_and_cost
 from simllm.stats.pass_at_k import average_pass_rate, pass_at_k
 
 SUMMARY = "summary.json"
@@ -167,3 +167,34 @@ def read_summary(run: Path) -> dict[str, Any]:
     if missing := [name for name in ("complete", "judge", "figures", "groups") if name not in found]:
         raise InputError(f"{run / SUMMARY}: missing key {missing[0]}")
     return found
+
+
+def tokens_and_cost(attempts: Sequence[AttemptResult], price: Price | None) -> dict[str, Any]:
+    """Count the requests to the model, and sum their tokens and costs.
+
+    Args:
+        attempts: The attempts, finished or not. Each round of an attempt is one request.
+        price: The price of the model's tokens; None if it is not known.
+
+    Returns:
+        A dict with these keys:
+
+        - "requests": The number of requests.
+        - "prompt tokens", "completion tokens": The number of tokens of all requests, and of all replies. None
+          if the endpoint did not report the number for every request.
+        - "cost": The total cost. None if a number of tokens is None, or if the price is not known.
+    """
+    rounds = [one for attempt in attempts for one in attempt.rounds]
+    prompt = _sum([one.prompt_tokens for one in rounds])
+    completion = _sum([one.completion_tokens for one in rounds])
+    return {
+        "requests": len(rounds),
+        "prompt tokens": prompt,
+        "completion tokens": completion,
+        "cost": price.of(prompt, completion) if price else None,
+    }
+
+
+def _sum(counts: Sequence[int | None]) -> int | None:
+    known = [count for count in counts if count is not None]
+    return sum(known) if len(known) == len(counts) else None

@@ -7,8 +7,8 @@ import json
 import math
 import threading
 
+from simllm.llm.records import KeptValues
 from simllm.metrics.metric_interface import Example, Metric
-from simllm.repair.disk_cache import KeptValues
 from simllm.repair.repair_items import RepairItem
 from simllm.repair.reply_judge_interface import Judged
 from simllm.repair.round_messages import Feedback

@@ -4,23 +4,14 @@ import json
 
 import pytest
 
-from tests.chat_server import chat_server
 from tests.execution.conftest import sandbox  # noqa: F401 (a fixture)
+from tests.llm.conftest import server  # noqa: F401 (a fixture)
 
 
 @pytest.fixture(scope="session")
 def vectors(shared):
     """Return a function that reads a file of reference results by its name."""
     return lambda name: json.loads((shared / "reference" / f"repair_{name}.json").read_text())
-
-
-@pytest.fixture
-def server(monkeypatch):
-    """Run a local endpoint; its function `reply` gets the whole body of each request."""
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-canary-123456")
-    with chat_server() as server:
-        server.whole = True
-        yield server
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ import pytest
 
 from simllm.errors import InputError
 from simllm.execution.program_verdicts import JudgeTest, ProgramFiles
+from simllm.llm.endpoint import ChatReply
 from simllm.repair.attempt_results import TestResult
-from simllm.repair.chat_reply_parsing import ChatReply
 from simllm.repair.conversation import Conversation
 from simllm.repair.prompt_templates import fence_for, load_prompts
 from simllm.repair.repair_items import RepairItem

@@ -2,9 +2,10 @@
 
 import pytest
 
+from simllm.llm.limits import Price
 from simllm.repair.repair_items import RepairItem
 from simllm.repair.run_settings import RunSettings
-from simllm.repair.run_summary import compute_statistics, summarize
+from simllm.repair.run_summary import compute_statistics, summarize, tokens_and_cost
 from tests.repair.made_attempts import attempt
 
 
@@ -60,3 +61,12 @@ def test_open_attempts_count_only_for_requests():
     assert found["TOP"] == {"1": 0.75, "2": 1.0}
     assert found["requests"] == 4
     assert compute_statistics([attempt("b", 1, False, open="no reply")], 1, 1, None)["AVG"] is None
+
+
+def test_tokens_that_are_not_reported_stay_unknown():
+    price = Price(3, 15)
+    found = tokens_and_cost([attempt("a", 1, True), attempt("b", 1, True)], price)
+    assert found["cost"] == pytest.approx((20 * 3 + 14 * 15) / 1e6)
+    found = tokens_and_cost([attempt("a", 1, True), attempt("b", 1, True, tokens=(10, None))], price)
+    assert (found["prompt tokens"], found["completion tokens"], found["cost"]) == (20, None, None)
+    assert tokens_and_cost([attempt("a", 1, True)], None)["cost"] is None

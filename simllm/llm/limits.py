@@ -1,13 +1,67 @@
-"""Limits for requests to a model: the number of requests in a minute, and the total cost."""
+"""Limits for requests to a model: the number of requests in a minute, and the total cost by token prices."""
 
 from __future__ import annotations
 
 import threading
 import time
+from dataclasses import dataclass
+from pathlib import Path
 
 from simllm.errors import InputError
-from simllm.repair.chat_reply_parsing import ChatReply, LostReplyError
-from simllm.repair.token_prices import Price
+from simllm.io.read_json_object import read_json
+from simllm.io.strict_dataclass_loading import build
+from simllm.llm.endpoint import ChatReply, LostReplyError
+
+
+@dataclass(frozen=True)
+class Price:
+    """The prices of the tokens of a language model, in any currency.
+
+    Attributes:
+        input: Price of a million tokens of requests.
+        output: Price of a million tokens of replies.
+    """
+
+    input: float
+    output: float
+
+    def __post_init__(self) -> None:
+        """Check the prices.
+
+        Raises:
+            InputError: A price is negative.
+        """
+        if min(self.input, self.output) < 0:
+            raise InputError("a price cannot be negative")
+
+    def of(self, prompt_tokens: int | None, completion_tokens: int | None) -> float | None:
+        """Compute the cost of the tokens in requests and replies, in the currency of the prices.
+
+        Args:
+            prompt_tokens: The number of tokens of the requests; None if it is not known.
+            completion_tokens: The number of tokens of the replies; None if it is not known.
+
+        Returns:
+            The cost; None if one of the numbers is None.
+        """
+        if prompt_tokens is None or completion_tokens is None:
+            return None
+        return (prompt_tokens * self.input + completion_tokens * self.output) / 1e6
+
+
+def read_price(file: Path, model: str) -> Price:
+    """Read the prices of a model's tokens from a JSON file.
+
+    For a model M, the file is, for example, `{"M": {"input": 3, "output": 15}}`. These are the prices,
+    in any currency, of a million tokens of requests ("input") and of replies ("output").
+
+    Raises:
+        InputError: The file is wrong, or lacks the model.
+    """
+    values = read_json(file)
+    if not isinstance(values.get(model), dict):
+        raise InputError(f'{file}: expected {{"{model}": {{"input": 3, "output": 15}}}}, a million tokens')
+    return build(Price, values[model], f"{file}, {model}")
 
 
 class RequestBudget:

@@ -1,4 +1,4 @@
-"""A client that sends requests to a model at an OpenAI-compatible endpoint, and repeats failed requests.
+"""A client of OpenAI-compatible endpoints: requests, retries, and the parsing of replies.
 
 An endpoint is the address at which a server offers a model.
 """
@@ -6,18 +6,21 @@ An endpoint is the address at which a server offers a model.
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 import os
 import re
 import threading
+from collections.abc import Sequence
 from concurrent.futures import CancelledError
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
 from simllm.errors import InputError
 from simllm.optional_packages import missing_package
-from simllm.repair.chat_reply_parsing import LostReplyError, RawReply
 
+Message = dict[str, str]  # role and content
 _KEY = "OPENAI_API_KEY"
 _URL = "OPENAI_BASE_URL"
 _LEAST_KEY = 8  # characters; a shorter key is no secret, and could be part of any text
@@ -30,6 +33,73 @@ _OVERFLOW = re.compile(
     r"context[\s_-]*(length|size|window)|maximum context|exceed_context|(prompt|input) (is )?too long",
     re.IGNORECASE,
 )
+
+
+def make_request(model: str, messages: Sequence[Message]) -> dict[str, Any]:
+    """Build the JSON object of a request: messages to a chat model, with temperature 1 and top_p 1."""
+    return {"model": model, "messages": list(messages), "temperature": 1, "top_p": 1}
+
+
+def request_key(request: dict[str, Any]) -> str:
+    """Return a key that identifies a request: the SHA-256 of its JSON with sorted keys and no white space."""
+    text = json.dumps(request, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+class LostReplyError(Exception):
+    """Error for a chat model's reply that did not arrive or cannot be read. A later request may succeed."""
+
+
+@dataclass(frozen=True)
+class RawReply:
+    """A server's reply to a request to a chat model, before it is parsed.
+
+    Attributes:
+        status: The HTTP status: 200; or 400 or 413 if the conversation is too long for the model.
+        body: The HTTP body, a text.
+    """
+
+    status: int
+    body: str
+
+
+@dataclass(frozen=True)
+class ChatReply:
+    """A chat model's reply, parsed from the server's HTTP reply.
+
+    Attributes:
+        text: The text that the model wrote; None if the conversation is too long for the model.
+        prompt_tokens: The number of tokens of the request; None if the server does not report it.
+        completion_tokens: The number of tokens of the reply; None if the server does not report it.
+    """
+
+    text: str | None
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+
+
+def parse_reply(raw: RawReply) -> ChatReply:
+    """Read the model's text and the numbers of tokens from the body of a server's reply.
+
+    Returns:
+        The reply. Its text is None if the server says that the conversation is too long for the model.
+
+    Raises:
+        LostReplyError: The body is not in the format of OpenAI's chat completions.
+    """
+    if raw.status != 200:
+        return ChatReply(None)
+    try:
+        body = json.loads(raw.body)
+        text = body["choices"][0]["message"].get("content")
+        usage = body.get("usage") or {}
+        counts = [usage.get(name) for name in ("prompt_tokens", "completion_tokens")]
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        raise LostReplyError("the endpoint does not answer as /chat/completions should") from None
+    if not isinstance(text, str | None):
+        raise LostReplyError("the endpoint does not answer with a text")
+    tokens = [count if type(count) is int and count >= 0 else None for count in counts]
+    return ChatReply((text or "").encode(errors="replace").decode(), *tokens)
 
 
 class ChatClient:

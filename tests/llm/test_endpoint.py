@@ -7,9 +7,7 @@ import time
 import pytest
 
 from simllm.errors import InputError
-from simllm.repair.chat_reply_parsing import LostReplyError, parse_reply
-from simllm.repair.endpoint_requests_and_retries import ChatClient
-from simllm.repair.request_parameters import make_request
+from simllm.llm.endpoint import ChatClient, LostReplyError, make_request, parse_reply, request_key
 
 REQUEST = make_request("M", [{"role": "user", "content": "caf\u00e9"}])
 
@@ -172,3 +170,8 @@ def test_wrong_addresses(monkeypatch, url, message):
 def test_address_of_the_environment(monkeypatch, server):
     monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
     assert ChatClient(None).ask(REQUEST).status == 200
+
+
+def test_key_of_a_request_does_not_depend_on_the_order_of_its_keys():
+    assert request_key(dict(reversed(REQUEST.items()))) == request_key(REQUEST)
+    assert request_key(REQUEST) != request_key(REQUEST | {"model": "N"})
