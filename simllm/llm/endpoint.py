@@ -1,43 +1,90 @@
 """A client of OpenAI-compatible endpoints: requests, retries, and the parsing of replies.
 
-An endpoint is the address at which a server offers a model.
+An endpoint is the address at which a server offers a model. The server is not trusted: its replies have a
+largest size, it cannot send the client elsewhere, and the API key is removed from all that it says.
 """
 
 from __future__ import annotations
 
-import asyncio
+import base64
+import contextlib
 import hashlib
+import http.client
 import json
+import math
 import os
+import random
 import re
+import select
+import socket
+import ssl
 import threading
+import time
+import zlib
 from collections.abc import Sequence
-from concurrent.futures import CancelledError
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, quote, unquote, urljoin, urlsplit
+from urllib.request import getproxies, proxy_bypass
 
+import simllm
 from simllm.errors import InputError
-from simllm.optional_packages import missing_package
+from simllm.io.tables import on_one_line
 
 Message = dict[str, str]  # role and content
+LARGEST_REPLY = 1 << 24  # bytes of a reply, after decompression
 _KEY = "OPENAI_API_KEY"
 _URL = "OPENAI_BASE_URL"
-_LEAST_KEY = 8  # characters; a shorter key is no secret, and could be part of any text
+_LEAST_KEY = 8  # characters; a shorter key could be part of any word
+_PIECE = 1 << 16  # bytes that are read at once
+_LARGEST_ERROR = 1 << 16  # bytes of an error's body that are read
+_CONNECTION = 10.0  # seconds to connect
 _TIMEOUT = 600.0  # seconds without a byte
-_FIRST_CONNECTION = 10.0  # seconds
 _LONGEST = 3600.0  # seconds for a reply with all its retries
+_LONGEST_WAIT = 600.0  # seconds between two tries, whatever Retry-After asks for
+_MOST_REDIRECTS = 3
 _SHOWN = 200  # characters of the server's message in an error
 # Words in which servers say that a conversation is longer than the model's context.
 _OVERFLOW = re.compile(
     r"context[\s_-]*(length|size|window)|maximum context|exceed_context|(prompt|input) (is )?too long",
     re.IGNORECASE,
 )
+# Forms of keys and passwords, also of those that the server knows and this process does not.
+_SECRET = re.compile(
+    r"(?P<before>\bbearer\s+|\bbasic\s+|://(?=[^\s/@]*@)|[?&](?:[\w-]*(?:key|token|secret|password|sig))=)"
+    r"[^\s\"'&@,;)]+|\b(?:sk|pk|rk|gsk|hf|xai)[-_][\w*.-]{6,}",
+    re.IGNORECASE,
+)
+_HIDDEN = "[API key]"
 
 
-def make_request(model: str, messages: Sequence[Message]) -> dict[str, Any]:
-    """Build the JSON object of a request: messages to a chat model, with temperature 1 and top_p 1."""
-    return {"model": model, "messages": list(messages), "temperature": 1, "top_p": 1}
+def redact(text: str, key: str) -> str:
+    """Replace an API key in a text by "[API key]", in all spellings in which a server may echo the key.
+
+    A key of fewer than eight characters stays: a model's reply may have the same letters.
+    """
+    return text if len(key) < _LEAST_KEY else re.sub(_spellings(key), _HIDDEN, text, flags=re.IGNORECASE)
+
+
+def redact_message(text: str, key: str) -> str:
+    """Shorten a message to one line without control characters, keys and passwords, also short keys."""
+    if 0 < len(key) < _LEAST_KEY:
+        text = re.sub(rf"(?<!\w)(?:{_spellings(key)})(?!\w)", _HIDDEN, text)
+    hidden = _SECRET.sub(lambda found: f"{found['before'] or ''}{_HIDDEN}", redact(text, key))
+    return on_one_line(hidden)[:_SHOWN]
+
+
+def _spellings(key: str) -> str:
+    forms = {key, json.dumps(key)[1:-1], quote(key, safe=""), base64.b64encode(key.encode()).decode()}
+    return "|".join(re.escape(form) for form in sorted(forms, key=len, reverse=True))
+
+
+def make_request(model: str | None, messages: Sequence[Message], temperature: float = 1) -> dict[str, Any]:
+    """Build the JSON object of a request, with top_p 1; without a model, the server chooses one."""
+    request = {"messages": list(messages), "temperature": temperature, "top_p": 1}
+    return request if model is None else {"model": model, **request}
 
 
 def request_key(request: dict[str, Any]) -> str:
@@ -48,6 +95,10 @@ def request_key(request: dict[str, Any]) -> str:
 
 class LostReplyError(Exception):
     """Error for a chat model's reply that did not arrive or cannot be read. A later request may succeed."""
+
+
+class RefusedRequestError(LostReplyError):
+    """Error for a single request that gets no usable reply, however often it is repeated."""
 
 
 @dataclass(frozen=True)
@@ -114,8 +165,7 @@ class ChatClient:
         retries: The largest number of times that a failed request is repeated.
 
     Raises:
-        InputError: There is no address, or it contains a password; the API key has forbidden characters; or
-            the library `openai` is missing.
+        InputError: There is no address, or it contains a password; or the API key has forbidden characters.
     """
 
     def __init__(self, base_url: str | None, retries: int = 5) -> None:
@@ -123,7 +173,6 @@ class ChatClient:
         if not url:
             raise InputError(f"expected --base-url URL, or {_URL}: where should the requests go?")
         self._key = os.environ.get(_KEY, "").strip()
-        self._url = self._hidden(url)
         try:
             parts = urlsplit(url)
             is_address = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
@@ -131,126 +180,299 @@ class ChatClient:
             is_address = False
         if any(sign in url for sign in "@?#"):  # a user, a query or a fragment
             raise InputError(f"the address of the endpoint has a secret in it; the key goes into {_KEY}")
-        if not is_address:
-            raise InputError(f"{self._url}: expected an address such as http://localhost:8000/v1")
+        if not is_address or not re.fullmatch("[!-~]+", url):
+            raise InputError(f"{self._short(url)}: expected an address such as http://localhost:8000/v1")
         if retries < 0:
             raise InputError(f"--retries {retries}: expected a whole number from 0")
         if not re.fullmatch("[!-~]*", self._key):
             raise InputError(f"{_KEY}: expected a key of ASCII letters, digits and signs, without blanks")
-        try:
-            import openai
-        except ModuleNotFoundError:
-            raise InputError(missing_package("openai", "repair")) from None
-        self._errors = openai
-        self._is_reached = False
-        try:
-            self._client = openai.AsyncOpenAI(
-                base_url=url, api_key=self._key or "none", max_retries=retries, timeout=_TIMEOUT
-            )
-        except Exception as error:
-            raise InputError(f"{self._url}: {self._hidden(str(error))}") from None
-        # Requests run in a loop of their own: unlike a thread that waits, they can be ended at any time.
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
-        self._thread.start()
-        self._closing, self._closed = threading.Lock(), False
+        self._address, self._retries = parts, retries
+        self._origin = self._short(f"{parts.scheme}://{parts.netloc}")  # the path may be a secret
+        self._proxy = _proxy(parts)
+        self._context = ssl.create_default_context() if parts.scheme == "https" else None
+        self._lock, self._closed = threading.Lock(), threading.Event()
+        self._idle: list[http.client.HTTPConnection] = []
+        self._busy: dict[http.client.HTTPConnection, float] = {}  # with the time at which each is ended
+        self._watcher: threading.Thread | None = None
+        self._is_reached, self._pause_ends = False, 0.0
 
     def ask(self, request: dict[str, Any]) -> RawReply:
         """Send a request in the format of OpenAI's chat completions, and return the server's reply.
 
         Raises:
-            InputError: The endpoint refuses all requests (HTTP status 401, 403 or 404); or this is the first
-                request, and no server can be reached.
+            InputError: The endpoint refuses all requests (HTTP status 401, 403 or 404), or redirects to
+                another server; or this is the first request, and no server can be reached.
+            RefusedRequestError: The endpoint refuses this request, or its reply is unusable.
             LostReplyError: No reply came even after retries, or the client was closed.
         """
-        openai = self._errors
-        try:
-            with self._closing:  # nothing is sent to a loop that ends
-                if self._closed:
-                    raise CancelledError
-                answer = asyncio.run_coroutine_threadsafe(self._send(request), self._loop)
-            body = answer.result()
-        except InputError:
-            raise
-        except CancelledError:
-            raise LostReplyError("the run has stopped") from None
-        except TimeoutError:
-            raise LostReplyError(f"no whole reply came in {_LONGEST:,.0f} seconds") from None
-        except (openai.AuthenticationError, openai.PermissionDeniedError, openai.NotFoundError) as error:
-            raise InputError(f"the endpoint refuses: {self._message(error)}") from None
-        except openai.APIStatusError as error:
-            if error.status_code in (400, 413) and _OVERFLOW.search(error.response.text):
-                return RawReply(error.status_code, self._hidden(error.response.text))
-            raise LostReplyError(self._message(error)) from None
-        except (openai.OpenAIError, OSError, ValueError) as error:
-            raise LostReplyError(self._message(error)) from None
-        return RawReply(200, self._hidden(body))
+        if not self._is_reached:
+            self.reach()
+        body, ends = json.dumps(request).encode(), time.monotonic() + _LONGEST
+        for tries in range(self._retries + 1):
+            wait = 0.5 * 2**tries
+            try:
+                status, headers, text = self._post(body, ends)
+            except InputError:  # it is a ValueError
+                raise
+            except (OSError, http.client.HTTPException, zlib.error, ValueError) as error:
+                problem = self._short(str(error) or type(error).__name__)
+                if time.monotonic() >= ends:
+                    raise self._too_late() from None
+            else:
+                if 200 <= status < 300:
+                    return RawReply(200, redact(text, self._key))
+                problem = f"HTTP status {status}: {self._short(_error_message(text))}".rstrip(": ")
+                if status in (401, 403, 404):
+                    raise InputError(f"the endpoint refuses: {problem}")
+                if status in (400, 413) and _OVERFLOW.search(text):
+                    return RawReply(status, redact(text, self._key))
+                if status not in (408, 409, 425, 429) and status < 500:
+                    raise RefusedRequestError(problem)
+                wait *= 4 if status == 429 else 1  # most rate limits are those of a minute
+                wait = _retry_after(headers, wait)
+                if status in (429, 503):  # the other threads need not find out by themselves
+                    self._pause_ends = max(self._pause_ends, time.monotonic() + wait)
+            if tries < self._retries:
+                self._wait(min(wait, _LONGEST_WAIT) * random.uniform(1, 1.25), ends)
+        raise LostReplyError(problem)
 
     def reach(self) -> None:
-        """Check that the server can be reached.
+        """Check that the server can be reached. A wrong address is thus found at once, without retries.
 
         Raises:
             InputError: No connection can be made.
         """
-        asyncio.run_coroutine_threadsafe(self._reach(), self._loop).result()
-
-    def close(self) -> None:
-        """Cancel unfinished requests, and close all connections. Closing the client again has no effect."""
-        with self._closing:
-            if self._closed:
-                return
-            self._closed = True
-        asyncio.run_coroutine_threadsafe(self._end(), self._loop).result()
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
-
-    async def _send(self, request: dict[str, Any]) -> str:
-        if not self._is_reached:
-            await self._reach()
-        async with asyncio.timeout(_LONGEST):
-            reply = await self._client.chat.completions.with_raw_response.create(**request)
-        return reply.text
-
-    async def _reach(self) -> None:
-        """Ask the server for its list of models, without retries. Any answer is good.
-
-        A wrong address is thus found at once, not after the retries of a request.
-
-        Raises:
-            InputError: No connection can be made.
-        """
-        quick = self._client.with_options(max_retries=0, timeout=_FIRST_CONNECTION)
         try:
-            async with asyncio.timeout(2 * _FIRST_CONNECTION):
-                await quick.models.with_raw_response.list()
-        except self._errors.APIConnectionError as error:
-            if type(error.__cause__).__name__ in ("ConnectError", "ConnectTimeout"):
-                raise InputError(f"{self._url}: no server can be reached: {self._message(error)}") from None
-        except (self._errors.OpenAIError, OSError, ValueError):
-            pass
+            connection = self._take(time.monotonic() + _CONNECTION)
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            raise InputError(f"{self._origin}: no server can be reached: {self._short(str(error))}") from None
+        self._give_back(connection, is_usable=True)
         self._is_reached = True
 
-    async def _end(self) -> None:
-        requests = asyncio.all_tasks() - {asyncio.current_task()}
-        for request in requests:
-            request.cancel()
-        await asyncio.gather(*requests, return_exceptions=True)
-        await self._client.close()
+    def close(self) -> None:
+        """End unfinished requests, and close all connections. Closing the client again has no effect."""
+        self._closed.set()
+        with self._lock:
+            for connection in self._busy:
+                _interrupt(connection)
+            while self._idle:
+                self._idle.pop().close()
 
-    def _message(self, error: Exception) -> str:
-        """Describe an error by its message and its cause, in one line of at most 200 characters.
+    def _post(self, body: bytes, ends: float) -> tuple[int, http.client.HTTPMessage, str]:
+        """Send a request once, and return the status, the headers and the body of the reply."""
+        self._wait(self._pause_ends - time.monotonic(), ends)
+        target = f"{self._address.path.rstrip('/')}/chat/completions"
+        for _ in range(_MOST_REDIRECTS + 1):
+            status, headers, data = self._exchange(target, body, ends)
+            if status not in (301, 302, 303, 307, 308):
+                # JSON is UTF-8; the charset of the headers could name any of Python's codecs.
+                return status, headers, data.decode("utf-8", "replace")
+            target = self._redirected(target, headers.get("Location", ""))
+        raise RefusedRequestError("the endpoint redirects too often")
 
-        The API key is replaced by "[API key]".
-        """
-        cause = f" ({error.__cause__})" if str(error.__cause__ or "") else ""
-        return self._hidden(" ".join(f"{error}{cause}".split()))[:_SHOWN]
+    def _redirected(self, target: str, location: str) -> str:
+        """Return the path to which the server redirects; refuse other servers, which would get the key."""
+        own = self._address
+        try:
+            new = urlsplit(urljoin(f"{own.scheme}://{own.netloc}{target}", location))
+            is_own = (new.scheme, new.hostname, _port(new)) == (own.scheme, own.hostname, _port(own))
+            place = f"{new.scheme}://{new.hostname}:{_port(new)}"
+        except ValueError:
+            is_own, place = False, "an address that cannot be read"
+        if not is_own:
+            raise InputError(
+                f"{self._origin}: redirects to {self._short(place)}; refused, because the texts and the key "
+                "would go there"
+            )
+        return new.path + (f"?{new.query}" if new.query else "")
 
-    def _hidden(self, text: str) -> str:
-        """Replace the API key in a text by "[API key]".
+    def _exchange(self, target: str, body: bytes, ends: float) -> tuple[int, http.client.HTTPMessage, bytes]:
+        headers = {"Content-Type": "application/json", "Accept": "application/json"}
+        headers |= {"Accept-Encoding": "identity", "User-Agent": f"simllm/{simllm.__version__}"}
+        if self._key:
+            headers["Authorization"] = f"Bearer {self._key}"
+        if self._proxy and not self._context:  # a proxy for http wants the whole address
+            target = f"http://{self._address.netloc}{target}"
+            headers |= _proxy_headers(self._proxy)
+        connection, is_usable = self._take(ends), False
+        try:
+            connection.request("POST", target, body, headers)
+            response = connection.getresponse()
+            data, is_whole = _read(response)
+            is_usable = is_whole and not response.will_close
+            return response.status, response.headers, data
+        finally:
+            self._give_back(connection, is_usable)
 
-        A key of fewer than eight characters is not replaced: it is no secret, and could be part of any text.
-        """
-        if len(self._key) < _LEAST_KEY:
-            return text
-        return text.replace(self._key, "[API key]").replace(json.dumps(self._key)[1:-1], "[API key]")
+    def _take(self, ends: float) -> http.client.HTTPConnection:
+        """Take an idle connection, or make one; it is interrupted at the time `ends`."""
+        while True:
+            with self._lock:
+                connection = self._idle.pop() if self._idle else None
+                if connection is not None and not _is_readable(connection):
+                    self._busy[connection] = ends
+                    break
+            if connection is None:
+                connection = self._connect()
+                with self._lock:
+                    self._busy[connection] = ends
+                break
+            connection.close()  # the server has closed it
+        if self._closed.is_set():
+            self._give_back(connection, is_usable=False)
+            raise _stopped()
+        return connection
+
+    def _connect(self) -> http.client.HTTPConnection:
+        """Open a connection to the server, or to the proxy that the environment names."""
+        place = self._proxy or self._address
+        host, port = place.hostname or "", _port(place)
+        connection: http.client.HTTPConnection
+        if self._context:
+            connection = http.client.HTTPSConnection(host, port, timeout=_CONNECTION, context=self._context)
+            if self._proxy:
+                own = self._address
+                connection.set_tunnel(own.hostname or "", _port(own), _proxy_headers(self._proxy))
+        else:
+            connection = http.client.HTTPConnection(host, port, timeout=_CONNECTION)
+        connection.connect()
+        connection.sock.settimeout(_TIMEOUT)
+        return connection
+
+    def _give_back(self, connection: http.client.HTTPConnection, is_usable: bool) -> None:
+        with self._lock:
+            self._busy.pop(connection, None)
+            if is_usable and not self._closed.is_set():
+                self._idle.append(connection)
+                return
+        connection.close()
+
+    def _wait(self, seconds: float, ends: float) -> None:
+        """Wait before a request, unless the client is closed or the time for the reply is over."""
+        if self._watcher is None:
+            with self._lock:
+                if self._watcher is None:
+                    self._watcher = threading.Thread(target=self._watch, daemon=True)
+                    self._watcher.start()
+        if time.monotonic() + seconds > ends:
+            raise self._too_late()
+        if self._closed.wait(max(0.0, seconds)) if seconds > 0 else self._closed.is_set():
+            raise _stopped()
+
+    def _watch(self) -> None:
+        """Interrupt connections whose time is over: a server may send a byte each minute, for ever."""
+        while not self._closed.wait(1.0):
+            with self._lock:
+                for connection, ends in self._busy.items():
+                    if time.monotonic() > ends:
+                        _interrupt(connection)
+
+    def _too_late(self) -> LostReplyError:
+        return LostReplyError(f"no whole reply came in {_LONGEST:,.0f} seconds")
+
+    def _short(self, text: str) -> str:
+        return redact_message(text, self._key)
+
+
+def _stopped() -> LostReplyError:
+    return LostReplyError("the run has stopped")
+
+
+def _interrupt(connection: http.client.HTTPConnection) -> None:
+    """End all reads and writes of a connection that another thread uses."""
+    with contextlib.suppress(OSError, AttributeError, TypeError):  # it is closed already
+        # Not SSLSocket.shutdown, which takes the TLS state away under the other thread.
+        socket.socket.shutdown(connection.sock, socket.SHUT_RDWR)
+
+
+def _is_readable(connection: http.client.HTTPConnection) -> bool:
+    """Return whether an idle connection has something to read: usually, the server has closed it."""
+    poll = select.poll()
+    try:
+        poll.register(connection.sock, select.POLLIN)
+        return bool(poll.poll(0))
+    except (OSError, ValueError):
+        return True
+
+
+def _read(response: http.client.HTTPResponse) -> tuple[bytes, bool]:
+    """Read the body of a reply in pieces, up to a largest size.
+
+    Returns:
+        The body; and whether it is whole. Only the beginning of a long error is read.
+    """
+    coding = response.headers.get("Content-Encoding", "identity").strip().lower()
+    if coding not in ("identity", "", "gzip", "x-gzip", "deflate"):
+        raise RefusedRequestError(
+            f"a reply in the encoding {on_one_line(coding)[:20]}, which was not asked for"
+        )
+    unpack = zlib.decompressobj(47) if coding.endswith(("gzip", "deflate")) else None
+    is_error = response.status >= 300
+    most = _LARGEST_ERROR if is_error else LARGEST_REPLY
+    expected = response.length
+    data, received = bytearray(), 0
+    while len(data) <= most and received <= most and (piece := response.read(_PIECE)):
+        received += len(piece)
+        data += unpack.decompress(piece, most + 1 - len(data)) if unpack else piece
+    if len(data) > most or received > most:
+        if is_error:
+            return bytes(data[:most]), False
+        raise RefusedRequestError(f"a reply of more than {LARGEST_REPLY >> 20} MiB")
+    if (expected is not None and received < expected) or (unpack and data and not unpack.eof):
+        raise ConnectionError("the connection was cut")
+    return bytes(data), True
+
+
+def _retry_after(headers: http.client.HTTPMessage, otherwise: float) -> float:
+    """Return the seconds that the header Retry-After asks to wait: a number, or a date."""
+    value = headers.get("Retry-After", "")
+    try:
+        seconds = float(value)
+    except ValueError:
+        try:
+            date = parsedate_to_datetime(value)
+        except (ValueError, TypeError, OverflowError):
+            return otherwise
+        date = date if date.tzinfo else date.replace(tzinfo=UTC)
+        seconds = (date - datetime.now(UTC)).total_seconds()
+    return min(max(0.0, seconds), _LONGEST_WAIT) if math.isfinite(seconds) else otherwise
+
+
+def _error_message(body: str) -> str:
+    """Return the message in the body of an error; the body itself if it is in no known format."""
+    try:
+        found = json.loads(body)
+        error = found.get("error", found)
+        message = error if isinstance(error, str) else error.get("message")
+    except (ValueError, AttributeError, RecursionError):
+        return body
+    return message if isinstance(message, str) and message else body
+
+
+def _port(address: SplitResult) -> int:
+    return address.port or (443 if address.scheme == "https" else 80)
+
+
+def _proxy(address: SplitResult) -> SplitResult | None:
+    """Return the proxy for an address, from environment variables such as HTTPS_PROXY."""
+    proxies = getproxies()
+    name = proxies.get(address.scheme) or proxies.get("all")
+    if not name or proxy_bypass(f"{address.hostname}:{_port(address)}"):
+        return None
+    try:
+        proxy = urlsplit(name if "://" in name else f"http://{name}")
+        is_usable = proxy.scheme == "http" and bool(proxy.hostname) and proxy.port != 0
+    except ValueError:
+        is_usable = False
+    if not is_usable:
+        raise InputError(
+            "the proxy of the environment (HTTP_PROXY or HTTPS_PROXY): expected http://HOST:PORT"
+        )
+    return proxy
+
+
+def _proxy_headers(proxy: SplitResult) -> dict[str, str]:
+    if proxy.username is None:
+        return {}
+    login = f"{unquote(proxy.username)}:{unquote(proxy.password or '')}"
+    return {"Proxy-Authorization": f"Basic {base64.b64encode(login.encode()).decode()}"}

@@ -1,13 +1,27 @@
 """The client of an endpoint: retries, refusals, lost replies and keys."""
 
+import base64
+import gzip
 import json
 import threading
 import time
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 
 import pytest
 
 from simllm.errors import InputError
-from simllm.llm.endpoint import ChatClient, LostReplyError, make_request, parse_reply, request_key
+from simllm.llm import endpoint
+from simllm.llm.endpoint import (
+    ChatClient,
+    LostReplyError,
+    RefusedRequestError,
+    make_request,
+    parse_reply,
+    redact_message,
+    request_key,
+)  # fmt: skip
+from tests.chat_server import chat_server
 
 REQUEST = make_request("M", [{"role": "user", "content": "caf\u00e9"}])
 
@@ -72,7 +86,7 @@ def test_a_server_that_stays_broken(server):
 
 
 def test_a_server_that_cannot_be_reached_is_not_asked_again():
-    message = "http://127.0.0.1:9/v1: no server can be reached: .*connection attempts failed"
+    message = "^http://127.0.0.1:9: no server can be reached: .*Connection refused"
     with pytest.raises(InputError, match=message):
         ChatClient("http://127.0.0.1:9/v1").ask(REQUEST)
 
@@ -175,3 +189,189 @@ def test_address_of_the_environment(monkeypatch, server):
 def test_key_of_a_request_does_not_depend_on_the_order_of_its_keys():
     assert request_key(dict(reversed(REQUEST.items()))) == request_key(REQUEST)
     assert request_key(REQUEST) != request_key(REQUEST | {"model": "N"})
+
+
+def chat_body(text):
+    return json.dumps({"choices": [{"message": {"content": text}}]}).encode()
+
+
+def test_large_replies_are_refused_before_they_are_read(server, client, monkeypatch):
+    monkeypatch.setattr(endpoint, "LARGEST_REPLY", 1 << 20)
+    large = chat_body("a" * (1 << 20))
+    bomb = gzip.compress(b"0" * (1 << 28))  # 256 MiB in 256 KiB
+    answers(
+        server, (200, {}, large), (200, {"Content-Encoding": "gzip"}, bomb), (200, {}, chat_body("small"))
+    )
+    for _ in range(2):
+        with pytest.raises(RefusedRequestError, match=r"^a reply of more than 1 MiB$"):
+            client.ask(REQUEST)
+    assert parse_reply(client.ask(REQUEST)).text == "small"
+    assert len(server.requests) == 3
+
+
+def test_long_errors_are_read_only_in_part(server, client):
+    answers(server, (400, {}, b"no " * (1 << 22)))
+    with pytest.raises(RefusedRequestError) as refused:
+        client.ask(REQUEST)
+    assert len(str(refused.value)) < 250
+
+
+@pytest.mark.parametrize(
+    ("headers", "pack"),
+    [
+        ({"Content-Type": "application/json; charset=rot13"}, bytes),
+        ({"Content-Type": "application/json; charset=unicode_escape"}, bytes),
+        ({"Content-Type": "text/plain; charset=latin-1"}, bytes),
+        ({"Content-Encoding": "gzip"}, gzip.compress),
+    ],
+)
+def test_replies_are_utf8_whatever_the_headers_say(server, client, headers, pack):
+    answers(server, (200, headers, pack('{"choices": [{"message": {"content": "caf\u00e9"}}]}'.encode())))
+    assert parse_reply(client.ask(REQUEST)).text == "caf\u00e9"
+
+
+def test_unknown_encodings_are_refused(server, client):
+    answers(server, (200, {"Content-Encoding": "br"}, b"?"))
+    with pytest.raises(RefusedRequestError, match="in the encoding br"):
+        client.ask(REQUEST)
+
+
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
+def test_redirects_to_another_server_are_refused(server, client, status):
+    """The other server gets neither the texts nor the key."""
+    with chat_server() as other:
+        answers(server, (status, {"Location": f"{other.url}/v1/chat/completions"}, b""))
+        with pytest.raises(InputError, match=f"redirects to {other.url}; refused"):
+            client.ask(REQUEST)
+        assert not other.requests
+
+
+def test_redirects_from_https_to_http_are_refused():
+    client = ChatClient("https://127.0.0.1:9/v1")
+    with pytest.raises(InputError, match="refused"):
+        client._redirected("/v1/chat/completions", "http://127.0.0.1:9/v1/chat/completions")
+    with pytest.raises(InputError, match="refused"):
+        client._redirected("/v1/chat/completions", "//[")
+
+
+def test_redirects_to_the_same_server_are_followed(server, client):
+    answers(server, (308, {"Location": "/new?a=b"}, b""))
+    assert parse_reply(client.ask(REQUEST)).text == "done"
+    assert [(path, body) for path, _, body in server.requests] == [
+        ("/v1/chat/completions", REQUEST), ("/new?a=b", REQUEST)
+    ]  # fmt: skip
+    server.reply = lambda body: (307, {"Location": "/again"}, b"")
+    with pytest.raises(RefusedRequestError, match="redirects too often"):
+        client.ask(REQUEST)
+
+
+SOON = datetime.now(UTC) + timedelta(hours=1)
+
+
+@pytest.mark.parametrize(
+    ("value", "seconds"),
+    [
+        ("7", 7), ("0.5", 0.5), ("-3", 0), ("1e9", 600), ("nan", 9), ("inf", 9), ("soon", 9), ("", 9),
+        (format_datetime(SOON), 600), ("Wed, 21 Oct 2015 07:28:00 GMT", 0), ("Wed, 99 Oct 2015", 9),
+    ],
+)  # fmt: skip
+def test_seconds_of_retry_after(value, seconds):
+    assert endpoint._retry_after({"Retry-After": value}, 9) == pytest.approx(seconds, abs=0.01)
+
+
+def test_a_limited_rate_makes_all_threads_wait(server, client):
+    """The first request is told to wait; requests of other threads wait, too, and none is lost."""
+    answers(server, error(429, "slow down", **{"Retry-After": "0.4"}))
+    times = []
+    server.reply, replies = (lambda body: times.append(time.monotonic()) or replies(body)), server.reply
+    first = threading.Thread(target=client.ask, args=(REQUEST,))
+    first.start()
+    while not times or client._pause_ends == 0:
+        time.sleep(0.001)
+    client.ask(REQUEST)
+    first.join()
+    assert len(times) == 3
+    assert min(times[1:]) - times[0] > 0.39
+
+
+def test_retries_have_an_end(server, client):
+    server.reply = lambda body: error(429, "slow down", **{"Retry-After": "0"})
+    with pytest.raises(LostReplyError, match=r"^HTTP status 429: slow down$"):
+        client.ask(REQUEST)
+    assert len(server.requests) == 3
+
+
+def test_a_short_body_is_a_cut_connection(server, client):
+    answers(server, (200, {"Content-Length": "500"}, chat_body("half")))
+    assert parse_reply(client.ask(REQUEST)).text == "done"
+
+
+def test_a_server_that_takes_too_long_is_cut(server, monkeypatch):
+    monkeypatch.setattr(endpoint, "_LONGEST", 0.5)
+    server.delay = 30
+    client = ChatClient(f"{server.url}/v1")
+    with pytest.raises(LostReplyError, match="no whole reply came"):
+        client.ask(REQUEST)
+    client.close()
+
+
+def test_idle_connections_are_reused_and_replaced(server, client):
+    answers(server)
+    for headers in ({}, {}, {"Connection": "close"}, {}):
+        server.reply = lambda body, headers=headers: (200, headers, chat_body("ok"))
+        assert parse_reply(client.ask(REQUEST)).text == "ok"
+
+
+KEY = 'sk-canary/+"1234'
+
+
+@pytest.mark.parametrize(
+    "echo",
+    [
+        KEY, KEY.upper(), json.dumps(KEY), "sk-canary%2F%2B%221234", base64.b64encode(KEY.encode()).decode(),
+        f"Bearer {KEY}", "Incorrect API key provided: sk-canar*****1234", "http://user:canary@host/",
+        "https://host/v1?api_key=canary&x=1", "Authorization: Bearer canary", f"a{KEY}b",
+    ],
+)  # fmt: skip
+def test_no_form_of_a_secret_is_shown(monkeypatch, echo):
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    with chat_server() as server:
+        answers(server, error(422, f"no: {echo}"), error(401, f"no: {echo}"), error(500, f"no: {echo}"))
+        server.whole = True
+        client = ChatClient(f"{server.url}/canary/v1", retries=0)
+        for kind in (RefusedRequestError, InputError, LostReplyError):
+            with pytest.raises(kind, match="no: ") as failed:
+                client.ask(REQUEST)
+            assert "canar" not in str(failed.value).lower()
+            assert base64.b64encode(KEY.encode()).decode()[:10] not in str(failed.value)
+        client.close()
+
+
+def test_short_keys_are_hidden_in_messages_but_not_in_replies(monkeypatch, server):
+    monkeypatch.setenv("OPENAI_API_KEY", "x")
+    client = ChatClient(f"{server.url}/v1")
+    answers(server, "int x = 1;", error(401, "the key x is wrong"))
+    assert parse_reply(client.ask(REQUEST)).text == "int x = 1;"
+    with pytest.raises(InputError, match=r"the key \[API key\] is wrong"):
+        client.ask(REQUEST)
+    client.close()
+
+
+def test_messages_are_one_line_without_control_characters():
+    assert redact_message("a\n\x1b[31mb\u202ec", "") == "a [31mb c"
+
+
+def test_a_proxy_of_the_environment_is_used(monkeypatch, server):
+    monkeypatch.setenv("http_proxy", f"http://user:pass@{server.url.removeprefix('http://')}")
+    monkeypatch.delenv("no_proxy", raising=False)
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    answers(server)
+    client = ChatClient("http://model.invalid/v1")
+    assert parse_reply(client.ask(REQUEST)).text == "done"
+    [(path, headers, _)] = server.requests
+    assert path == "http://model.invalid/v1/chat/completions"
+    assert headers["Proxy-Authorization"] == "Basic dXNlcjpwYXNz"
+    client.close()
+    monkeypatch.setenv("http_proxy", "socks5://user:pass@host:1")
+    with pytest.raises(InputError, match=r"expected http://HOST:PORT$"):
+        ChatClient("http://model.invalid/v1")
