@@ -1,31 +1,51 @@
 """Safe reading of files from untrusted git repositories, without a checkout.
 
 The configuration of a repository can make git run commands. Therefore git runs in an empty repository
-that this module makes, and reads only the objects (file contents, folders, commits) of the untrusted
-repository. The module `git_refs` reads the refs (branches and tags) without git.
+that belongs to this package, and reads only the objects (file contents, folders, commits) of the untrusted
+repository. The module `git_refs` reads the refs (branches and tags) without git. Time and memory of git are
+limited, and git ends with this process, however this process ends.
 """
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import os
 import re
 import resource
+import select
+import signal
 import subprocess
 import tempfile
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+import time
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from simllm.code.git_directory import RepositoryPaths, check_objects, read_start
 from simllm.code.git_refs import HASH, LARGEST_REFS, packed_refs, resolve_ref, tag_refs
 from simllm.errors import InputError
+from simllm.io.printable_path import printable
+from simllm.io.tables import on_one_line
 
 MOST_FILES = 1_000_000  # files in a revision; a few small tree objects can represent billions of files
-_MOST_MEMORY = 4 << 30  # bytes that git may allocate, for the same reason
+MOST_SECONDS = 3600.0  # that git may take to read a repository
+_MOST_SILENCE = 60.0  # seconds without a byte of an answer; git can walk billions of files without a word
+_MOST_MEMORY = 2 << 30  # bytes that git may allocate
+_MOST_MESSAGES = 1 << 20  # bytes of error messages
 _LARGEST_TAG = 1 << 16  # bytes
-_CHUNK = 1 << 20  # bytes that are read at once
+_CHUNK = 1 << 16  # bytes that are read at once
+_SKIPPED = 1 << 22  # bytes; to skip more, git is started anew
 _DATE = re.compile(rb"(?m)^(?:tagger|committer) .* (\d{1,18}) [-+]\d+$")
+_EMPTY = Path(__file__).with_name("empty_git")
+# Files in the folder of objects can change the history or its speed, and settings can run commands. The
+# system's and the user's settings are not read at all; this says it once more.
+_OPTIONS = (
+    "core.commitGraph=false", "core.multiPackIndex=false", "core.fsmonitor=false", "core.hooksPath=/dev/null",
+    "core.attributesFile=/dev/null", "core.alternateRefsCommand=false", "core.bigFileThreshold=32m",
+    "protocol.allow=never", "credential.helper=", "gc.auto=0", "maintenance.auto=false",
+)  # fmt: skip
+_PR_SET_PDEATHSIG = 1
 
 
 @dataclass(frozen=True)
@@ -43,70 +63,168 @@ class GitFile:
     size: int
 
 
-@contextmanager
-def open_repository(location: RepositoryPaths) -> Iterator[Repository]:
-    """Open a git repository for reading, in a `with` statement.
+def open_repository(location: RepositoryPaths, seconds: float = MOST_SECONDS) -> Repository:
+    """Open a git repository for reading.
 
     Args:
         location: The paths of the repository's git folder and of its files.
-
-    Yields:
-        The open repository, once.
+        seconds: The time that git may take; the methods of the repository raise InputError after it.
 
     Raises:
         InputError: The repository's objects cannot be read safely.
     """
     objects = location.common / "objects"
     check_objects(location.folder, objects)
-    with tempfile.TemporaryDirectory(prefix="simllm-git-") as scratch:
-        yield Repository(location, objects, Path(scratch))
+    return Repository(location, objects, seconds)
+
+
+@dataclass
+class _Time:
+    """The seconds that git may still take to read a repository, over all its processes."""
+
+    left: float
+
+
+class Git:
+    """A running git process, whose answers must come in time.
+
+    Args:
+        process: The process, with unbuffered pipes.
+        folder: The folder of the repository, for error messages.
+        limit: The time that git may still take, which is updated.
+    """
+
+    def __init__(self, process: subprocess.Popen[bytes], folder: Path, limit: _Time) -> None:
+        assert process.stdin
+        assert process.stdout
+        self._process, self._input, self._output = process, process.stdin, process.stdout
+        self.is_stopped = False
+        self._folder, self._time, self._data = folder, limit, bytearray()
+        self._poll = select.poll()
+        self._poll.register(self._output, select.POLLIN)
+
+    def write(self, data: bytes) -> None:
+        """Write a question. A question and its answers so far must fit in a pipe (64 KiB)."""
+        self._input.write(data)
+
+    def starts_with(self, data: bytes) -> bool:
+        """Return whether the unread output starts with some bytes, which are then taken."""
+        while len(self._data) < len(data) and self._fill():
+            pass
+        if not self._data.startswith(data):
+            return False
+        del self._data[: len(data)]
+        return True
+
+    def read(self, size: int) -> bytes:
+        """Read exactly `size` bytes."""
+        while len(self._data) < size:
+            if not self._fill():
+                raise self.ended()
+        return self._take(size)
+
+    def skip(self, size: int) -> None:
+        """Skip `size` bytes of output."""
+        while size > 0:
+            size -= len(self.read(min(size, _CHUNK)))
+
+    def fields(self, end: bytes, largest: int) -> Iterator[bytes]:
+        """Yield the parts of the output that end with a byte, without it, up to the end of the output."""
+        while (field := self.field(end, largest)) is not None:
+            yield field
+
+    def field(self, end: bytes, largest: int) -> bytes | None:
+        """Read up to the next byte `end`; return None at the end of the output."""
+        searched = 0
+        while (length := self._data.find(end, searched)) < 0:
+            searched = len(self._data)
+            if searched > largest:
+                raise InputError(f"{self._folder}: a path of more than {largest:,} bytes")
+            if not self._fill():
+                if self._data:
+                    raise self.ended()
+                return None
+        return self._take(length + 1)[:-1]
+
+    def stop(self) -> None:
+        """End the process, of which nothing more is wanted."""
+        self.is_stopped = True
+        self._process.kill()
+
+    def end(self) -> None:
+        """Wait until the process ends, after all its questions."""
+        if not self.is_stopped:
+            while self._fill():
+                self._data.clear()
+
+    def _take(self, size: int) -> bytes:
+        data = bytes(self._data[:size])
+        del self._data[:size]
+        return data
+
+    def _fill(self) -> bool:
+        begun = time.monotonic()
+        is_there = self._poll.poll(1000 * max(0.0, min(self._time.left, _MOST_SILENCE)))
+        self._time.left -= time.monotonic() - begun
+        if self._time.left <= 0:
+            raise InputError(f"{self._folder}: git takes too long to read it")
+        if not is_there:
+            raise InputError(f"{self._folder}: git gave no answer in {_MOST_SILENCE:g} seconds")
+        data = os.read(self._output.fileno(), _CHUNK)
+        self._data += data
+        return bool(data)
+
+    def ended(self) -> BrokenPipeError:
+        """Return the error for an output that ends too early; `Repository.git` adds git's message."""
+        return BrokenPipeError()
 
 
 class Repository:
     """A git repository that the function `open_repository` has opened for reading.
 
-    All methods raise InputError if git fails.
+    All methods raise InputError if git fails, or if reading takes too long.
     """
 
-    def __init__(self, location: RepositoryPaths, objects: Path, scratch: Path) -> None:
-        """Make an empty repository, in which git runs to read the objects of the untrusted repository.
-
-        In the untrusted repository itself, git would obey the configuration, which can run commands.
+    def __init__(self, location: RepositoryPaths, objects: Path, seconds: float) -> None:
+        """Prepare the settings with which git reads the objects of the untrusted repository.
 
         Args:
             location: The folders of the untrusted repository.
             objects: The folder with the git objects of the untrusted repository.
-            scratch: An empty folder, in which the empty repository is made.
+            seconds: The time that git may take.
         """
-        self.folder, self._location, self._scratch = location.folder, location, scratch
+        self.folder, self._location = location.folder, location
+        self._seconds, self._time = seconds, _Time(seconds)
         self._packed = packed_refs(location.common)
-        head = resolve_ref("HEAD", location, self._packed)
-        names = [head, *self._packed.values()]
-        sha256 = any(len(name) == 64 for name in names)
-        (scratch / "refs").mkdir()
-        (scratch / "HEAD").write_text("ref: refs/heads/none\n", encoding="ascii")
+        self._head = resolve_ref("HEAD", location, self._packed)
+        is_sha256 = any(len(name) == 64 for name in (self._head, *self._packed.values()))
+        self._git_folder = _EMPTY / ("sha256" if is_sha256 else "sha1")
         # The oldest commits of a shallow clone, whose parents are missing.
         ends = filter(HASH.match, read_start(location.common / "shallow", LARGEST_REFS).splitlines())
-        (scratch / "shallow").write_bytes(b"".join(name + b"\n" for name in ends))
-        (scratch / "config").write_text(
-            f"[core]\nrepositoryformatversion = {int(sha256)}\nbare = true\n"
-            + "[extensions]\nobjectformat = sha256\n" * sha256,
-            encoding="ascii",
-        )
-        self._head = head
+        self._shallow = b"".join(name + b"\n" for name in ends)
         outside = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
+        nowhere = str(_EMPTY)  # has no configuration file
         self._environment = outside | {
-            "GIT_OBJECT_DIRECTORY": str(objects),
+            "GIT_OBJECT_DIRECTORY": str(objects.absolute()),
             "GIT_NO_REPLACE_OBJECTS": "1",
             "GIT_NO_LAZY_FETCH": "1",
             "GIT_CONFIG_NOSYSTEM": "1",
             "GIT_CONFIG_GLOBAL": os.devnull,
+            "GIT_ATTR_NOSYSTEM": "1",
             "GIT_OPTIONAL_LOCKS": "0",
             "GIT_TERMINAL_PROMPT": "0",
-            "HOME": str(scratch),  # has no configuration file
-            "XDG_CONFIG_HOME": str(scratch),
+            "GIT_PAGER": "cat",
+            "GIT_ASKPASS": "false",
+            "GIT_SSH_COMMAND": "false",
+            "HOME": nowhere,
+            "XDG_CONFIG_HOME": nowhere,
             "LC_ALL": "C",
         }
+
+    @property
+    def is_shallow(self) -> bool:
+        """Whether the repository is a shallow clone: its history is cut off."""
+        return bool(self._shallow)
 
     @property
     def head(self) -> str:
@@ -138,13 +256,11 @@ class Repository:
         """
         entries: list[GitFile] = []
         with self.git("ls-tree", "-r", "-l", "-z", "--full-tree", revision) as git:
-            assert git.stdout
-            rest = b""
-            while data := git.stdout.read(_CHUNK):
-                *lines, rest = (rest + data).split(b"\0")
-                entries += filter(None, map(_entry, lines))
-                if len(entries) > MOST_FILES:
+            for number, line in enumerate(git.fields(b"\0", _CHUNK), 1):
+                if number > MOST_FILES:
                     raise InputError(f"{self.folder}: a revision of more than {MOST_FILES:,} files")
+                if entry := _entry(line):
+                    entries.append(entry)
         return entries
 
     def contents(self, objects: Iterable[str], largest: int | None = None) -> Iterator[bytes | None]:
@@ -158,22 +274,22 @@ class Repository:
         Yields:
             The content of each object in order; None if the object is missing or larger than `largest`.
         """
-        with self.git("cat-file", "--batch") as git:
-            assert git.stdout
-            for header in self._headers(git, objects):
-                if len(header) < 3:
-                    yield None
-                    continue
-                size = int(header[2])
-                if largest is not None and size > largest:
-                    for skipped in range(0, size + 1, _CHUNK):
-                        git.stdout.read(min(_CHUNK, size + 1 - skipped))
-                    yield None
-                    continue
-                data = git.stdout.read(size + 1)
-                if len(data) <= size:
-                    raise InputError(f"{self.folder}: git ended while it was read")
-                yield data[:-1]
+        waiting = iter(objects)
+        is_over = False
+        while not is_over:
+            with self.git("cat-file", "--batch") as git:
+                for header in self._headers(git, waiting):
+                    size = int(header[2]) if len(header) >= 3 else -1
+                    if size < 0 or (largest is not None and size > largest):
+                        yield None
+                        if size > _SKIPPED:  # a few KB can represent many GB of zeros
+                            git.stop()
+                            break
+                        git.skip(size + 1)
+                    else:
+                        yield git.read(size + 1)[:-1]
+                else:
+                    is_over = True
 
     def _sizes(self, objects: list[str]) -> dict[str, int]:
         """Return the sizes of commits and tags in bytes, so that the caller can skip large ones.
@@ -192,7 +308,7 @@ class Repository:
             for name, header in zip(objects, headers, strict=True)
         }
 
-    def _headers(self, git: subprocess.Popen[bytes], objects: Iterable[str]) -> Iterator[list[bytes]]:
+    def _headers(self, git: Git, objects: Iterable[str]) -> Iterator[list[bytes]]:
         """Request objects from a running `git cat-file`, and yield each answer's header, split into words.
 
         Git may print the object's content after the header. The caller must then read the content before
@@ -206,18 +322,15 @@ class Repository:
             For each object, a list of its hash, type and size. For a missing object, a list of its hash and
             the word `missing`.
         """
-        assert git.stdin
-        assert git.stdout
         for name in objects:
-            git.stdin.write(name.encode() + b"\n")
-            git.stdin.flush()
-            header = git.stdout.readline().split()
-            if not header:
-                raise InputError(f"{self.folder}: git ended while it was read")
-            yield header
+            git.write(name.encode() + b"\n")
+            header = git.field(b"\n", _CHUNK)
+            if header is None:
+                raise git.ended()
+            yield header.split()
 
-    @contextmanager
-    def git(self, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
+    @contextlib.contextmanager
+    def git(self, *arguments: str) -> Iterator[Git]:
         """Start git for a `with` block, and wait at the end of the block until git has ended.
 
         Args:
@@ -229,27 +342,68 @@ class Repository:
         Raises:
             InputError: git is not installed, or it fails. The error has the first line of git's message.
         """
-        command = ["git", f"--git-dir={self._scratch}", *arguments]
-        pipe, broken = subprocess.PIPE, False
-        with tempfile.TemporaryFile(dir=self._scratch) as errors:
+        options = [word for option in _OPTIONS for word in ("-c", option)]
+        command = ["git", f"--git-dir={self._git_folder}", *options, "--no-pager", *arguments]
+        with contextlib.ExitStack() as held:
+            errors = held.enter_context(tempfile.TemporaryFile())
+            environment = self._environment
+            kept: tuple[int, ...] = ()
+            if self._shallow:
+                listed = held.enter_context(tempfile.TemporaryFile())
+                listed.write(self._shallow)
+                listed.flush()
+                kept = (listed.fileno(),)
+                environment = environment | {"GIT_SHALLOW_FILE": f"/proc/self/fd/{listed.fileno()}"}
+            pipe, is_broken = subprocess.PIPE, False
             try:
-                with subprocess.Popen(
-                    command, env=self._environment, cwd=self._scratch, stdin=pipe, stdout=pipe, stderr=errors
-                ) as git:
-                    try:
-                        resource.prlimit(git.pid, resource.RLIMIT_DATA, (_MOST_MEMORY, _MOST_MEMORY))
-                        yield git
-                    except BaseException:
-                        git.kill()
-                        raise
+                process = subprocess.Popen(
+                    command, env=environment, cwd=_EMPTY, stdin=pipe, stdout=pipe, stderr=errors, bufsize=0,
+                    pass_fds=kept, preexec_fn=_limits(self._seconds),
+                )  # fmt: skip
             except FileNotFoundError:
                 raise InputError(f"{self.folder}: reading git repositories needs git") from None
+            git = Git(process, self.folder, self._time)
+            try:
+                with process:
+                    try:
+                        yield git
+                        assert process.stdin
+                        process.stdin.close()
+                        git.end()
+                    except BaseException:
+                        process.kill()
+                        raise
             except BrokenPipeError:
-                broken = True
-            if broken or git.returncode:
+                is_broken = True
+            if git.is_stopped:
+                return
+            if is_broken or process.returncode:
                 errors.seek(0)
-                lines = errors.read().decode("utf-8", "replace").strip().splitlines()
-                raise InputError(f"{self.folder}: {lines[0] if lines else 'git failed'}")
+                lines = errors.read(_CHUNK).decode("utf-8", "replace").strip().splitlines()
+                message = on_one_line(lines[0]) if lines else "git ended while it was read"
+                raise InputError(f"{printable(self.folder)}: {message}")
+
+
+def _limits(seconds: float) -> Callable[[], None]:
+    """Return the function that limits git before it starts, and lets it end with this process."""
+    parent, prctl = os.getpid(), ctypes.CDLL(None).prctl
+    limits = {
+        resource.RLIMIT_DATA: _MOST_MEMORY,
+        resource.RLIMIT_CPU: int(min(seconds, 1 << 30)) + 1,
+        resource.RLIMIT_FSIZE: _MOST_MESSAGES,  # git writes nothing but messages
+        resource.RLIMIT_CORE: 0,
+    }
+
+    def limit() -> None:
+        prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        if os.getppid() != parent:  # it ended before
+            os._exit(1)
+        for kind, value in limits.items():
+            hard = resource.getrlimit(kind)[1]
+            own = value if hard == resource.RLIM_INFINITY else min(value, hard)
+            resource.setrlimit(kind, (own, own))
+
+    return limit
 
 
 def _entry(line: bytes) -> GitFile | None:

@@ -238,12 +238,12 @@ def _revisions(location: RepositoryPaths, name: str, tags: int, tally: Tally) ->
     """
     name, seen = name.removesuffix(".git"), set[str]()
     try:
-        with open_repository(location) as repository:
-            for revision in [repository.head, *_tags(repository, tags, tally)]:
-                try:
-                    yield from _revision(repository, revision, name, seen, tally)
-                except InputError as error:
-                    tally.add("unreadable revision", str(error))
+        repository = open_repository(location)
+        for revision in [repository.head, *_tags(repository, tags, tally)]:
+            try:
+                yield from _revision(repository, revision, name, seen, tally)
+            except InputError as error:
+                tally.add("unreadable revision", str(error))
     except InputError as error:
         tally.add("unreadable repository", str(error))
 

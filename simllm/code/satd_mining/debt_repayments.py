@@ -16,12 +16,12 @@ from simllm.code.code_normalization import normal_forms
 from simllm.code.languages.language_registry import LANGUAGE_OF_SUFFIX
 from simllm.code.satd_mining.comment_to_function import FileComment, FileFunction, ParsedFile
 from simllm.code.satd_mining.git_history import FileVersions
-from simllm.code.satd_mining.todo_comments import admits_debt, debt_lines
+from simllm.code.satd_mining.todo_comments import admits_debt, debt_lines, words_of_debt
 
 LARGEST_FILE = 1 << 20  # bytes; larger files are usually data
 RULES = (
     "comments with todo, fixme, hack or xxx are deleted",
-    "have three words or more",
+    "have three words or more on that line",
     "stand in or above a function",
     "the function lives on",
     "the function's code changes",
@@ -127,7 +127,7 @@ def _check(
         breaks: from 1 (only the first rule is fulfilled) to 7 (all rules are fulfilled). The second is the
         repayment if all rules are fulfilled, otherwise None.
     """
-    if len(_words(comment)) < 3:
+    if words_of_debt(comment) < 3:
         return 1, None
     if not (old := before.function_of(comment)):
         return 2, None

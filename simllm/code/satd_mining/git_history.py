@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from itertools import tee
-from typing import IO
+from itertools import islice, tee
 
 from simllm.code.git_refs import HASH
-from simllm.code.git_repository import MOST_FILES, Repository
+from simllm.code.git_repository import MOST_FILES, Git, Repository
 from simllm.errors import InputError
 
 _LARGEST_LINE = 1 << 16  # bytes of a path
-_CHUNK = 1 << 16  # bytes that are read at once
+_WINDOW = 16  # commits that git compares before it must answer
+_MARK = b"=\n"  # is no commit, so that `git diff-tree` repeats it at once
 _RENAMES = 200  # deleted or added files in a commit; with more, git finds renames only of unchanged files
 
 
@@ -68,47 +68,38 @@ def file_changes(
     Raises:
         InputError: Git fails, or a commit changes more than `MOST_FILES` files.
     """
-    options = ["--first-parent", "-m", "--reverse", "--raw", "-z", "--no-abbrev", "--format=%H"]
+    options = ["-r", "-m", "--raw", "-z", "--no-abbrev", "--no-ext-diff", "--no-textconv", "--diff-filter=MR"]
     options += ["-M", f"-l{_RENAMES}"] if renames else ["--no-renames"]
-    options += ["--diff-filter=MR", "--no-ext-diff", "--no-textconv"]
-    with repository.git(
-        "-c", "core.commitGraph=false", "log", *options, repository.head, "--", *(f"*{s}" for s in suffixes)
-    ) as git:
-        assert git.stdout
-        fields = _fields(git.stdout, repository)
-        commit, changed = "", 0
-        for field in fields:
-            if HASH.match(field):
-                commit, changed = field.decode(), 0
-            if b":" not in field:
-                continue
-            old_mode, new_mode, old, new, status = field.lstrip(b"\n:").split()
-            path = next(fields)
-            if status.startswith(b"R"):
-                path = next(fields)
-            changed += 1
-            if changed > MOST_FILES:
-                raise InputError(f"{repository.folder}: a commit of more than {MOST_FILES:,} files")
-            if old != new and old_mode.startswith(b"100") and new_mode.startswith(b"100"):
-                yield FileChange(commit, path.decode("utf-8", "replace"), old.decode(), new.decode())
+    paths = (f"*{suffix}" for suffix in suffixes)
+    listing = repository.git("rev-list", "--first-parent", "--parents", "--reverse", repository.head)
+    with listing as commits, repository.git("diff-tree", "--stdin", *options, "--", *paths) as git:
+        # The first commit, whose files are all new, has no parent, and is left out.
+        pairs = (words[:2] for line in commits.fields(b"\n", _LARGEST_LINE) if len(words := line.split()) > 1)
+        while window := list(islice(pairs, _WINDOW)):
+            git.write(b"".join(b" ".join(pair) + b"\n" for pair in window) + _MARK)
+            yield from _window(git, repository)
 
 
-def _fields(output: IO[bytes], repository: Repository) -> Iterator[bytes]:
-    """Split the output of git at its zero bytes, and yield the byte strings between them.
-
-    Args:
-        output: The output of a running git process.
-        repository: The repository, for error messages.
-
-    Raises:
-        InputError: A byte string is longer than `_LARGEST_LINE` bytes.
-    """
-    rest = b""
-    while data := output.read(_CHUNK):
-        *fields, rest = (rest + data).split(b"\0")
-        if len(rest) > _LARGEST_LINE:
-            raise InputError(f"{repository.folder}: a path of more than {_LARGEST_LINE:,} bytes")
-        yield from fields
+def _window(git: Git, repository: Repository) -> Iterator[FileChange]:
+    """Yield the changed files of some commits, up to the mark that ends the output about these commits."""
+    commit, changed = "", 0
+    while not git.starts_with(_MARK):
+        field = git.field(b"\0", _LARGEST_LINE)
+        if field and HASH.match(field):
+            commit, changed = field.decode(), 0
+            continue
+        words = (field or b"").lstrip(b":").split()
+        path = git.field(b"\0", _LARGEST_LINE) if len(words) == 5 else None
+        if path is not None and words[4].startswith(b"R"):
+            path = git.field(b"\0", _LARGEST_LINE)
+        if path is None:
+            raise git.ended()
+        old_mode, new_mode, old, new, _ = words
+        changed += 1
+        if changed > MOST_FILES:
+            raise InputError(f"{repository.folder}: a commit of more than {MOST_FILES:,} files")
+        if old != new and old_mode.startswith(b"100") and new_mode.startswith(b"100"):
+            yield FileChange(commit, path.decode("utf-8", "replace"), old.decode(), new.decode())
 
 
 def file_versions(

@@ -1,27 +1,34 @@
 """Questions to a language model: does a change of code repay a technical debt?
 
 The change is part of a commit, and deletes a comment such as "TODO: handle errors". In this comment, the
-developers of the code admitted a shortcoming, which is called self-admitted technical debt (SATD). The model
-is on a server with the OpenAI-compatible chat interface.
+developers of the code admitted a shortcoming, which is called self-admitted technical debt (SATD).
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import re
-from dataclasses import dataclass, field
-from http.client import HTTPException
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
-from urllib import request
-from urllib.error import HTTPError
 
 from simllm.code.satd_mining.debt_repayments import Repayment
 from simllm.errors import InputError
+from simllm.io import read_json_lines
+from simllm.llm.answers import ask_all, read_label
+from simllm.llm.endpoint import (
+    ChatClient,
+    LostReplyError,
+    RawReply,
+    RefusedRequestError,
+    make_request,
+    parse_reply,
+    redact_message,
+)
 
-_TIMEOUT = 600  # seconds without a byte of the answer
-_LARGEST_ANSWER = 1 << 24  # bytes
-_SHOWN = 200  # characters of the server's message in an error
+VERDICTS = ("yes", "no", "unclear", "failed")
 _PROMPT = """\
 A commit deletes a comment in which developers admit a shortcoming of their {language} code.
 Does the commit also change the code so that the shortcoming is gone, as the comment asks?
@@ -39,106 +46,124 @@ The function after the commit:
 
 
 @dataclass(frozen=True)
-class ChatEndpoint:
-    """A language model on a server with the OpenAI-compatible interface `/v1/chat/completions`.
+class Judge:
+    """A language model at an endpoint that judges changes of code.
 
     Attributes:
         url: The address, such as "http://localhost:8000". It may end in `/v1` or `/v1/chat/completions`.
         model: The name of the model; None leaves the choice to the server.
-        key: The API key; empty for servers without keys.
+        parallel: The number of questions at the same time.
+        retries: The largest number of times that a failed request is repeated.
     """
 
     url: str
     model: str | None = None
-    key: str = field(default="", repr=False)
+    parallel: int = 8
+    retries: int = 5
 
-    def __post_init__(self) -> None:
-        """Check that `url` is a web address.
-
-        Raises:
-            InputError: The address does not begin with http:// or https://.
-        """
-        if not self.url.startswith(("http://", "https://")):
-            raise InputError(f"{self.url}: expected an address such as http://localhost:8000")
-
-    def ask(self, prompt: str) -> str:
-        """Send one message to the model at temperature 0, and return the text of its answer.
+    def client(self) -> ChatClient:
+        """Make the client of the endpoint.
 
         Raises:
-            InputError: The server cannot be reached, reports an error, or answers in another format.
+            InputError: The address or the number of retries or parallel questions is wrong.
         """
-        body: dict[str, Any] = {"messages": [{"role": "user", "content": prompt}], "temperature": 0}
-        if self.model:
-            body["model"] = self.model
+        if self.parallel < 1:
+            raise InputError(f"--parallel {self.parallel}: expected a whole number from 1")
         address = self.url.rstrip("/").removesuffix("/chat/completions").removesuffix("/v1")
-        headers = {"Content-Type": "application/json"}
-        if self.key:
-            headers["Authorization"] = f"Bearer {self.key}"
-        asked = request.Request(
-            f"{address}/v1/chat/completions", json.dumps(body).encode(), headers, method="POST"
-        )
-        try:
-            with request.build_opener(_NoRedirect).open(asked, timeout=_TIMEOUT) as answer:
-                data = answer.read(_LARGEST_ANSWER)
-        except HTTPError as error:
-            message = error.read(_LARGEST_ANSWER).decode("utf-8", "replace")[:_SHOWN]
-            raise InputError(f"{self.url}: {error.code} {error.reason} {message}".rstrip()) from None
-        except (OSError, HTTPException, ValueError) as error:
-            raise InputError(f"{self.url}: gives no answer ({getattr(error, 'reason', error)})") from None
-        try:
-            content = json.loads(data)["choices"][0]["message"]["content"]
-        except (ValueError, LookupError, TypeError, RecursionError):
-            raise InputError(f"{self.url}: does not answer as /v1/chat/completions should") from None
-        if not isinstance(content, str):
-            raise InputError(f"{self.url}: does not answer with a text")
-        return content
+        return ChatClient(f"{address}/v1", self.retries)
 
 
-class _NoRedirect(request.HTTPRedirectHandler):
-    """Handler that refuses redirections, because they would pass the API key to another server."""
+@dataclass(frozen=True)
+class Answer:
+    """A model's answer to the question whether a change repays a debt.
 
-    def redirect_request(self, *_: Any) -> None:
-        """Refuse every redirection: return None, so that `urllib` reports an HTTP error."""
-
-
-def question_hash(endpoint: ChatEndpoint, repayment: Repayment) -> str:
-    """Return a hash that identifies a question to a model, so that the answer can be stored under this hash.
-
-    The question is whether a change of code repays a technical debt. The hash depends on the server's
-    address, the name of the model, and the text of the question.
-
-    Args:
-        endpoint: The server with the model.
-        repayment: The comment that admits the debt, and the function to which the comment belongs, before and
-            after the change.
+    Attributes:
+        question: The hash of the question.
+        text: What the model wrote; "" if it failed.
+        failure: Why there is no usable answer, such as a conversation that is too long; "" if there is one.
     """
-    content = [endpoint.url, endpoint.model, _question(repayment)]
+
+    question: str
+    text: str = ""
+    failure: str = ""
+
+    @property
+    def verdict(self) -> str:
+        """One of `VERDICTS`: the last label that the model named, or "unclear", or "failed"."""
+        return "failed" if self.failure else read_label(self.text, ("yes", "no")) or "unclear"
+
+
+def question_hash(judge: Judge, repayment: Repayment) -> str:
+    """Return a hash of a question to a model, which depends on the address, the model and the text."""
+    content = [judge.url, judge.model, _question(repayment)]
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()
 
 
-def ask(endpoint: ChatEndpoint, repayment: Repayment) -> str:
-    """Ask a language model whether a change of code repays the technical debt that a deleted comment admits.
+def ask(judge: Judge, client: ChatClient, repayments: Mapping[str, Repayment]) -> Iterator[Answer | str]:
+    """Ask a model whether changes of code repay the debts that deleted comments admit.
 
     Args:
-        endpoint: The server with the model.
-        repayment: The deleted comment, and the function to which the comment belongs, before and after the
-            change.
+        judge: The model.
+        client: The client of the model's endpoint.
+        repayments: The changes by the hashes of their questions.
 
-    Returns:
-        The model's answer.
+    Yields:
+        Each answer as it arrives. For a request that was lost even after retries, which a later run may
+        repeat: the reason, a text.
 
     Raises:
-        InputError: The server gives no answer.
+        InputError: The endpoint refuses all requests.
+        LostReplyError: The endpoint is lost.
     """
-    return endpoint.ask(_question(repayment))
+    requests = (
+        (key, make_request(judge.model, [{"role": "user", "content": _question(repayment)}], 0))
+        for key, repayment in repayments.items()
+    )
+    with closing(ask_all(client, requests, judge.parallel)) as replies:
+        for key, reply in replies:
+            if isinstance(reply, RefusedRequestError):
+                yield Answer(key, failure=str(reply))
+            elif isinstance(reply, LostReplyError):
+                yield str(reply)
+            else:
+                yield _answer(key, reply)
 
 
-def is_yes(answer: str) -> bool:
-    """Return whether an answer begins with the word "yes", in upper or lower case.
+def _answer(key: str, reply: RawReply) -> Answer:
+    text = parse_reply(reply).text
+    if text is None:
+        message = redact_message(reply.body, "")
+        return Answer(key, failure=f"too long for the model (HTTP status {reply.status}: {message})")
+    return Answer(key, text)
 
-    Marks before the word, such as `**`, are ignored.
+
+def read_answers(file: Path) -> list[Answer]:
+    """Read the answers that an earlier run paid for; an empty list if there is no such file.
+
+    Raises:
+        InputError: The file is not one of `answer_lines`.
     """
-    return re.match(r"\W*yes\b", answer, re.IGNORECASE) is not None
+    if not file.exists():
+        return []
+    answers = []
+    for where, row in read_json_lines.objects(file):
+        try:
+            texts = [
+                read_json_lines.text_under(row, name, where) for name in ("question", "answer", "failure")
+            ]
+        except InputError as error:
+            raise InputError(f"{error}; the answers of the judge go to this file: move it") from None
+        answers.append(Answer(*texts))
+    return answers
+
+
+def answer_lines(answers: Sequence[Answer], items: Mapping[str, dict[str, Any]]) -> Iterator[str]:
+    """Yield a line of JSON for each answer, with the item (a change) to which it belongs, if it is known."""
+    for answer in answers:
+        item = items.get(answer.question, {})
+        about = {key: item[key] for key in ("id", "repository", "commit", "path", "function") if key in item}
+        row = {**about, "question": answer.question, "verdict": answer.verdict}
+        yield json.dumps({**row, "answer": answer.text, "failure": answer.failure}) + "\n"
 
 
 def _question(repayment: Repayment) -> str:

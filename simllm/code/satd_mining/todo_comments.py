@@ -3,17 +3,46 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections import Counter
+from collections.abc import Iterator
 
 from simllm.code.satd_mining.comment_to_function import FileComment
 
-_DEBT = re.compile(r"\b(?:(?:todo|fixme|hack)\w*|\w*(?:todo|fixme|hack)|xxx)\b", re.IGNORECASE)
+_KEYWORD = re.compile(r"todo|fixme|hack|xxx", re.IGNORECASE | re.ASCII)
 _LOWER_CASE_DEBT = re.compile(rb"todo|fixme|hack|xxx")
 
 
 def admits_debt(comment: FileComment) -> bool:
-    """Return whether a comment has one of the words todo, fixme, hack and xxx, in lower or upper case."""
-    return _DEBT.search(comment.text) is not None
+    """Return whether a comment has one of the words todo, fixme, hack and xxx, in lower or upper case.
+
+    Only whole words count: "TODO:", "todo(bob)" and "@todo", but not "todos", "ToDoList" or "hacky".
+    """
+    return any(True for _ in _lines_with_debt(comment))
+
+
+def words_of_debt(comment: FileComment) -> int:
+    """Return the number of words on the line that admits the debt; the most words if there are several lines.
+
+    The other lines of a comment may belong to somebody else: line comments on consecutive lines are joined.
+    """
+    return max((len(re.findall(r"\w+", line)) for line in _lines_with_debt(comment)), default=0)
+
+
+def _lines_with_debt(comment: FileComment) -> Iterator[str]:
+    for line in comment.text.splitlines():
+        if any(_is_whole_word(line, *found.span()) for found in _KEYWORD.finditer(line)):
+            yield line
+
+
+def _is_whole_word(text: str, start: int, end: int) -> bool:
+    around = text[max(0, start - 1) : start] + text[end : end + 1]
+    return not any(map(_continues_a_word, around))
+
+
+def _continues_a_word(character: str) -> bool:
+    # Chinese or Japanese letters (Lo) follow a keyword without a blank; an accent (Mn) belongs to its letter.
+    return character == "_" or unicodedata.category(character) in ("Lu", "Ll", "Lt", "Lm", "Mn", "Nd")
 
 
 def may_admit_debt(code: bytes) -> bool:

@@ -14,14 +14,14 @@ BIG = "".join(f"line {n}\n" for n in range(50))
 
 
 def changes(folder, renames=True):
-    with open_repository(find_repository(folder, folder)) as repository:
-        return list(file_changes(repository, (".py",), renames))
+    repository = open_repository(find_repository(folder, folder))
+    return list(file_changes(repository, (".py",), renames))
 
 
 def versions(folder, is_wanted=lambda _: True, largest=1 << 20):
-    with open_repository(find_repository(folder, folder)) as repository:
-        found = file_versions(repository, (".py",), is_wanted, largest)
-        return [(each.path, each.before, each.after) for each in found]
+    repository = open_repository(find_repository(folder, folder))
+    found = file_versions(repository, (".py",), is_wanted, largest)
+    return [(each.path, each.before, each.after) for each in found]
 
 
 def test_changed_files_from_the_first_commit_to_the_last(tmp_path):

@@ -1,0 +1,104 @@
+"""Answers of a model to many independent questions: asked in parallel, and read for a label such as "yes"."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from itertools import islice
+from typing import Any
+
+from simllm.llm.endpoint import ChatClient, LostReplyError, RawReply, parse_reply
+
+_MOST_LOST = 10  # answers in a row; then the endpoint counts as lost
+_THINKING = re.compile(
+    r"<(think|thinking|thought|reasoning|reflection|scratchpad)>.*?(?:</\1>|\Z)", re.IGNORECASE | re.DOTALL
+)
+_END_OF_THINKING = re.compile(
+    r"\A.*</(?:think|thinking|thought|reasoning)>|\A.*<\|channel\|>final<\|message\|>",
+    re.IGNORECASE | re.DOTALL,
+)
+_MARKER = re.compile(r"\b(?:answer|verdict|conclusion|label)\b[\s\"'*_]*(?::|=|\bis\b)", re.IGNORECASE)
+
+
+def ask_all(
+    client: ChatClient, requests: Iterable[tuple[str, dict[str, Any]]], parallel: int
+) -> Iterator[tuple[str, RawReply | LostReplyError]]:
+    """Send requests that do not depend on each other, several at the same time.
+
+    The next requests are sent while the caller uses an answer. If the generator is closed, requests under
+    way are ended.
+
+    Args:
+        client: The client of the endpoint. It is closed at the end.
+        requests: A key and a request each. They are read step by step.
+        parallel: The number of requests at the same time.
+
+    Yields:
+        The key of a request, and its reply or the error, in the order in which they arrive.
+
+    Raises:
+        InputError: The endpoint refuses all requests.
+        LostReplyError: Ten requests in a row got no reply: the endpoint does not work any more.
+    """
+    waiting, lost = iter(requests), 0
+    with ThreadPoolExecutor(parallel) as pool:
+        keys: dict[Future[RawReply | LostReplyError], str] = {}
+        try:
+            while True:
+                for key, request in islice(waiting, parallel - len(keys)):
+                    keys[pool.submit(_ask, client, request)] = key
+                if not keys:
+                    return
+                for future in wait(keys, return_when=FIRST_COMPLETED).done:
+                    reply = future.result()
+                    lost = lost + 1 if type(reply) is LostReplyError else 0
+                    yield keys.pop(future), reply
+                    if lost >= _MOST_LOST:
+                        raise reply
+        finally:
+            client.close()
+
+
+def _ask(client: ChatClient, request: dict[str, Any]) -> RawReply | LostReplyError:
+    try:
+        raw = client.ask(request)
+        parse_reply(raw)
+    except LostReplyError as error:
+        return error
+    return raw
+
+
+def without_thinking(text: str) -> str:
+    """Remove what a model wrote while it thought, such as "<think>…</think>", also if an end is missing."""
+    return _END_OF_THINKING.sub("", _THINKING.sub("", text))
+
+
+def read_label(answer: str, labels: Sequence[str]) -> str | None:
+    """Find the label that a model's answer names, such as "yes".
+
+    What follows the last "Answer:" counts, if there is one, and thinking does not. A label that stands alone
+    at the beginning of a line or sentence ("Yes, because …") counts before labels inside of a sentence; among
+    equals, the last one counts. Labels are whole words, in lower or upper case.
+
+    Returns:
+        The label; None if the answer names none.
+    """
+    text = without_thinking(answer)
+    one = "|".join(re.escape(label) for label in sorted(labels, key=len, reverse=True))
+    word = rf"(?<![^\W_])(?P<label>{one})(?![^\W_])"
+    if markers := list(_MARKER.finditer(text)):
+        text = text[markers[-1].end() :]
+        if found := re.match(rf"[\W_]*{word}", text, re.IGNORECASE):
+            return _spelled(found["label"], labels)
+    alone = re.finditer(
+        rf"(?:^|(?<=[.!?:;]\s)|(?<=[.!?:;]\s\s))[^\w\n]*_*{word}(?=[*_`\"')\]]*(?:[,.!:;?\u2014-]|\s*$|\s+[\u2013\u2014-]|\s*\())",
+        text,
+        re.IGNORECASE | re.MULTILINE,
+    )
+    every = list(alone) or list(re.finditer(word, text, re.IGNORECASE))
+    return _spelled(every[-1]["label"], labels) if every else None
+
+
+def _spelled(found: str, labels: Sequence[str]) -> str:
+    return next(label for label in labels if label.lower() == found.lower())
