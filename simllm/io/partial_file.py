@@ -59,13 +59,20 @@ class PartialFile:
         os.truncate(self.path, ends[-1])
         self._records = len(ends)
 
-    def append(self, record: Mapping[str, Any]) -> None:
-        """Append a record (a JSON object) to the file; raise InputError if the file cannot be written."""
+    def append(self, record: Mapping[str, Any], is_synced: bool = False) -> None:
+        """Append a record (a JSON object) to the file, and wait until it is on the disk if `is_synced`.
+
+        Raises:
+            InputError: The file cannot be written.
+        """
         if self._records == 0:
             atomic_write.write(self.path, _line(self.settings))
         try:
             with self.path.open("ab") as file:
                 file.write(_line(record))
+                if is_synced:
+                    file.flush()
+                    os.fsync(file.fileno())
         except OSError as error:
             raise InputError(f"{self.path}: cannot be written ({error.strerror})") from None
         self._records += 1

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from itertools import islice
 from typing import Any
 
-from simllm.llm.endpoint import ChatClient, LostReplyError, RawReply, parse_reply
+from simllm.llm.endpoint import ChatClient, LostReplyError, RawReply, RefusedRequestError, parse_reply
 
 _MOST_LOST = 10  # answers in a row; then the endpoint counts as lost
 _THINKING = re.compile(
@@ -23,7 +23,7 @@ _MARKER = re.compile(r"\b(?:answer|verdict|conclusion|label)\b[\s\"'*_]*(?::|=|\
 
 def ask_all(
     client: ChatClient, requests: Iterable[tuple[str, dict[str, Any]]], parallel: int
-) -> Iterator[tuple[str, RawReply | LostReplyError]]:
+) -> Generator[tuple[str, RawReply | LostReplyError]]:
     """Send requests that do not depend on each other, several at the same time.
 
     The next requests are sent while the caller uses an answer. If the generator is closed, requests under
@@ -52,10 +52,11 @@ def ask_all(
                     return
                 for future in wait(keys, return_when=FIRST_COMPLETED).done:
                     reply = future.result()
-                    lost = lost + 1 if type(reply) is LostReplyError else 0
+                    is_lost = isinstance(reply, LostReplyError) and not isinstance(reply, RefusedRequestError)
+                    lost = lost + 1 if is_lost else 0
                     yield keys.pop(future), reply
                     if lost >= _MOST_LOST:
-                        raise reply
+                        raise LostReplyError(str(reply))
         finally:
             client.close()
 

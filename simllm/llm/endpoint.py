@@ -221,7 +221,7 @@ class ChatClient:
             else:
                 if 200 <= status < 300:
                     return RawReply(200, redact(text, self._key))
-                problem = f"HTTP status {status}: {self._short(_error_message(text))}".rstrip(": ")
+                problem = f"HTTP status {status}: {self._short(error_message(text))}".rstrip(": ")
                 if status in (401, 403, 404):
                     raise InputError(f"the endpoint refuses: {problem}")
                 if status in (400, 413) and _OVERFLOW.search(text):
@@ -438,7 +438,7 @@ def _retry_after(headers: http.client.HTTPMessage, otherwise: float) -> float:
     return min(max(0.0, seconds), _LONGEST_WAIT) if math.isfinite(seconds) else otherwise
 
 
-def _error_message(body: str) -> str:
+def error_message(body: str) -> str:
     """Return the message in the body of an error; the body itself if it is in no known format."""
     try:
         found = json.loads(body)

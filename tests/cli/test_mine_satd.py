@@ -1,5 +1,6 @@
 """`simllm mine satd`: mining repayments of technical debt from git, resuming, and checks by a model."""
 
+import contextlib
 import json
 import os
 import re
@@ -8,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -55,7 +57,7 @@ CHANGES = {
 FUNNEL = """\
 simllm: 1 repository
         12  comments with todo, fixme, hack or xxx are deleted
-        11  have three words or more
+        11  have three words or more on that line
         10  stand in or above a function
          9  the function lives on
          8  the function's code changes
@@ -145,7 +147,7 @@ def test_unreadable_repositories_are_left_out_with_a_warning(rules, tmp_path):
     assert done.returncode == 0
     assert f"warning: {damaged}: fatal: bad object 0123" in done.stderr
     assert f"warning: {tmp_path / 'all' / 'empty'}: HEAD points to no commit; left out\n" in done.stderr
-    assert "simllm: 3 repositories, 2 unreadable\n" in done.stderr
+    assert "simllm: 3 repositories, 2 left out\n" in done.stderr
     assert len(read(tmp_path / "items.jsonl")) == 2
 
 
@@ -214,7 +216,7 @@ BAD = [
     (("all", "-o", "items.jsonl", "--model", "judge"), "--model goes with --judge"),
     (
         ("all", "-o", "items.jsonl", "--judge", "host"),
-        "host: expected an address such as http://localhost:8000",
+        "host: expected an address such as http://localhost:8000/v1",
     ),
 ]
 
@@ -265,10 +267,10 @@ def stopped_run(rules, tmp_path, monkeypatch):
     make_history(tmp_path / "all" / "second", {"g.py": before}, {"g.py": after})
     mine_repository = mine_repositories._mine_repository
 
-    def stop(repository):
+    def stop(repository, *rest):
         if repository.name == "second":
             raise StoppedError
-        return mine_repository(repository)
+        return mine_repository(repository, *rest)
 
     with monkeypatch.context() as patch:
         patch.setattr(mine_repositories, "_mine_repository", stop)
@@ -282,7 +284,9 @@ def test_stopped_run_is_continued_by_the_same_command(stopped_run, monkeypatch):
     mined = []
     mine_repository = mine_repositories._mine_repository
     monkeypatch.setattr(
-        mine_repositories, "_mine_repository", lambda r: mined.append(r.name) or mine_repository(r)
+        mine_repositories,
+        "_mine_repository",
+        lambda r, *rest: mined.append(r.name) or mine_repository(r, *rest),
     )
     done = mine(stopped_run)
     assert mined == ["second"]
@@ -312,9 +316,9 @@ def test_run_with_other_repositories_is_not_continued(stopped_run, change):
 def test_output_that_appears_during_the_run_is_kept(rules, tmp_path, monkeypatch):
     mine_repository = mine_repositories._mine_repository
 
-    def late(repository):
+    def late(repository, *rest):
         (tmp_path / "items.jsonl").write_text("theirs")
-        return mine_repository(repository)
+        return mine_repository(repository, *rest)
 
     monkeypatch.setattr(mine_repositories, "_mine_repository", late)
     assert mine(tmp_path).returncode == 2
@@ -322,7 +326,7 @@ def test_output_that_appears_during_the_run_is_kept(rules, tmp_path, monkeypatch
 
 
 def test_ctrl_c_says_how_to_continue(rules, tmp_path, monkeypatch):
-    def interrupt(_):
+    def interrupt(*_):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(mine_repositories, "_mine_repository", interrupt)
@@ -376,6 +380,16 @@ def server():
         yield server
 
 
+ANSWERS = "items.jsonl.answers.jsonl"
+
+
+def verdicts(done):
+    """Return the judge's line of a finished run as a dictionary."""
+    [line] = [line for line in done.stderr.splitlines() if line.startswith("simllm: judge: ")]
+    pairs = (part.split() for part in line.removeprefix("simllm: judge: ").split(", "))
+    return {verdict: int(count) for verdict, count in pairs}
+
+
 def test_judge_keeps_only_changes_with_the_answer_yes(rules, tmp_path, server):
     server.reply = lambda prompt: "**Yes**, it does." if "not_too_long" in prompt else "No, yes."
     options = ("--judge", server.url, "--model", "judge-1")
@@ -383,42 +397,244 @@ def test_judge_keeps_only_changes_with_the_answer_yes(rules, tmp_path, server):
     assert done.returncode == 0
     assert done.stderr == FUNNEL.replace(
         "simllm: train 0, validation 2",
-        "         1  the model says that the change repays the debt\nsimllm: train 0, validation 1",
+        "         1  the model says that the change repays the debt\n"
+        "simllm: judge: yes 1, no 1, unclear 0, failed 0\nsimllm: train 0, validation 1",
     )
     assert [item["function"] for item in read(tmp_path / "items.jsonl")] == ["not_too_long"]
     assert [body["model"] for _, _, body in server.requests] == ["judge-1"] * 2
     assert {headers["Authorization"] for _, headers, _ in server.requests} == {"Bearer secret"}
-    prompt = server.requests[0][2]["messages"][0]["content"]
-    assert all(code.rstrip() in prompt for code in (*CHANGES["kept.py"], "# TODO: return two"))
+    assert {body["temperature"] for _, _, body in server.requests} == {0}
+    prompts = "".join(body["messages"][0]["content"] for _, _, body in server.requests)
+    assert all(code.rstrip() in prompts for code in (*CHANGES["kept.py"], "# TODO: return two"))
+    answers = {row["function"]: (row["verdict"], row["answer"]) for row in read(tmp_path / ANSWERS)}
+    assert answers == {"kept": ("no", "No, yes."), "not_too_long": ("yes", "**Yes**, it does.")}
 
 
-@pytest.mark.parametrize("answer", ["no", "", "Maybe yes", "yesterday", "I say yes", "Yes" * 2])
-def test_other_answers_are_no(rules, tmp_path, server, answer):
+@pytest.mark.parametrize("end", ["", "/", "/v1", "/v1/", "/v1/chat/completions"])
+def test_addresses_of_the_judge(rules, tmp_path, server, end):
+    assert mine(tmp_path, "--judge", server.url + end).returncode == 0
+    assert {path for path, _, _ in server.requests} == {"/v1/chat/completions"}
+    assert all("model" not in body for _, _, body in server.requests)
+
+
+@pytest.mark.parametrize(
+    ("answer", "verdict"),
+    [
+        ("no", "no"), ("", "unclear"), ("yesterday", "unclear"), ("Yes" * 2, "unclear"), ("I say yes", "yes"),
+        ("<think>no?</think>\n\nyes", "yes"), ("Answer: yes", "yes"), ("Yes, as no error is left.", "yes"),
+        ("1. The loop is gone.\n2. So is the bug.\n\nSo, yes", "yes"), ("<think>yes", "unclear"),
+    ],
+)  # fmt: skip
+def test_answers_of_all_kinds_are_understood_and_kept(rules, tmp_path, server, answer, verdict):
     server.reply = lambda prompt: answer
-    assert mine(tmp_path, "--judge", server.url).returncode == 0
-    assert (tmp_path / "items.jsonl").read_text() == ""
-
-
-def test_failing_judge_is_an_error_and_earlier_answers_are_kept(rules, tmp_path, server, monkeypatch):
-    server.reply = lambda prompt: (503, {}, b"busy") if "not_too_long" in prompt else "yes"
     done = mine(tmp_path, "--judge", server.url)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == f"simllm: error: {server.url}: 503 Service Unavailable busy\n"
+    assert done.returncode == 0
+    assert verdicts(done) == dict.fromkeys(("yes", "no", "unclear", "failed"), 0) | {verdict: 2}
+    assert len(read(tmp_path / "items.jsonl")) == (2 if verdict == "yes" else 0)
+    assert [row["answer"] for row in read(tmp_path / ANSWERS)] == [answer] * 2
+
+
+def test_paid_answers_are_not_asked_for_again(rules, tmp_path, server):
+    assert mine(tmp_path, "--judge", server.url).returncode == 0
+    first = (tmp_path / "items.jsonl").read_bytes(), (tmp_path / ANSWERS).read_bytes()
+    server.requests.clear()
+    assert mine(tmp_path, "--judge", server.url, "--overwrite").returncode == 0
+    assert not server.requests
+    assert ((tmp_path / "items.jsonl").read_bytes(), (tmp_path / ANSWERS).read_bytes()) == first
+
+
+def test_a_user_file_named_like_the_answers_is_kept(rules, tmp_path, server):
+    for content in ("mine", '{"question": "mine"}\n'):
+        (tmp_path / ANSWERS).write_text(content)
+        done = mine(tmp_path, "--judge", server.url)
+        assert done.returncode == 2
+        assert done.stderr.count("\n") == 1
+        assert (tmp_path / ANSWERS).read_text() == content
+    assert not server.requests
+
+
+def too_long(prompt):
+    message = json.dumps({"error": {"message": "maximum context length is 10 tokens"}}).encode()
+    return (400, {}, message) if "not_too_long" in prompt else "yes"
+
+
+def test_an_item_that_is_too_long_for_the_model_blocks_nothing(rules, tmp_path, server):
+    server.reply = too_long
+    done = mine(tmp_path, "--judge", server.url)
+    assert done.returncode == 1
+    assert verdicts(done) == {"yes": 1, "no": 0, "unclear": 0, "failed": 1}
+    assert "warning: 1 item has no usable answer of the judge (too long for the model (HTTP" in done.stderr
+    assert [item["function"] for item in read(tmp_path / "items.jsonl")] == ["kept"]
+    server.requests.clear()
+    assert mine(tmp_path, "--judge", server.url, "--overwrite").returncode == 1
+    assert not server.requests
+    server.reply = lambda prompt: "yes"
+    assert mine(tmp_path, "--judge", server.url, "--overwrite", "--retry-failed").returncode == 0
+    assert len(server.requests) == 1
+    assert len(read(tmp_path / "items.jsonl")) == 2
+
+
+def test_a_limited_rate_ends_nothing(rules, tmp_path, server):
+    replies = [(429, {"Retry-After": "0.2"}, b""), (429, {"Retry-After": "0.2"}, b"")]
+    server.reply = lambda prompt: replies.pop() if replies else "yes"
+    assert mine(tmp_path, "--judge", server.url).returncode == 0
+    assert len(read(tmp_path / "items.jsonl")) == 2
+
+
+def test_a_lost_answer_is_asked_for_again_by_the_same_command(rules, tmp_path, server, monkeypatch):
+    server.reply = lambda prompt: (503, {}, b"busy") if "not_too_long" in prompt else "yes"
+    options = ("--judge", server.url, "--retries", "0")
+    done = mine(tmp_path, *options)
+    assert (done.returncode, done.stdout) == (1, "")
+    message = "1 answer is missing (HTTP status 503: busy); the same command continues"
+    assert done.stderr == f"simllm: error: {message}\n"
     assert not (tmp_path / "items.jsonl").exists()
     server.requests.clear()
     server.reply = lambda prompt: "yes"
     monkeypatch.setattr(mine_repositories, "_mine_repository", None)  # the repository is mined already
-    assert mine(tmp_path, "--judge", server.url).returncode == 0
+    assert mine(tmp_path, *options).returncode == 0
     assert len(server.requests) == 1
     assert len(read(tmp_path / "items.jsonl")) == 2
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["all", "items.jsonl"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["all", "items.jsonl", ANSWERS]
+
+
+def test_an_answer_that_two_runs_lose_blocks_nothing(rules, tmp_path, server):
+    server.reply = lambda prompt: (500, {}, b"bug") if "not_too_long" in prompt else "yes"
+    options = ("--judge", server.url, "--retries", "0")
+    assert mine(tmp_path, *options).returncode == 1
+    done = mine(tmp_path, *options)
+    assert done.returncode == 1
+    assert verdicts(done) == {"yes": 1, "no": 0, "unclear": 0, "failed": 1}
+    assert len(read(tmp_path / "items.jsonl")) == 1
 
 
 def test_another_judge_is_asked_again(rules, tmp_path, server):
     server.reply = lambda prompt: (503, {}, b"") if "not_too_long" in prompt else "yes"
-    assert mine(tmp_path, "--judge", server.url).returncode == 2
+    assert mine(tmp_path, "--judge", server.url, "--retries", "0").returncode == 1
     server.requests.clear()
     server.reply = lambda prompt: "no"
     assert mine(tmp_path, "--judge", server.url, "--model", "other").returncode == 0
     assert len(server.requests) == 2
     assert (tmp_path / "items.jsonl").read_text() == ""
+    assert len(read(tmp_path / ANSWERS)) == 3
+
+
+def test_the_judge_shows_no_secret(rules, tmp_path, server):
+    server.reply = lambda prompt: (401, {}, b"wrong key: sk-canary-123456")
+    key = {"OPENAI_API_KEY": "sk-canary-123456"}
+    done = mine(tmp_path, "--judge", server.url, env=key)
+    assert done.returncode == 2
+    assert "wrong key: [API key]" in done.stderr
+    server.reply = lambda prompt: "yes, sk-canary-123456"
+    assert mine(tmp_path, "--judge", server.url, env=key).returncode == 0
+    done = mine(tmp_path, "--judge", "http://user:sk-canary-123456@host", "--overwrite", env=key)
+    assert done.stderr.startswith("simllm: error: the address of the endpoint has a secret in it")
+    assert not any(b"canary" in file.read_bytes() for file in tmp_path.iterdir() if file.is_file())
+
+
+def test_counts_as_json(rules, tmp_path, server):
+    git(tmp_path, "init", "--bare", tmp_path / "all" / "empty")
+    server.reply = too_long
+    done = mine(tmp_path, "--judge", server.url, "-q", "-f", "json")
+    counts = json.loads(done.stdout)
+    assert done.stderr == ""
+    assert counts["repositories"] == 2
+    assert counts["skipped"] == {"empty": f"{tmp_path / 'all' / 'empty'}: HEAD points to no commit"}
+    assert counts["verdicts"] == {"yes": 1, "no": 0, "unclear": 0, "failed": 1}
+    assert counts["splits"] == {"train": 0, "validation": 1, "test": 0}
+    assert counts["remaining"]["no duplicates"] == 4
+    assert len(counts["failures"]) == 1
+
+
+def test_shallow_clones_are_mined_only_on_demand(rules, tmp_path):
+    git(tmp_path, "clone", "--quiet", "--depth=3", f"file://{rules}", tmp_path / "all" / "cut")
+    done = mine(tmp_path)
+    assert done.returncode == 0
+    assert f"warning: {tmp_path / 'all' / 'cut'}: a shallow clone, whose history is cut off" in done.stderr
+    assert {item["repository"] for item in read(tmp_path / "items.jsonl")} == {"rules"}
+    done = mine(tmp_path, "--allow-shallow", out="both.jsonl")
+    assert (done.returncode, done.stderr.splitlines()[0]) == (0, "simllm: 2 repositories")
+    done = run("mine", "satd", tmp_path / "all" / "cut", "-o", tmp_path / "none.jsonl")
+    assert done.returncode == 2
+    assert "a shallow clone" in done.stderr
+
+
+def test_a_word_below_a_comment_of_somebody_else_is_no_debt(tmp_path):
+    before = "def f():\n    # the result of the sum\n    # TODO\n    return 1\n"
+    make_history(tmp_path / "all", {"a.py": before}, {"a.py": "def f():\n    return 2\n"})
+    done = mine(tmp_path)
+    assert "         1  comments with todo" in done.stderr
+    assert "         0  have three words or more on that line" in done.stderr
+
+
+def bomb(folder):
+    """Make a small repository whose second commit has 12**8 files."""
+    make_history(folder, {"a.py": "1"})
+    tree = git(folder, "rev-parse", "HEAD^{tree}")
+    for _ in range(8):
+        rows = "".join(f"040000 tree {tree}\td{n}\0" for n in range(12))
+        tree = git(folder, "mktree", "-z", input=rows.encode())
+    commit = git(folder, "commit-tree", "-p", "HEAD", "-m", "bomb", tree)
+    git(folder, "update-ref", "refs/heads/main", commit)
+    return folder
+
+
+def running_git(folder):
+    """Return the processes of git that compare the commits of a repository."""
+    mark = f"GIT_OBJECT_DIRECTORY={folder}/objects".encode()
+    found = []
+    for process_folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            command = (process_folder / "cmdline").read_bytes()
+            if b"diff-tree" in command and mark in (process_folder / "environ").read_bytes():
+                found.append(int(process_folder.name))
+    return found
+
+
+@pytest.mark.slow
+def test_a_repository_that_takes_too_long_is_left_out(rules, tmp_path):
+    folder = bomb(tmp_path / "all" / "bomb")
+    done = process("mine", "satd", tmp_path / "all", "-o", tmp_path / "items.jsonl", "--timeout", "2")
+    assert done.returncode == 0
+    assert f"warning: {folder}: takes more than 2 seconds; left out" in done.stderr
+    assert "simllm: 2 repositories, 1 left out\n" in done.stderr
+    assert len(read(tmp_path / "items.jsonl")) == 2
+    assert not running_git(folder)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGKILL])
+def test_git_ends_with_the_command(tmp_path, number):
+    """Git is busy without output when the command is stopped; nothing stays behind."""
+    folder = bomb(tmp_path / "all")
+    (tmp_path / "tmp").mkdir()
+    command = [
+        sys.executable,
+        "-m",
+        "simllm",
+        "mine",
+        "satd",
+        tmp_path / "all",
+        "-o",
+        tmp_path / "items.jsonl",
+    ]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(tmp_path / "tmp")}
+    running = subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL)
+    try:
+        deadline = time.monotonic() + 60
+        while not running_git(folder):
+            assert time.monotonic() < deadline
+            assert running.poll() is None
+            time.sleep(0.01)
+        running.send_signal(number)
+        status = running.wait(30)
+    finally:
+        running.kill()
+    ended = {signal.SIGINT: 130, signal.SIGKILL: -signal.SIGKILL}
+    assert status == ended.get(number, 128 + number)
+    while running_git(folder):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    assert not list((tmp_path / "tmp").iterdir())
+    if number != signal.SIGKILL:  # then the lock is released, but its empty file stays
+        assert not list(tmp_path.glob(".*.lock"))

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import os
+import contextlib
+import json
+import math
 import shutil
+import signal
 import sys
+import warnings
+from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from tqdm import tqdm
 
@@ -19,14 +25,16 @@ from simllm.io.file_lock import locked
 if TYPE_CHECKING:
     from simllm.code.satd_mining.mine_repositories import Funnel
 
-FORMATS: tuple[str, ...] = ()  # always JSON lines
+FORMATS = ("text", "json")
 MODEL = ("NAME", "with --judge: the name of the model; default: the server's choice")
 HELP = "find commits that repay self-admitted technical debt, such as TODO comments"
 EXAMPLES = """examples:
   simllm mine satd my/repositories -o items.jsonl
   simllm mine satd my/repositories -o items.jsonl --judge http://localhost:8000 --model NAME
-A stopped run is continued by the same command. --judge sends code to the server at URL, with the API key in
-the environment variable OPENAI_API_KEY, if it is set.
+A stopped run is continued by the same command. The counts go to standard error; -f json prints them on
+standard output. --judge sends code to the server at URL, with the API key in the environment variable
+OPENAI_API_KEY, if it is set. All answers are kept in FILE.answers.jsonl. The exit status is 1 if an item has
+no usable answer.
 """
 
 
@@ -36,23 +44,41 @@ def add_options(command: argparse.ArgumentParser) -> None:
         "folders", nargs="+", type=Path, metavar="FOLDER", help="git repositories, or folders of them"
     )
     command.add_argument(
+        "--timeout", type=float, default=3600.0, metavar="SECONDS",
+        help="leave out a repository that takes longer; default: 3600",
+    )  # fmt: skip
+    command.add_argument(
+        "--allow-shallow", action="store_true", help="mine shallow clones, too, whose history is cut off"
+    )
+    command.add_argument(
         "--judge", metavar="URL",
         help="keep only changes of which a model says that they repay the debt; URL is an OpenAI-compatible "
         "server such as http://localhost:8000",
     )  # fmt: skip
+    command.add_argument("--parallel", type=int, metavar="N", help="questions at the same time; default: 8")
+    command.add_argument("--retries", type=int, metavar="N", help="of a failed request; default: 5")
+    command.add_argument(
+        "--retry-failed", action="store_true", help="ask again where there was no usable answer"
+    )
 
 
-def run(options: argparse.Namespace) -> None:
+def run(options: argparse.Namespace) -> int:
     """Run `simllm mine satd` with the parsed options: find commits that resolve comments such as TODO.
 
     Such a commit deletes a comment, for example "TODO: handle errors", and changes the comment's function.
     Each line of the output file is a JSON object. It has the deleted comment, and the code of the function
     before and after the commit.
+
+    Returns:
+        The exit status: 1 if the judge gave no usable answer about an item, else 0.
     """
     if options.output is None:
         raise InputError("expected -o FILE, to write the items to")
-    if options.model and not options.judge:
-        raise InputError("--model goes with --judge")
+    for name in ("model", "parallel", "retries", "retry_failed"):
+        if getattr(options, name) not in (None, False) and not options.judge:
+            raise InputError(f"--{name.replace('_', '-')} goes with --judge")
+    if not (options.timeout > 0 and math.isfinite(options.timeout)):
+        raise InputError(f"--timeout {options.timeout:g}: expected a positive number of seconds")
     output_file_check.check_output(options.output, [], overwrite=True)
     target = real_path.real(options.output)
     if target.exists() and not target.is_file():
@@ -62,10 +88,15 @@ def run(options: argparse.Namespace) -> None:
     with optional_packages.require_code_extra():
         from simllm.code.satd_mining.find_repositories import find_repositories
         from simllm.code.satd_mining.mine_repositories import SatdMining
-        from simllm.code.satd_mining.satd_judge import ChatEndpoint
+        from simllm.code.satd_mining.satd_judge import Judge
+        from simllm.llm.endpoint import LostReplyError
 
-    key = os.environ.get("OPENAI_API_KEY", "").strip()
-    endpoint = ChatEndpoint(options.judge, options.model, key) if options.judge else None
+    judge = None
+    if options.judge:
+        given = {"parallel": options.parallel, "retries": options.retries}
+        given = {name: value for name, value in given.items() if value is not None}
+        judge = Judge(options.judge, options.model, **given)
+    client = judge.client() if judge else None
     repositories = find_repositories(options.folders)
     for each in repositories:
         output_folder_check.check_apart(
@@ -74,39 +105,67 @@ def run(options: argparse.Namespace) -> None:
     output_file_check.check_output(
         options.output, [], options.overwrite
     )  # --overwrite never allows a file of git
-    with locked(target):
-        mining = SatdMining(target, repositories)
+    with _ended_by_signals(), locked(target):
+        mining = SatdMining(target, repositories, judge, options.timeout, options.allow_shallow)
         is_silent = options.quiet or not sys.stderr.isatty()
         try:
             for _ in tqdm(mining.mine(), total=len(repositories), unit=" repositories", disable=is_silent):
                 pass
-            for _ in tqdm(mining.judge(endpoint) if endpoint else (), unit=" answers", disable=is_silent):
+            answers = mining.judge(client, options.retry_failed) if client else ()
+            for _ in tqdm(answers, unit=" answers", disable=is_silent):
                 pass
         except KeyboardInterrupt:
             raise KeyboardInterrupt("(the same command continues)") from None
+        except LostReplyError as error:
+            print(
+                f"simllm: error: the endpoint is lost: {error}; the same command continues", file=sys.stderr
+            )
+            return 1
+        if mining.lost:
+            count = f"{len(mining.lost):,} answer{'s are' if len(mining.lost) > 1 else ' is'} missing"
+            print(f"simllm: error: {count} ({mining.lost[0]}); the same command continues", file=sys.stderr)
+            return 1
         output_file_check.check_output(
             target, [], options.overwrite
         )  # another program may have just written it
-        funnel = mining.write(endpoint)
+        funnel = mining.write()
     if not options.quiet:
         _print(funnel)
+    if options.format == "json":
+        print(json.dumps(asdict(funnel), indent=1))
+    if funnel.failures:
+        count = f"{len(funnel.failures):,} item{'s have' if len(funnel.failures) > 1 else ' has'}"
+        warnings.warn(f"{count} no usable answer of the judge ({funnel.failures[0]})", stacklevel=2)
+    return 1 if funnel.failures else 0
+
+
+@contextlib.contextmanager
+def _ended_by_signals() -> Iterator[None]:
+    """Let SIGTERM and SIGHUP end a `with` block by an exception, so that locks are released and git ends."""
+
+    def stop(number: int, _: object) -> NoReturn:
+        print("simllm: stopped (the same command continues)", file=sys.stderr)
+        raise SystemExit(128 + number)
+
+    earlier = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in earlier.items():
+            signal.signal(number, handler)
 
 
 def _print(funnel: Funnel) -> None:
     """Print the counts of a mining run on standard error.
 
-    A mining run finds deleted comments about technical debt, and filters them by rules. The counts are:
-
-    - the repositories, and those that could not be read;
-    - for each rule, the comments that fulfil this rule and all earlier rules;
-    - for each split (training, validation and test data), the items that were written.
+    The counts are the repositories, and those that were left out; for each rule, the comments that fulfil
+    this rule and all earlier rules; the verdicts of the judge; and the items in each split.
     """
-    from simllm.code.satd_mining.repository_splits import SPLITS
-
     noun = "repository" if funnel.repositories == 1 else "repositories"
-    unreadable = f", {funnel.unreadable:,} unreadable" if funnel.unreadable else ""
-    print(f"simllm: {funnel.repositories:,} {noun}{unreadable}", file=sys.stderr)
+    skipped = f", {len(funnel.skipped):,} left out" if funnel.skipped else ""
+    print(f"simllm: {funnel.repositories:,} {noun}{skipped}", file=sys.stderr)
     for rule, count in funnel.remaining.items():
         print(f"{count:10,}  {rule}", file=sys.stderr)
-    sizes = ", ".join(f"{name} {funnel.splits[name]:,}" for name in SPLITS)
-    print(f"simllm: {sizes}", file=sys.stderr)
+    for title, counts in (("judge: ", funnel.verdicts), ("", funnel.splits)):
+        if counts is not None:
+            print(f"simllm: {title}{', '.join(f'{k} {v:,}' for k, v in counts.items())}", file=sys.stderr)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice, tee
 
@@ -108,7 +108,7 @@ def file_versions(
     is_wanted: Callable[[bytes], bool],
     largest: int,
     renames: bool = True,
-) -> Iterator[FileVersions]:
+) -> Generator[FileVersions]:
     """Yield the contents of the files that each commit changes, before and after the commit.
 
     The commits are in order, from the first commit to HEAD. A merge counts as one commit, with all changes of

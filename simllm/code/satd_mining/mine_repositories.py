@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import hashlib
 import json
+import time
 import warnings
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import simllm
-from simllm.code.git_repository import open_repository
+from simllm.code.git_repository import MOST_SECONDS, open_repository
 from simllm.code.languages.language_registry import LANGUAGE_OF_SUFFIX
 from simllm.code.satd_mining import satd_judge
 from simllm.code.satd_mining.debt_repayments import LARGEST_FILE, RULES, Repayment, find_repayments
@@ -24,11 +26,13 @@ from simllm.code.satd_mining.find_repositories import NamedRepository
 from simllm.code.satd_mining.git_history import file_versions
 from simllm.code.satd_mining.repayment_filters import LATER_RULES, fulfilled_later_rules
 from simllm.code.satd_mining.repository_splits import SPLITS, split_of
-from simllm.code.satd_mining.satd_judge import ChatEndpoint
+from simllm.code.satd_mining.satd_judge import Answer, Judge
 from simllm.code.satd_mining.todo_comments import may_admit_debt
 from simllm.errors import InputError
 from simllm.io import atomic_write
 from simllm.io.partial_file import PartialFile
+from simllm.io.printable_path import printable
+from simllm.llm.endpoint import ChatClient
 
 JUDGED = "the model says that the change repays the debt"
 
@@ -43,15 +47,19 @@ class Funnel:
 
     Attributes:
         repositories: The number of repositories.
-        unreadable: The number of repositories that could not be read.
+        skipped: The repositories that were left out, and why: one is unreadable, shallow or takes too long.
         remaining: A dict from each rule to the number of comments that fulfil it and all earlier rules.
         splits: A dict from each split (train, validation and test) to the number of items in this split.
+        verdicts: A dict from each verdict of the judge to the number of answers; None without a judge.
+        failures: Why there is no usable answer, for each item with the verdict "failed".
     """
 
     repositories: int
-    unreadable: int = 0
+    skipped: dict[str, str] = field(default_factory=dict)
     remaining: dict[str, int] = field(default_factory=lambda: dict.fromkeys((*RULES, *LATER_RULES), 0))
     splits: dict[str, int] = field(default_factory=lambda: dict.fromkeys(SPLITS, 0))
+    verdicts: dict[str, int] | None = None
+    failures: list[str] = field(default_factory=list)
 
     def count(self, remaining: dict[str, int]) -> None:
         """Add counts of deleted comments, such as those of one repository, to the counts in `self.remaining`.
@@ -75,21 +83,44 @@ class SatdMining:
     Args:
         output: The output file. Until it is written, intermediate results are in a partial file beside it.
         repositories: The repositories, sorted by name.
+        judge: The model that judges the changes; None for no judge. Its answers are kept in the file
+            `OUTPUT.answers.jsonl`, and are not asked for again.
+        seconds: The time for a repository, which is left out if its time is over.
+        allow_shallow: Whether shallow clones are mined, although their history is cut off.
+
+    Attributes:
+        lost: Why an answer did not arrive in this run, for each such answer that the next run asks for.
 
     Raises:
         InputError: The partial file belongs to another command or version of simllm, or to other repositories
-            or commits.
+            or commits; or the file for the answers holds something else.
     """
 
-    def __init__(self, output: Path, repositories: Sequence[NamedRepository]) -> None:
-        self._output, self._repositories = output, repositories
-        settings = {"command": "mine satd", "version": simllm.__version__}
+    def __init__(
+        self,
+        output: Path,
+        repositories: Sequence[NamedRepository],
+        judge: Judge | None = None,
+        seconds: float = MOST_SECONDS,
+        allow_shallow: bool = False,
+    ) -> None:
+        self._output, self._repositories, self._judge = output, repositories, judge
+        self._seconds, self._allow_shallow = seconds, allow_shallow
+        settings: dict[str, Any] = {"command": "mine satd", "version": simllm.__version__, "timeout": seconds}
+        settings["allow-shallow"] = allow_shallow
         self._partial = PartialFile(output, settings, resume=True)
         self._done: list[tuple[str, str]] = []  # for each mined repository: its name, and its commit at HEAD
-        self._answers: dict[str, str] = {}  # the answers of the judge, by the hash of the question
+        self._answers: dict[str, Answer] = {}  # the answers of the judge, by the hash of the question
+        self._lost_before: set[str] = set()  # the questions whose answers an earlier run lost
+        self.answers_file = output.with_name(f"{output.name}.answers.jsonl")
+        self.lost: list[str] = []
+        if judge:
+            self._answers = {each.question: each for each in satd_judge.read_answers(self.answers_file)}
         for record in self._partial.records():
             if "answer" in record:
-                self._answers[record["question"]] = record["answer"]
+                self._answers[record["question"]] = Answer(**{"text": record.pop("answer"), **record})
+            elif "lost" in record:
+                self._lost_before.add(record["question"])
             else:
                 self._done.append((record["repository"], record["head"]))
         if self._done != [(each.name, _head(each)) for each in repositories[: len(self._done)]]:
@@ -101,10 +132,8 @@ class SatdMining:
     def mine(self) -> Iterator[None]:
         """Search the git repositories for commits that may repay technical debt.
 
-        Such a commit deletes a comment such as "TODO: handle errors", and changes the function to which the
-        comment belongs. The results are stored in the partial file (the intermediate results of the run).
-        Repositories that an earlier, stopped run has searched are not searched again. A repository that
-        cannot be read is skipped with a warning, and counted as unreadable.
+        The results are stored in the partial file. Repositories that an earlier, stopped run has searched are
+        not searched again. A repository that is left out causes a warning.
 
         Yields:
             None after each repository, so that the caller can show progress.
@@ -114,72 +143,102 @@ class SatdMining:
         """
         for number, repository in enumerate(self._repositories):
             if number >= len(self._done):
-                self._partial.append(_mine_repository(repository))
+                self._partial.append(_mine_repository(repository, self._seconds, self._allow_shallow))
             yield
-        if all(record.get("unreadable") for record in self._partial.records()):
+        records = [record for record in self._partial.records() if "repository" in record]
+        for record in records:
+            if record["problem"]:
+                warnings.warn(f"{record['problem']}; left out", stacklevel=2)
+        if all(record["problem"] for record in records):
             self._partial.remove()
             more = f" and {len(self._repositories) - 1:,} more" if len(self._repositories) > 1 else ""
-            raise InputError(f"{self._repositories[0].paths.folder}{more}: no repository could be read")
+            first = printable(self._repositories[0].paths.folder)
+            raise InputError(f"{first}{more}: no repository could be read")
 
-    def judge(self, endpoint: ChatEndpoint) -> Iterator[None]:
+    def judge(self, client: ChatClient, retry_failed: bool = False) -> Iterator[None]:
         """Ask a language model whether the commits that `mine` found really repay technical debt.
 
-        Each question shows one function before and after a commit. The commit deletes a comment such as
-        "TODO: handle errors". No question is asked about functions that `write` leaves out: duplicates, code
-        that is not ASCII, and code of more than 1,024 tokens. The answers are stored in the partial file (the
-        intermediate results of the run). Questions that an earlier, stopped run has asked are not asked
-        again.
+        Each question shows one function before and after a commit. No question is asked about functions that
+        `write` leaves out: duplicates, code that is not ASCII, and code of over 1,024 tokens. Each answer
+        is written to the disk before it is used. An answer that two runs have lost counts as failed.
 
         Args:
-            endpoint: The server with the model.
+            client: The client of the model's endpoint.
+            retry_failed: Whether to ask again where an earlier run has no usable answer.
 
         Yields:
-            None for each question, so that the caller can show progress.
+            None for each answer, so that the caller can show progress.
 
         Raises:
-            InputError: The server gives no answer. Earlier answers stay in the partial file.
+            InputError: The endpoint refuses all requests. Earlier answers stay on the disk.
+            LostReplyError: The endpoint is lost. Earlier answers stay on the disk.
         """
-        for _, repayment in self._remaining(Funnel(len(self._repositories))):
-            question = satd_judge.question_hash(endpoint, repayment)
-            if question not in self._answers:
-                self._answers[question] = satd_judge.ask(endpoint, repayment)
-                self._partial.append({"question": question, "answer": self._answers[question]})
-            yield
+        assert self._judge
+        known = {key for key, answer in self._answers.items() if not (retry_failed and answer.failure)}
+        asked = {
+            satd_judge.question_hash(self._judge, repayment): repayment
+            for _, repayment in self._remaining(Funnel(len(self._repositories)))
+        }
+        asked = {question: repayment for question, repayment in asked.items() if question not in known}
+        lost = []
+        with closing(satd_judge.ask(self._judge, client, asked)) as answers:
+            for answer in answers:
+                if isinstance(answer, satd_judge.Lost):
+                    lost.append(answer)
+                else:
+                    self._keep(answer)
+                yield
+        for each in lost:  # only now: the endpoint works, so that it is the question that gets no answer
+            if each.question in self._lost_before:
+                self._keep(Answer(each.question, failure=each.reason))
+            else:
+                self._partial.append({"question": each.question, "lost": each.reason}, is_synced=True)
+                self.lost.append(each.reason)
 
-    def write(self, endpoint: ChatEndpoint | None) -> Funnel:
+    def write(self) -> Funnel:
         """Write the changes that repay technical debt to the output file, and remove the partial file.
 
         A change is a function before and after a commit that deletes a comment such as "TODO: handle errors".
         A change is written only if it fulfils all rules in `RULES` and `LATER_RULES`. If a model judged the
         changes, the model must also have answered "yes". Each change becomes a JSON object on a line of its
-        own (an item). The partial file has the intermediate results of the run.
-
-        Args:
-            endpoint: The server with the model that judged the changes; None if no model was asked. The
-                server is not called: its settings are only needed to find the stored answers.
+        own (an item). All answers of the model go to the file `OUTPUT.answers.jsonl`.
 
         Returns:
             Counts, such as the number of deleted comments that fulfil each rule, and the number of items in
             each split.
         """
         funnel = Funnel(len(self._repositories))
-        if endpoint:
+        judged: dict[str, dict[str, str]] = {}
+        if self._judge:
             funnel.remaining[JUDGED] = 0
+            funnel.verdicts = dict.fromkeys(satd_judge.VERDICTS, 0)
 
         def lines() -> Iterator[str]:
             for repository, repayment in self._remaining(funnel):
-                if endpoint:
-                    question = satd_judge.question_hash(endpoint, repayment)
-                    if not satd_judge.is_yes(self._answers[question]):
+                split = split_of(repository)
+                item = _item(repository, repayment, split)
+                if self._judge and funnel.verdicts is not None:
+                    answer = self._answers[satd_judge.question_hash(self._judge, repayment)]
+                    judged[answer.question] = item
+                    funnel.verdicts[answer.verdict] += 1
+                    if answer.failure:
+                        funnel.failures.append(answer.failure)
+                    if answer.verdict != "yes":
                         continue
                     funnel.count({JUDGED: 1})
-                split = split_of(repository)
                 funnel.splits[split] += 1
-                yield json.dumps(_item(repository, repayment, split)) + "\n"
+                yield json.dumps(item) + "\n"
 
         atomic_write.write(self._output, lines())
+        if self._judge and self._answers:
+            atomic_write.write(self.answers_file, satd_judge.answer_lines([*self._answers.values()], judged))
         self._partial.remove()
         return funnel
+
+    def _keep(self, answer: Answer) -> None:
+        record = {"question": answer.question, "answer": answer.text, "failure": answer.failure}
+        self._partial.append(record, is_synced=True)
+        self._answers[answer.question] = answer
 
     def _remaining(self, funnel: Funnel) -> Iterator[tuple[str, Repayment]]:
         """Yield the stored repayments that are no duplicates, are ASCII and have at most 1,024 tokens.
@@ -190,18 +249,18 @@ class SatdMining:
         of the two versions of the function (see `LATER_RULES`).
 
         Args:
-            funnel: An object with counters, two of which this method increases. `unreadable` counts the
-                repositories that could not be read. `remaining` has a count for each rule in `RULES` and
-                `LATER_RULES`: the number of deleted comments that fulfil this rule and all earlier rules.
+            funnel: An object with counters. Skipped repositories, and the comments that fulfil each rule in
+                `RULES` and `LATER_RULES`, are added to it.
 
         Yields:
             For each repayment: the name of its repository, and the repayment.
         """
         seen: set[bytes] = set()
         for record in self._partial.records():
-            if "answer" in record:
+            if "repository" not in record:
                 continue
-            funnel.unreadable += record["unreadable"]
+            if record["problem"]:
+                funnel.skipped[record["repository"]] = record["problem"]
             funnel.count(dict(zip(RULES, record["remaining"], strict=True)))
             for row in record["repayments"]:
                 repayment = Repayment(**row)
@@ -211,70 +270,78 @@ class SatdMining:
                     yield record["repository"], repayment
 
 
-def _mine_repository(repository: NamedRepository) -> dict[str, Any]:
+def _mine_repository(repository: NamedRepository, seconds: float, allow_shallow: bool) -> dict[str, Any]:
     """Find the commits in a git repository that may repay technical debt.
-
-    Such a commit deletes a comment such as "TODO: handle errors", and changes the function to which the
-    comment belongs. The function before and after the commit is called a repayment. Each deleted comment is
-    checked by the rules in `RULES`, one after the other. A repository that cannot be read causes a warning.
 
     Returns:
         A dict with the results, to store in the partial file (the intermediate results of a run). Its keys:
 
         - `repository`: the name of the repository.
         - `head`: the hash of the repository's commit at HEAD; "" if HEAD cannot be read.
-        - `unreadable`: whether the repository could not be read.
+        - `problem`: why the repository is left out; "" if it is mined.
         - `remaining`: for each rule, the number of deleted comments that fulfil this rule and all earlier
           rules.
-        - `repayments`: a repayment for each comment that fulfils all rules, as a JSON object.
+        - `repayments`: a repayment (a function before and after a commit) for each comment that fulfils all
+          rules, as a JSON object.
     """
     record = {"repository": repository.name, "head": _head(repository)}
+    ends, problem = time.monotonic() + seconds, ""
     for renames in (True, False):  # a partial clone can be read only without renames
+        left = ends - time.monotonic()
         try:
-            remaining, repayments = _mine(repository, renames)
+            remaining, repayments = _mine(repository, renames, left, allow_shallow)
         except InputError as error:
-            problem = error
+            problem = str(error)
         else:
-            return {**record, "unreadable": False, "remaining": remaining, "repayments": repayments}
-    warnings.warn(f"{problem}; left out", stacklevel=2)
-    return {**record, "unreadable": True, "remaining": [0] * len(RULES), "repayments": []}
+            return {**record, "problem": "", "remaining": remaining, "repayments": repayments}
+        if time.monotonic() >= ends:
+            problem = f"{printable(repository.paths.folder)}: takes more than {seconds:g} seconds"
+            break
+    return {**record, "problem": problem, "remaining": [0] * len(RULES), "repayments": []}
 
 
-def _mine(repository: NamedRepository, renames: bool) -> tuple[list[int], list[dict[str, str]]]:
+def _mine(
+    repository: NamedRepository, renames: bool, seconds: float, allow_shallow: bool
+) -> tuple[list[int], list[dict[str, str]]]:
     """Search a git repository for commits that may repay technical debt.
-
-    Such a commit deletes a comment such as "TODO: handle errors", and changes the function to which the
-    comment belongs. The function before and after the commit is called a repayment. Each deleted comment is
-    checked by the rules in `RULES`, one after the other. A repayment is kept only if the comment fulfils all
-    rules.
 
     Args:
         repository: The repository.
         renames: Whether to include files that were renamed and changed in the same commit.
+        seconds: The time for the search.
+        allow_shallow: Whether a shallow clone is searched.
 
     Returns:
         Two lists. The first has, for each rule, the number of deleted comments that fulfil this rule and all
         earlier rules. The second has the repayments as JSON objects.
 
     Raises:
-        InputError: The repository cannot be read.
+        InputError: The repository cannot be read, is a shallow clone, or takes too long.
     """
     remaining, repayments = [0] * len(RULES), []
-    with open_repository(repository.paths) as opened:
-        for versions in file_versions(opened, LANGUAGE_OF_SUFFIX, may_admit_debt, LARGEST_FILE, renames):
+    ends = time.monotonic() + seconds
+    opened = open_repository(repository.paths, seconds)
+    if opened.is_shallow and not allow_shallow:
+        raise InputError(
+            f"{opened.folder}: a shallow clone, whose history is cut off; git fetch --unshallow mends it, "
+            "and --allow-shallow mines what is there"
+        )
+    with closing(file_versions(opened, LANGUAGE_OF_SUFFIX, may_admit_debt, LARGEST_FILE, renames)) as found:
+        for versions in found:
             for fulfilled, repayment in find_repayments(versions):
                 for rule in range(fulfilled):
                     remaining[rule] += 1
                 if repayment:
                     repayments.append(asdict(repayment))
+            if time.monotonic() > ends:
+                raise InputError(f"{opened.folder}: takes too long")
     return remaining, repayments
 
 
 def _head(repository: NamedRepository) -> str:
     """Return the hash of the commit that a repository's HEAD points to; "" if it cannot be read."""
     try:
-        with open_repository(repository.paths) as opened:
-            return opened.head
+        return open_repository(repository.paths).head
     except InputError:
         return ""
 

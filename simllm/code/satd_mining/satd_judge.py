@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from simllm.code.satd_mining.debt_repayments import Repayment
 from simllm.errors import InputError
@@ -23,6 +22,7 @@ from simllm.llm.endpoint import (
     LostReplyError,
     RawReply,
     RefusedRequestError,
+    error_message,
     make_request,
     parse_reply,
     redact_message,
@@ -69,8 +69,9 @@ class Judge:
         """
         if self.parallel < 1:
             raise InputError(f"--parallel {self.parallel}: expected a whole number from 1")
-        address = self.url.rstrip("/").removesuffix("/chat/completions").removesuffix("/v1")
-        return ChatClient(f"{address}/v1", self.retries)
+        address = self.url.rstrip("/").removesuffix("/chat/completions")
+        is_whole = address.endswith("/v1") or "://" not in address  # the client refuses the latter
+        return ChatClient(address if is_whole else f"{address}/v1", self.retries)
 
 
 @dataclass(frozen=True)
@@ -93,13 +94,21 @@ class Answer:
         return "failed" if self.failure else read_label(self.text, ("yes", "no")) or "unclear"
 
 
+@dataclass(frozen=True)
+class Lost:
+    """A question whose answer was lost even after retries, and the reason. A later run may ask it again."""
+
+    question: str
+    reason: str
+
+
 def question_hash(judge: Judge, repayment: Repayment) -> str:
     """Return a hash of a question to a model, which depends on the address, the model and the text."""
     content = [judge.url, judge.model, _question(repayment)]
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()
 
 
-def ask(judge: Judge, client: ChatClient, repayments: Mapping[str, Repayment]) -> Iterator[Answer | str]:
+def ask(judge: Judge, client: ChatClient, repayments: Mapping[str, Repayment]) -> Generator[Answer | Lost]:
     """Ask a model whether changes of code repay the debts that deleted comments admit.
 
     Args:
@@ -108,8 +117,7 @@ def ask(judge: Judge, client: ChatClient, repayments: Mapping[str, Repayment]) -
         repayments: The changes by the hashes of their questions.
 
     Yields:
-        Each answer as it arrives. For a request that was lost even after retries, which a later run may
-        repeat: the reason, a text.
+        Each answer as it arrives.
 
     Raises:
         InputError: The endpoint refuses all requests.
@@ -124,7 +132,7 @@ def ask(judge: Judge, client: ChatClient, repayments: Mapping[str, Repayment]) -
             if isinstance(reply, RefusedRequestError):
                 yield Answer(key, failure=str(reply))
             elif isinstance(reply, LostReplyError):
-                yield str(reply)
+                yield Lost(key, str(reply))
             else:
                 yield _answer(key, reply)
 
@@ -132,7 +140,7 @@ def ask(judge: Judge, client: ChatClient, repayments: Mapping[str, Repayment]) -
 def _answer(key: str, reply: RawReply) -> Answer:
     text = parse_reply(reply).text
     if text is None:
-        message = redact_message(reply.body, "")
+        message = redact_message(error_message(reply.body), "")
         return Answer(key, failure=f"too long for the model (HTTP status {reply.status}: {message})")
     return Answer(key, text)
 
@@ -157,13 +165,13 @@ def read_answers(file: Path) -> list[Answer]:
     return answers
 
 
-def answer_lines(answers: Sequence[Answer], items: Mapping[str, dict[str, Any]]) -> Iterator[str]:
+def answer_lines(answers: Sequence[Answer], items: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
     """Yield a line of JSON for each answer, with the item (a change) to which it belongs, if it is known."""
     for answer in answers:
         item = items.get(answer.question, {})
         about = {key: item[key] for key in ("id", "repository", "commit", "path", "function") if key in item}
-        row = {**about, "question": answer.question, "verdict": answer.verdict}
-        yield json.dumps({**row, "answer": answer.text, "failure": answer.failure}) + "\n"
+        row = {"question": answer.question, "verdict": answer.verdict, "answer": answer.text}
+        yield json.dumps({**about, **row, "failure": answer.failure}) + "\n"
 
 
 def _question(repayment: Repayment) -> str:
