@@ -78,6 +78,10 @@ def open_repository(location: RepositoryPaths, seconds: float = MOST_SECONDS) ->
     return Repository(location, objects, seconds)
 
 
+class RepositoryLimitError(InputError):
+    """Error for a repository that takes more time than it may, or has too many files."""
+
+
 @dataclass
 class _Time:
     """The seconds that git may still take to read a repository, over all its processes."""
@@ -167,9 +171,9 @@ class Git:
         is_there = self._poll.poll(1000 * max(0.0, min(self._time.left, _MOST_SILENCE)))
         self._time.left -= time.monotonic() - begun
         if self._time.left <= 0:
-            raise InputError(f"{self._folder}: git takes too long to read it")
+            raise RepositoryLimitError(f"{self._folder}: git takes too long to read it")
         if not is_there:
-            raise InputError(f"{self._folder}: git gave no answer in {_MOST_SILENCE:g} seconds")
+            raise RepositoryLimitError(f"{self._folder}: git gave no answer in {_MOST_SILENCE:g} seconds")
         data = os.read(self._output.fileno(), _CHUNK)
         self._data += data
         return bool(data)
@@ -258,7 +262,7 @@ class Repository:
         with self.git("ls-tree", "-r", "-l", "-z", "--full-tree", revision) as git:
             for number, line in enumerate(git.fields(b"\0", _CHUNK), 1):
                 if number > MOST_FILES:
-                    raise InputError(f"{self.folder}: a revision of more than {MOST_FILES:,} files")
+                    raise RepositoryLimitError(f"{self.folder}: a revision of more than {MOST_FILES:,} files")
                 if entry := _entry(line):
                     entries.append(entry)
         return entries

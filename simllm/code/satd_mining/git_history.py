@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from itertools import islice, tee
 
 from simllm.code.git_refs import HASH
-from simllm.code.git_repository import MOST_FILES, Git, Repository
-from simllm.errors import InputError
+from simllm.code.git_repository import MOST_FILES, Git, Repository, RepositoryLimitError
 
 _LARGEST_LINE = 1 << 16  # bytes of a path
 _WINDOW = 16  # commits that git compares before it must answer
@@ -97,7 +96,7 @@ def _window(git: Git, repository: Repository) -> Iterator[FileChange]:
         old_mode, new_mode, old, new, _ = words
         changed += 1
         if changed > MOST_FILES:
-            raise InputError(f"{repository.folder}: a commit of more than {MOST_FILES:,} files")
+            raise RepositoryLimitError(f"{repository.folder}: a commit of more than {MOST_FILES:,} files")
         if old != new and old_mode.startswith(b"100") and new_mode.startswith(b"100"):
             yield FileChange(commit, path.decode("utf-8", "replace"), old.decode(), new.decode())
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import simllm
-from simllm.code.git_repository import MOST_SECONDS, open_repository
+from simllm.code.git_repository import MOST_SECONDS, RepositoryLimitError, open_repository
 from simllm.code.languages.language_registry import LANGUAGE_OF_SUFFIX
 from simllm.code.satd_mining import satd_judge
 from simllm.code.satd_mining.debt_repayments import LARGEST_FILE, RULES, Repayment, find_repayments
@@ -32,6 +32,7 @@ from simllm.errors import InputError
 from simllm.io import atomic_write
 from simllm.io.partial_file import PartialFile
 from simllm.io.printable_path import printable
+from simllm.io.tables import on_one_line
 from simllm.llm.endpoint import ChatClient
 
 JUDGED = "the model says that the change repays the debt"
@@ -148,7 +149,7 @@ class SatdMining:
         records = [record for record in self._partial.records() if "repository" in record]
         for record in records:
             if record["problem"]:
-                warnings.warn(f"{record['problem']}; left out", stacklevel=2)
+                warnings.warn(on_one_line(f"{record['problem']}; left out"), stacklevel=2)
         if all(record["problem"] for record in records):
             self._partial.remove()
             more = f" and {len(self._repositories) - 1:,} more" if len(self._repositories) > 1 else ""
@@ -287,16 +288,16 @@ def _mine_repository(repository: NamedRepository, seconds: float, allow_shallow:
     record = {"repository": repository.name, "head": _head(repository)}
     ends, problem = time.monotonic() + seconds, ""
     for renames in (True, False):  # a partial clone can be read only without renames
-        left = ends - time.monotonic()
         try:
-            remaining, repayments = _mine(repository, renames, left, allow_shallow)
+            remaining, repayments = _mine(repository, renames, ends - time.monotonic(), allow_shallow)
         except InputError as error:
             problem = str(error)
+            if time.monotonic() >= ends:
+                problem = f"{printable(repository.paths.folder)}: takes more than {seconds:g} seconds"
+            if isinstance(error, RepositoryLimitError):
+                break
         else:
             return {**record, "problem": "", "remaining": remaining, "repayments": repayments}
-        if time.monotonic() >= ends:
-            problem = f"{printable(repository.paths.folder)}: takes more than {seconds:g} seconds"
-            break
     return {**record, "problem": problem, "remaining": [0] * len(RULES), "repayments": []}
 
 
@@ -334,7 +335,7 @@ def _mine(
                 if repayment:
                     repayments.append(asdict(repayment))
             if time.monotonic() > ends:
-                raise InputError(f"{opened.folder}: takes too long")
+                raise RepositoryLimitError(f"{opened.folder}: takes too long")
     return remaining, repayments
 
 

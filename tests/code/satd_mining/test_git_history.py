@@ -4,7 +4,7 @@ import pytest
 
 from simllm.code import git_repository
 from simllm.code.git_directory import find_repository
-from simllm.code.git_repository import open_repository
+from simllm.code.git_repository import RepositoryLimitError, open_repository
 from simllm.code.satd_mining import git_history
 from simllm.code.satd_mining.git_history import file_changes, file_versions
 from simllm.errors import InputError
@@ -109,21 +109,86 @@ def test_shallow_clone_is_read_to_its_end(tmp_path):
     assert versions(tmp_path / "shallow") == [("a.py", b"2", b"3")]
 
 
-def test_repository_cannot_run_commands(tmp_path):
+def test_repository_cannot_run_commands(tmp_path, monkeypatch):
+    """Neither the settings of the repository, the user and the system nor hooks make git run a command."""
     folder = make_history(
         tmp_path / "r",
-        {"a.py": BIG, ".gitattributes": "* diff=d filter=d"},
+        {"a.py": BIG, ".gitattributes": "* diff=d filter=d merge=d"},
         {"a.py": None, "b.py": BIG + "x"},
     )
     run = tmp_path / "run"
-    (folder / "config").write_text(
-        f'[diff "d"]\ntextconv = touch {run}\ncommand = touch {run}\n[diff]\nexternal = touch {run}\n'
-        f'[filter "d"]\nsmudge = touch {run}\n[core]\npager = touch {run}\nbare = true\n'
-        f"[log]\nshowSignature = true\n[gpg]\nprogram = touch {run}\n"
+    command = tmp_path / "command"
+    command.write_text(f"#!/bin/sh\ntouch {run}\n")
+    command.chmod(0o755)
+    settings = (
+        f'[diff "d"]\ntextconv = {command}\ncommand = {command}\n[diff]\nexternal = {command}\n'
+        f'[filter "d"]\nsmudge = {command}\nclean = {command}\nprocess = {command}\nrequired = true\n'
+        f"[core]\npager = {command}\neditor = {command}\nsshCommand = {command}\ngitProxy = {command}\n"
+        f"fsmonitor = {command}\nhooksPath = {folder}/hooks\nalternateRefsCommand = {command}\nbare = true\n"
+        f"[credential]\nhelper = {command}\n[log]\nshowSignature = true\n[gpg]\nprogram = {command}\n"
+        f"[alias]\nrev-list = !{command}\ndiff-tree = !{command}\ncat-file = !{command}\n[pager]\n"
+        f'rev-list = {command}\n[remote "o"]\nurl = ext::{command}\npromisor = true\n'
+        "[extensions]\npartialClone = o\n"
     )
+    (folder / "included").write_text(settings)
+    (folder / "config").write_text(f"{settings}[include]\npath = included\n")
     (folder / "info" / "attributes").write_text("* diff=d filter=d\n")
+    for hook in ("post-checkout", "post-index-change", "reference-transaction", "pre-auto-gc"):
+        (folder / "hooks" / hook).write_text(command.read_text())
+        (folder / "hooks" / hook).chmod(0o755)
+    (tmp_path / ".gitconfig").write_text(settings)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("GIT_CONFIG_SYSTEM", str(folder / "config"))
+    monkeypatch.setenv("GIT_EXTERNAL_DIFF", str(command))
+    monkeypatch.setenv("GIT_PAGER", str(command))
     assert len(versions(folder)) == 1
+    # A content that is missing is not fetched from the remote.
+    blob = git(tmp_path, "hash-object", "--stdin", input=BIG.encode())
+    (folder / "objects" / blob[:2] / blob[2:]).unlink()
+    assert len(changes(folder, renames=False)) == 0
+    with pytest.raises(InputError):
+        changes(folder)
     assert not run.exists()
+
+
+def test_a_repository_cannot_rewrite_its_history(tmp_path):
+    """Replaced objects, grafts and objects in other repositories are ignored or refused."""
+    folder = make_history(tmp_path / "r", {"a.py": "1"}, {"a.py": "2"}, {"a.py": "3"})
+    expected = versions(folder)
+    first, second, third = git(folder, "log", "--reverse", "--format=%H").split()
+    git(folder, "replace", second, third)
+    (folder / "info" / "grafts").write_text(f"{third} {first}\n")
+    assert versions(folder) == expected == [("a.py", b"1", b"2"), ("a.py", b"2", b"3")]
+    (folder / "objects" / "info" / "alternates").write_text("/somewhere/objects\n")
+    with pytest.raises(InputError, match="has objects in other repositories"):
+        versions(folder)
+
+
+def test_odd_commits_are_read(tmp_path):
+    """Dates outside of time, unknown encodings, and names with control characters."""
+    stream = commit_stream({"a.py": "1", '"\\033[31m\\n.py"': "1"}, 1)
+    stream += commit_stream({"a.py": "2", '"\\033[31m\\n.py"': "2"}, 2).replace(
+        b" 2 +0000", b" 99999999999 +1400"
+    )
+    stream = stream.replace(b"data 0\nM", b"encoding none\ndata 2\n\xff\xfe\nM")
+    import_history(tmp_path / "r", stream)
+    assert sorted(versions(tmp_path / "r")) == [("\x1b[31m\n.py", b"1", b"2"), ("a.py", b"1", b"2")]
+
+
+def test_git_that_is_silent_is_ended(tmp_path, monkeypatch):
+    """Trees of nothing but empty trees: git would walk 10**12 of them, and print nothing."""
+    folder = make_history(tmp_path / "r", {"a.py": "1"})
+    tree = git(folder, "mktree", "-z", input=b"")
+    for _ in range(12):
+        rows = "".join(f"040000 tree {tree}\t{n}\0" for n in range(10))
+        tree = git(folder, "mktree", "-z", input=rows.encode())
+    monkeypatch.setattr(git_repository, "_MOST_SILENCE", 0.3)
+    repository = open_repository(find_repository(folder, folder))
+    with pytest.raises(RepositoryLimitError, match=r"git gave no answer in 0\.3 seconds"):
+        repository.files(tree)
+    repository = open_repository(find_repository(folder, folder), seconds=0.2)
+    with pytest.raises(RepositoryLimitError, match="git takes too long"):
+        repository.files(tree)
 
 
 def test_damaged_history_is_an_error(tmp_path):
