@@ -113,7 +113,7 @@ def _value(hint: Any, value: Any, name: str, problems: list[str]) -> Any:
         return tuple(_value(item, part, f"{name}[{i}]", problems) for i, part in enumerate(value))
     hint = typing.get_origin(hint) or hint
     if hint is float and isinstance(value, int | str) and not isinstance(value, bool):
-        with contextlib.suppress(ValueError):
+        with contextlib.suppress(ValueError, OverflowError):
             value = float(value)  # YAML reads 1e-4 (without a point) as a string
     if isinstance(value, float) and not math.isfinite(value):
         problems.append(f"{name} must be a finite number, not {value!r}")

@@ -1,1 +1,1 @@
-"""Questions to language models: the endpoint, limits of rate and cost, and records on disk."""
+"""Questions to language models: the endpoint, limits of rate and cost, answers, and records on disk."""

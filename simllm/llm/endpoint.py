@@ -34,6 +34,7 @@ from simllm.errors import InputError
 from simllm.io.tables import on_one_line
 
 Message = dict[str, str]  # role and content
+MOST_TOKENS = 1 << 40  # of a request or reply; a server may report any number
 LARGEST_REPLY = 1 << 24  # bytes of a reply, after decompression
 _KEY = "OPENAI_API_KEY"
 _URL = "OPENAI_BASE_URL"
@@ -143,13 +144,15 @@ def parse_reply(raw: RawReply) -> ChatReply:
     try:
         body = json.loads(raw.body)
         text = body["choices"][0]["message"].get("content")
+        if isinstance(text, list):  # of parts, of which some may be thoughts
+            text = "".join(part["text"] for part in text if part.get("type") == "text")
         usage = body.get("usage") or {}
         counts = [usage.get(name) for name in ("prompt_tokens", "completion_tokens")]
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         raise LostReplyError("the endpoint does not answer as /chat/completions should") from None
     if not isinstance(text, str | None):
         raise LostReplyError("the endpoint does not answer with a text")
-    tokens = [count if type(count) is int and count >= 0 else None for count in counts]
+    tokens = [count if type(count) is int and 0 <= count <= MOST_TOKENS else None for count in counts]
     return ChatReply((text or "").encode(errors="replace").decode(), *tokens)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from pathlib import Path
 from simllm.errors import InputError
 from simllm.io.read_json_object import read_json
 from simllm.io.strict_dataclass_loading import build
-from simllm.llm.endpoint import ChatReply, LostReplyError
+from simllm.llm.endpoint import MOST_TOKENS, ChatReply, LostReplyError
 
 
 @dataclass(frozen=True)
@@ -29,10 +30,12 @@ class Price:
         """Check the prices.
 
         Raises:
-            InputError: A price is negative.
+            InputError: A price is negative, or no finite number.
         """
-        if min(self.input, self.output) < 0:
-            raise InputError("a price cannot be negative")
+        for price in (self.input, self.output):
+            # A comparison, because a whole number may be too large for a float.
+            if not 0 <= price <= sys.float_info.max / MOST_TOKENS:
+                raise InputError("a price must be a finite number from 0")
 
     def of(self, prompt_tokens: int | None, completion_tokens: int | None) -> float | None:
         """Compute the cost of the tokens in requests and replies, in the currency of the prices.

@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -441,6 +442,26 @@ def test_paid_answers_are_not_asked_for_again(rules, tmp_path, server):
     assert mine(tmp_path, "--judge", server.url, "--overwrite").returncode == 0
     assert not server.requests
     assert ((tmp_path / "items.jsonl").read_bytes(), (tmp_path / ANSWERS).read_bytes()) == first
+
+
+@pytest.mark.slow
+def test_paid_answers_survive_a_kill(rules, tmp_path, server):
+    held = threading.Event()
+    server.reply = lambda prompt: held.wait(60) and "yes" if "not_too_long" in prompt else "yes"
+    options = ("mine", "satd", tmp_path / "all", "-o", tmp_path / "items.jsonl", "--judge", server.url)
+    command = [sys.executable, "-m", "simllm", *map(str, options)]
+    running = subprocess.Popen(command, env={**os.environ, "PYTHONPATH": str(ROOT)})
+    partial, deadline = tmp_path / "items.jsonl.partial", time.monotonic() + 60
+    while not (partial.exists() and b'"answer": "yes"' in partial.read_bytes()):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    running.kill()
+    running.wait()
+    held.set()
+    server.requests.clear()
+    assert run(*options).returncode == 0
+    assert len(server.requests) == 1
+    assert len(read(tmp_path / "items.jsonl")) == 2
 
 
 def test_a_user_file_named_like_the_answers_is_kept(rules, tmp_path, server):

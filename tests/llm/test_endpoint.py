@@ -121,6 +121,18 @@ def test_empty_reply_and_unknown_tokens(server, client):
     assert (reply.text, reply.prompt_tokens, reply.completion_tokens) == ("", None, None)
 
 
+def test_parts_of_a_reply_and_impossible_tokens(server, client):
+    parts = [
+        {"type": "thinking", "thinking": "hm"},
+        {"type": "text", "text": "a"},
+        {"type": "text", "text": "b"},
+    ]
+    content = {"choices": [{"message": {"content": parts}}], "usage": {"prompt_tokens": 10**400}}
+    answers(server, (200, {}, json.dumps(content).encode()))
+    reply = parse_reply(client.ask(REQUEST))
+    assert (reply.text, reply.prompt_tokens) == ("ab", None)
+
+
 def test_key_is_removed_from_replies_and_errors(server, client):
     answers(server, "your key is sk-canary-123456", error(400, "bad key sk-canary-123456"))
     assert "canary" not in client.ask(REQUEST).body
