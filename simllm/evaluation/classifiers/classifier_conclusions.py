@@ -113,7 +113,9 @@ def _compare(study: ClassifierStudy) -> Iterator[str]:
         if one in significant:
             yield f"{one.verdict.removesuffix('.')} ({one.split} data)."
         elif len(one.classifiers) > 1 and one.p is None and one.low is not None and one.high is not None:
-            interval = f"{format_number(one.low)} to {format_number(one.high)}"
+            # The sentence names the better classifier first; the interval is of the first minus the second.
+            low, high = (-one.high, -one.low) if (one.effect or 0) < 0 else (one.low, one.high)
+            interval = f"{format_number(low)} to {format_number(high)}"
             yield f"{one.verdict.removesuffix('.')} ({one.split} data; 95% interval {interval})."
     others = [one for one in compared if one not in significant and one.test != "delong"]
     if others and not any(one.test != "delong" for one in significant):

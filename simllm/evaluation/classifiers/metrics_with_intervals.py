@@ -151,12 +151,13 @@ def measure_counts(counts: Ints, labels: Sequence[str], repeats: float = 1.0) ->
     parsed = confusion_matrix_metrics.without_unparsed(counts)
     is_binary, compute = len(labels) == 2, compute_metrics(labels)
     values = compute(parsed)
-    drawn = bootstrap(parsed, compute, items=round(parsed.sum() / repeats)) if parsed.sum() else {}
+    items = round(parsed.sum() / repeats)
+    drawn = bootstrap(parsed, compute, items=items) if parsed.sum() else {}
     ratios = confusion_matrix_metrics.binary_ratios(parsed) if is_binary else {}
     metrics = {}
     for name, value in values.items():
         if name not in _PROPORTIONS:
-            low, high = quantiles(drawn[name]) if drawn else (math.nan, math.nan)
+            low, high = quantiles(drawn[name], items) if drawn else (math.nan, math.nan)
         else:
             over = ratios.get(name, (np.trace(parsed), parsed.sum()))
             low, high = wilson(int(over[0]) / repeats, int(over[1]) / repeats)

@@ -7,14 +7,11 @@ Each row is the prediction of a classifier for an item. The columns `item`, `gol
 
 from __future__ import annotations
 
-import csv
 import difflib
 import json
 import sys
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +20,7 @@ import pandas as pd
 from pandas import DataFrame, Series
 
 from simllm.errors import InputError
-from simllm.io import printable_path, read_json_lines, read_lines
+from simllm.io import printable_path, read_csv, read_json_lines
 
 KEYS = ("classifier", "split", "fold", "data_set", "variant", "run", "item")  # no two rows agree in all
 COSTS = ("seconds", "tokens", "energy_wh", "cost")
@@ -214,39 +211,13 @@ def _names(rows: DataFrame) -> str:
 
 
 def _read_csv(path: Path, known: set[str]) -> DataFrame:
-    """Read a CSV file, and recognize its separator: a comma, tab, semicolon or space.
-
-    The header is split by each separator. The separator that gives the most known column names is chosen. If
-    several separators give equally many known names, the separator that gives the most columns is chosen. A
-    space is chosen only if it gives more known names than any other separator.
-
-    Args:
-        path: The file.
-        known: The known names of columns. The file may have other columns, too.
-    """
-    lines = (line + "\n" for _, line in read_lines.lines(path))
-    first = next(lines, "")
-    headers = {
-        sign: [name.strip() for name in next(csv.reader([first], delimiter=sign, skipinitialspace=True), [])]
-        for sign in ",\t; "
-    }
-    separator = max(
-        headers, key=lambda sign: (len(known.intersection(headers[sign])), len(headers[sign]) * (sign != " "))
-    )
-    reader = csv.reader(chain([first], lines), delimiter=separator, skipinitialspace=True, strict=True)
-    table: list[list[str | None]] = []
-    try:
-        names = [name.strip() for name in next(reader, [])]
-        for number, values in enumerate(filter(None, reader), 1):  # empty lines are left out
-            if len(values) != len(names):
-                raise InputError(f"{path}, row {number}: {len(values)} values for {len(names)} columns")
-            table.append([sys.intern(value.strip()) or None for value in values])
-    except csv.Error as error:
-        raise InputError(f"{path}: not a table ({error})") from None
-    if repeated := [name for name, count in Counter(names).items() if count > 1]:
-        raise InputError(f"{path}: two columns are called {repeated[0]}")
+    names, found = read_csv.rows(path, known)
+    places, table = [], []
+    for where, values in found:
+        places.append(where)
+        table.append([sys.intern(value.strip()) or None for value in values])
     rows = DataFrame(table, columns=names, dtype=object)
-    rows[PLACE] = [f"{path}, row {number}" for number in range(1, len(rows) + 1)]
+    rows[PLACE] = places
     return rows
 
 
