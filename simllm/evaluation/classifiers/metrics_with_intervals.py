@@ -13,6 +13,7 @@ from simllm.array_types import Floats, Ints
 from simllm.evaluation.classifiers.auc_and_average_precision import rank_classes, rank_two_classes
 from simllm.evaluation.classifiers.classifier_calibration import Calibration, calibrate
 from simllm.evaluation.classifiers.metric_estimate import Estimate, finite, make_estimate
+from simllm.evaluation.classifiers.prediction_files import INVENTED
 from simllm.stats import confusion_matrix_metrics
 from simllm.stats.confusion_matrix_bootstrap import bootstrap, quantiles
 from simllm.stats.proportion_intervals import wilson
@@ -29,6 +30,8 @@ class Performance:
     Attributes:
         n: The number of all rows, including rows in which the output of the classifier could not be parsed.
         unparsed: The number of outputs that could not be parsed.
+        invented: The number of predicted labels that are no item's true class. With two classes, they count
+            as unparsed, too.
         labels: The k classes. If there are two, the first one is the positive class.
         matrix: (k, k) counts of true classes (rows) and predicted classes (columns), without unparsed
             outputs.
@@ -57,6 +60,7 @@ class Performance:
     per_class: dict[str, dict[str, float | None]]
     calibration: dict[str, Calibration] = field(default_factory=dict)
     other_side: int | None = None
+    invented: int = 0
     groups: dict[str, dict[str, Performance]] = field(default_factory=dict)
     variants: dict[str, Performance] = field(default_factory=dict)
 
@@ -85,7 +89,12 @@ def measure(rows: DataFrame, labels: Sequence[str], bins: int = 10, details: boo
             per_class = {label: {**each, "auc": areas[label]} for label, each in per_class.items()}
     calibration, other_side = calibrate(rows[parsed], gold[parsed], predicted[parsed], labels, bins, details)
     return replace(
-        found, metrics=metrics, per_class=per_class, calibration=calibration, other_side=other_side
+        found,
+        metrics=metrics,
+        per_class=per_class,
+        calibration=calibration,
+        other_side=other_side,
+        invented=int(rows[INVENTED].sum()) if INVENTED in rows else 0,
     )
 
 
