@@ -28,12 +28,14 @@ class Spelling:
         respelled: A dict from each label that was replaced to two values: the label that replaced it, and the
             number of true and predicted labels that were replaced.
         apart: Groups of true classes that differ only in their spelling and stay apart.
+        classes: The true classes.
         missing: A dict from each predicted text that stands for a missing value, such as "NaN", to the number
             of rows. These outputs count as unparsed.
     """
 
     respelled: dict[str, tuple[str, int]] = field(default_factory=dict)
     apart: list[list[str]] = field(default_factory=list)
+    classes: list[str] = field(default_factory=list)
     missing: dict[str, int] = field(default_factory=dict)
 
 
@@ -99,4 +101,5 @@ def unify(rows: DataFrame, golds: Sequence[set[str]]) -> tuple[DataFrame, Spelli
         if spelled != name:
             values = rows.pop(name)
             rows[spelled] = rows[spelled].fillna(values) if spelled in rows else values
-    return rows, Spelling(respelled, [by_key[key] for key in by_key if key in apart], missing)
+    classes = sorted({named.get(label, label) for alike in by_key.values() for label in alike})
+    return rows, Spelling(respelled, [by_key[key] for key in by_key if key in apart], classes, missing)

@@ -35,6 +35,7 @@ CERTAINTIES = ("confidence", "probability", "probabilities", "score")
 COLUMNS = (*KEYS, "gold", "predicted", *CERTAINTIES, *COSTS)
 INVENTED = "(invented)"  # the column that tells whether a predicted label is no item's true class
 _NO_CLASS = ("nan", "<na>", "#n/a")  # other words for a missing value may be the name of a class
+_LARGEST = 1e100  # sums and squares of larger numbers may be infinite
 _MOST_SHOWN = 40  # characters of a wrong value in a message
 _SUM_TOLERANCE = 0.005  # probabilities may be rounded
 
@@ -265,12 +266,12 @@ def _numbers(rows: DataFrame, name: str) -> Series:
     """Convert the column `name` to numbers; an empty value, or a word such as NaN or null, becomes NaN.
 
     Raises:
-        InputError: A value is not a finite number.
+        InputError: A value is not a number, or too large for sums.
     """
     texts = rows[name].replace("", None)
     texts = texts.where(~texts.str.lower().isin(MISSING), None)
     values = pd.to_numeric(texts, errors="coerce").astype(float)
-    wrong = (values.isna() & texts.notna()) | np.isinf(values)
+    wrong = (values.isna() & texts.notna()) | (values.abs() > _LARGEST)
     if wrong.any():
         at = wrong.idxmax()
         shown = texts[at] if len(texts[at]) <= _MOST_SHOWN else f"{texts[at][:_MOST_SHOWN]}…"

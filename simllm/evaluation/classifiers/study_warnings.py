@@ -69,18 +69,17 @@ def _of_labels(study: ClassifierStudy) -> Iterator[str]:
         )
     if spelling.missing:
         yield f"Words for a missing value count as unparsed outputs ({_counted(spelling.missing)})."
-    classes = sorted(set(rows["gold"]))
-    if doubtful := [label for label in classes if label.casefold() in MISSING]:
+    if doubtful := [label for label in spelling.classes if label.casefold() in MISSING]:
         yield f"The true class {_listed(doubtful)} may stand for missing values; it is taken as a class."
     if study.invented:
         count = sum(study.invented.values())
         given = int((rows["predicted"].notna() | rows[INVENTED]).sum())
-        treated = "counts as unparsed" if len(classes) == 2 == len(study.labels) else "is a class of its own"
-        if len(study.labels) == 2 and rows.loc[rows[INVENTED], "predicted"].notna().any():
+        treated = "counts as unparsed" if len(spelling.classes) == 2 else "is a class of its own"
+        if len(study.labels) == 2 < len(spelling.classes):
             treated = f"counts as {study.labels[1]}"
         yield (
             f"{count:,} of {given:,} predicted labels are no item's true class "
-            f"({_counted(study.invented)}); the true classes are {_listed(classes)}. "
+            f"({_counted(study.invented)}); the true classes are {_listed(spelling.classes)}. "
             f"Such a label {treated}."
         )
 

@@ -225,7 +225,7 @@ def test_missing_groups_and_partial_costs_are_left_out(tmp_path):
 @pytest.mark.parametrize(
     ("rows", "options", "message"),
     [
-        ([*PAIR, row(2, "y", "y", probabilities={"y": 0.5, "N": 0.5})], {}, "no probability of the class n"),
+        ([*PAIR, row(2, "y", "y", probabilities={"y": 0.5, "no": 0.5})], {}, "no probability of the class n"),
         ([row(0, "y", "y", score=1), row(1, "n", "n", probability=0.1)], {}, "cannot be ranked together"),
         ([*PAIR, row(2, "y", "y", seconds=1)], {"groups": ["seconds"]}, "no column seconds for groups"),
         ([row(0, "y", "y", self="a"), row(1, "n", "n")], {"groups": ["self"]}, None),
