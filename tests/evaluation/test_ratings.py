@@ -115,7 +115,10 @@ def test_a_line_break_in_a_cell_separates_words(tmp_path):
             TABLE.replace(",2,reference", ",much,reference"),
             r"row 3: not a row of Haque et al.'s table \(could not",
         ),
-        (TABLE.replace("closes it", "x" * 200_000), r"row 4: not CSV \(a value of more than 131,072 characters"),
+        (
+            TABLE.replace("closes it", "x" * 200_000),
+            r"row 4: not CSV \(a value of more than 131,072 characters",
+        ),
     ],
 )
 def test_malformed_tables_are_refused(tmp_path, table, message):

@@ -16,3 +16,10 @@ def test_bootstrap_of_cells_agrees_with_resampled_items():
     ]
     assert (low, high) == pytest.approx(tuple(np.quantile(values, [0.025, 0.975])), abs=0.02)
     assert np.isnan(quantiles(bootstrap(np.array([[3, 1, 0], [0, 0, 0]]), binary_metrics)["kappa"], 4)).all()
+
+
+def test_few_or_perfect_predictions_have_no_interval():
+    perfect = bootstrap(np.array([[20, 0, 0], [0, 20, 0]]), binary_metrics)["mcc"]
+    assert np.isnan(quantiles(perfect, 40)).all()
+    few = bootstrap(np.array([[2, 1, 0], [0, 2, 0]]), binary_metrics)["mcc"]
+    assert np.isnan(quantiles(few, 5)).all()

@@ -1,7 +1,7 @@
 """Evaluation of classifiers by the protocol ECSER-LLM, which goes from data checks to significance tests.
 
-`read` loads the predictions of the classifiers, `evaluate` analyses them, and `find_warnings` tells what makes
-the figures mean less.
+`read` loads the predictions of the classifiers, `evaluate` analyses them, and `find_warnings` tells what
+makes the figures mean less.
 """
 
 from simllm.evaluation.classifiers.ecser_protocol import ClassifierStudy as ClassifierStudy

@@ -197,7 +197,7 @@ def _of_groups(study: ClassifierStudy) -> Iterator[str]:
         if one.tpr is None or one.fpr is None
     )
     if lacking:
-        yield f"Groups with one true class have no TPR or no FPR, and EOD leaves them out: {_listed(lacking)}."
+        yield f"Groups of one true class have no TPR or no FPR, and EOD leaves them out: {_listed(lacking)}."
 
 
 def _of_labels_given(name: str, split: str, found: Performance, original: DataFrame) -> Iterator[str]:
@@ -205,9 +205,10 @@ def _of_labels_given(name: str, split: str, found: Performance, original: DataFr
     parsed, who = found.n - found.unparsed, f"{name} ({split})"
     strict = found.strict["accuracy"]
     if found.unparsed > _MANY_UNPARSED * found.n:
-        told = "none has a label" if not parsed else f"the figures are over {parsed:,} of them"
-        wrong = "" if strict is None else f"; counted as wrong, they make the accuracy {format_number(strict)}"
-        yield f"{who}: {found.unparsed:,} of {format_count(found.n, 'output')} are unparsed, and {told}{wrong}."
+        told = f"the figures are over {parsed:,} of them" if parsed else "none has a label"
+        wrong = "" if strict is None else f"; if they count as wrong, the accuracy is {format_number(strict)}"
+        of = format_count(found.n, "output")
+        yield f"{who}: {found.unparsed:,} of {of} are unparsed, and {told}{wrong}."
     if not parsed:
         return
     counts = np.array(found.matrix)
@@ -259,8 +260,8 @@ def _of_scores(who: str, found: Performance, rows: DataFrame) -> Iterator[str]:
         yield f"{who} has the same score in all rows; it orders nothing, and the AUC is .5."
     if zero := int((true < LEAST_PROBABILITY).sum()):
         yield (
-            f"{who} gives the true class the probability 0 in {format_count(zero, 'row')}; the log loss takes "
-            f"{LEAST_PROBABILITY:.1e} for it, as scikit-learn does."
+            f"{who} gives the true class the probability 0 in {format_count(zero, 'row')}; the log loss "
+            f"takes {LEAST_PROBABILITY:.1e} for it, as scikit-learn does."
         )
     if found.calibration and count < _LEAST_CALIBRATED:
         one = next(iter(found.calibration.values()))
