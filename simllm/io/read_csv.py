@@ -1,8 +1,8 @@
 """Reading of CSV files, as spreadsheets, pandas and databases write them.
 
 A file has a header and a row for each record. Commas, tabs, semicolons or spaces stand between the values.
-Values in quotation marks may have line breaks. Excel's first line `sep=;`, a byte-order mark, line ends of old
-Macs, empty lines, and unnamed last columns without values are accepted.
+Values in quotation marks may have line breaks. Excel's first line `sep=;`, a byte-order mark, line ends of
+old Macs, empty lines, and unnamed last columns without values are accepted.
 """
 
 from __future__ import annotations
@@ -60,9 +60,8 @@ def rows(file: Path, known: Collection[str]) -> tuple[list[str], Iterator[tuple[
     while names and not names[-1]:  # Excel ends lines with separators where a column was emptied
         names.pop()
     if names.count("") > 1:
-        raise InputError(
-            f"{file}: column {names.index('', names.index('') + 1) + 1} of the header has no name"
-        )
+        second = names.index("", names.index("") + 1)
+        raise InputError(f"{file}: column {second + 1} of the header has no name")
     return names, _rows(file, reader, len(names))
 
 

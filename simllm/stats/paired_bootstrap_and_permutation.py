@@ -11,8 +11,8 @@ from simllm.array_types import Floats
 from simllm.stats.significance_outcome import Outcome
 
 SEED = 12345
-# All n values lie on one side of their median with probability 2^(1-n). Resamples stay between the smallest and
-# the largest value, so that with fewer than 6 items no interval of resamples can hold in 95% of all studies.
+# All n values lie on one side of their median with probability 2^(1-n). Resamples stay between the smallest
+# and the largest value, so that with fewer than 6 items no interval of resamples can hold in 95% of studies.
 LEAST_ITEMS = 6
 _RESAMPLES = 10_000
 _MOST_EXACT = 13  # largest number of items n for which all 2^n swaps are tried

@@ -65,7 +65,7 @@ def independent_interval(first: Ints, second: Ints) -> tuple[float, float]:
 
 
 def mean_interval(values: Floats) -> tuple[float, float]:
-    """Return the ends of Student's interval for the mean of (n,) values; NaN for one value or equal values."""
+    """Return the ends of Student's interval of the mean of (n,) values; NaN for one value or equal values."""
     from scipy.stats import t
 
     n = len(values)

@@ -148,7 +148,7 @@ def test_equal_items_in_several_parts_are_named(tmp_path):
     rows = [f"{i // 2}{'.0' if i % 2 else ''},the text of the item with number {i // 4}" for i in range(80)]
     (tmp_path / "items.csv").write_text("\n".join(["item,text", *rows]) + "\n")
     said = run("split", tmp_path / "items.csv", "--method", "k-fold", "--folds", "2").stderr
-    assert "ids that are equal but for case or form of a number in several parts: " in said
+    assert "ids equal but for case or form of a number in several parts: " in said
     assert "a leak" in said
     rows = [f"{i},the text of the item with number {i if i else 1}" for i in range(80)]
     (tmp_path / "items.csv").write_text("\n".join(["item,text", *rows]) + "\n")

@@ -137,9 +137,9 @@ def run(options: argparse.Namespace) -> None:
     rows = []
     for name, found in study.classifiers.items():
         split = main_split(found.splits)
-        own = found.splits[split]
-        values = [own.metrics.get(metric) for metric in dict.fromkeys(names)]
-        counts = (own.n, own.unparsed, own.invented)
+        part = found.splits[split]
+        values = [part.metrics.get(metric) for metric in dict.fromkeys(names)]
+        counts = [part.n, part.unparsed, part.invented]
         rows.append([name, split, *counts, *(one and one.value for one in values)])
     table = Table(
         columns=("classifier", "split", "rows", "unparsed", "invented", *dict.fromkeys(names)),

@@ -1,8 +1,8 @@
 """Spelling of labels: `Yes`, `yes` and `"YES."` are one label, and so are `0` and `0.0`.
 
 Models, pandas and spreadsheets change the case, the punctuation around a label, and the form of numbers.
-Labels that are equal but for this are one label, spelled as in the true classes. True classes of one file that
-differ only so stay apart, and only an exactly equal prediction counts for them.
+Labels that are equal but for this are one label, spelled as in the true classes. True classes of one file
+that differ only so stay apart, and only an exactly equal prediction counts for them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from decimal import Decimal
 from pandas import DataFrame
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d{1,3})?", re.ASCII | re.IGNORECASE)
-# Punctuation, quotation marks and emphasis. Signs that make a name, such as + - # / %, are no punctuation here.
+# Punctuation, quotation marks and emphasis; not + - # / % and the like, which tell C++ from C.
 _AROUND = " \t\n\r.,;:!?'\"`*_()[]{}<>\u00b4\u2018\u2019\u201c\u201d\u201e\u00ab\u00bb"
 MISSING = frozenset(("nan", "null", "none", "n/a", "na", "<na>", "#n/a"))  # written for a missing value
 OF_CLASS = "p:"  # prefix of a column with the probability of a class
@@ -41,7 +41,7 @@ class Spelling:
 
 
 def label_key(label: str) -> str | Decimal:
-    """Return a key; it is equal for labels that differ only in case, outer punctuation or form of a number."""
+    """Return a key, equal for labels that differ only in case, outer punctuation or form of a number."""
     bare = label.strip(_AROUND)
     for text in (label.strip(), bare):
         if _NUMBER.fullmatch(text):

@@ -134,8 +134,8 @@ def test_a_few_parsed_outputs_are_named_beside_their_accuracy(tmp_path):
     assert said == [
         "8 of 20 predicted labels are no item's true class (?: 8); the true classes are a, b. Such a label "
         "counts as unparsed.",
-        "m (test): 28 of 40 outputs are unparsed, and the figures are over 12 of them; counted as wrong, they "
-        "make the accuracy .300.",
+        "m (test): 28 of 40 outputs are unparsed, and the figures are over 12 of them; if they count as "
+        "wrong, the accuracy is .300.",
         "m (test) is right in .300 of the rows; always answering a would be right in .500.",
     ]
     assert report["invented"] == {"?": 8}
@@ -152,9 +152,9 @@ def test_ids_in_two_forms_have_nothing_in_common(tmp_path):
     ]
     _, said, report = judge(tmp_path, *files, "--positive", "a")
     assert said[0] == (
-        "All classifiers have 0 test items in common (m: 0, 1, 2, 3, 4 …; n: 0.0, 1.0, 2.0, 3.0, 4.0 …): nothing "
-        "compares them. Ids that are written in two ways are two items: 0 and 0.0, 1 and 1.0, 10 and 10.0, "
-        "11 and 11.0, 2 and 2.0 …."
+        "All classifiers have 0 test items in common (m: 0, 1, 2, 3, 4 …; n: 0.0, 1.0, 2.0, 3.0, 4.0 …): "
+        "nothing compares them. Ids that are written in two ways are two items: 0 and 0.0, 1 and 1.0, "
+        "10 and 10.0, 11 and 11.0, 2 and 2.0 …."
     )
     assert not [one for one in report["tests"] if len(one["classifiers"]) > 1]
 
@@ -187,8 +187,8 @@ def test_scores_of_the_other_class_are_recognized(tmp_path, column):
     assert row["accuracy"] > 0.85
     assert row["auc"] < 0.2
     assert re.fullmatch(
-        r"m \(test\): the scores rank the items the wrong way round \(AUC \.\d+\), although the labels do not "
-        r"\(MCC \.\d+\)\. Are they scores of the other class\?",
+        r"m \(test\): the scores rank the items the wrong way round \(AUC \.\d+\), although the labels do "
+        r"not \(MCC \.\d+\)\. Are they scores of the other class\?",
         said[0],
     )
     assert [("not the more probable one" in one) for one in said[1:]] == [True] * (column != "score")
