@@ -139,8 +139,8 @@ def run(options: argparse.Namespace) -> None:
         split = main_split(found.splits)
         part = found.splits[split]
         values = [part.metrics.get(metric) for metric in dict.fromkeys(names)]
-        counts = [part.n, part.unparsed, part.invented]
-        rows.append([name, split, *counts, *(one and one.value for one in values)])
+        sizes = [part.n, part.unparsed, part.invented]
+        rows.append([name, split, *sizes, *(one and one.value for one in values)])
     table = Table(
         columns=("classifier", "split", "rows", "unparsed", "invented", *dict.fromkeys(names)),
         rows=rows,
