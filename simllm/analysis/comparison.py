@@ -41,8 +41,8 @@ class System:
     Attributes:
         name: The name of the system.
         mean: The mean score over all items.
-        low: Lower bound of the mean's 95% bootstrap interval; NaN if there is only one item.
-        high: Upper bound of the mean's 95% bootstrap interval; NaN if there is only one item.
+        low: Lower bound of the mean's 95% bootstrap interval; NaN if it would look too certain.
+        high: Upper bound of the mean's 95% bootstrap interval; NaN if it would look too certain.
     """
 
     name: str
@@ -59,8 +59,8 @@ class Difference:
         a: The name of the first system.
         b: The name of the second system.
         difference: Mean score of `a` minus mean score of `b`.
-        low: Lower bound of the difference's 95% bootstrap interval; NaN if there is only one item.
-        high: Upper bound of the difference's 95% bootstrap interval; NaN if there is only one item.
+        low: Lower bound of the difference's 95% bootstrap interval; NaN if it would look too certain.
+        high: Upper bound of the difference's 95% bootstrap interval; NaN if it would look too certain.
         bootstrap_p: The p-value of the paired bootstrap test, corrected by Holm's method.
         permutation_p: The p-value of the paired permutation test, corrected by Holm's method.
     """
@@ -200,14 +200,12 @@ def compare_scores(scores: dict[str, Floats], signature: str = "") -> Comparison
     pairs = list(combinations(range(len(names)), 2))
     bootstrap = holm([bootstrap_p(means[:, a] - means[:, b], n) for a, b in pairs])
     permutation = holm([sign_flip_p(values[a] - values[b], random) for a, b in pairs])
-    if n == 1:
-        means[:] = np.nan  # one item gives no interval
     return Comparison(
-        [System(name, float(values[i].mean()), *interval(means[:, i])) for i, name in enumerate(names)],
+        [System(name, float(values[i].mean()), *interval(means[:, i], n)) for i, name in enumerate(names)],
         [
             Difference(
                 names[a], names[b], float((values[a] - values[b]).mean()),
-                *interval(means[:, a] - means[:, b]), by_bootstrap, by_permutation,
+                *interval(means[:, a] - means[:, b], n), by_bootstrap, by_permutation,
             )
             for (a, b), by_bootstrap, by_permutation in zip(pairs, bootstrap, permutation, strict=True)
         ],

@@ -6,6 +6,8 @@ Each module declares the options of its subcommand, calls the Python API and pri
 from __future__ import annotations
 
 import argparse
+import re
+from itertools import takewhile
 from types import ModuleType
 from typing import NoReturn
 
@@ -54,7 +56,11 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     Raises:
         SystemExit: The arguments ask for help or the version (status 0), or an option is wrong (status 2).
     """
-    return _parser().parse_args(_with_correlation(arguments))
+    parser = _parser()
+    for word in takewhile(lambda word: word != "--", arguments):
+        if re.fullmatch("(--[a-z-]+=|-[a-z])--", word):  # argparse of Python 3.11 loses the value, and fails
+            parser.error(f"argument {word[:-2].rstrip('=')}: expected a value, not --")
+    return parser.parse_args(_with_correlation(arguments))
 
 
 class _Parser(argparse.ArgumentParser):

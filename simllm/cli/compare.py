@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import warnings
 from collections.abc import Sequence
 from dataclasses import asdict
 from math import isnan
@@ -63,6 +64,7 @@ def run(options: argparse.Namespace) -> None:
         names = [str(file) for file in options.candidates]
     from simllm.analysis.comparison import compare_scores, score_systems
     from simllm.metric import SimLLM
+    from simllm.stats.paired_bootstrap_and_permutation import LEAST_ITEMS
 
     systems: dict[str, Sequence[str]] = {
         name: texts[file] for name, file in zip(names, options.candidates, strict=True)
@@ -72,6 +74,8 @@ def run(options: argparse.Namespace) -> None:
     scores = score_systems(metric, systems, references, options.over)
     values = {name: own.values for name, own in scores.items()}
     comparison = compare_scores(values, scores[names[0]].signature)
+    if comparison.n < LEAST_ITEMS:
+        warnings.warn(f"{format_count(comparison.n, 'item')}: an interval needs {LEAST_ITEMS}", stacklevel=2)
     text = {"text": _text, "json": _json, "latex": _latex}[options.format or "text"](comparison)
     tables.show(text, options.output)
     if options.report:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import warnings
 from pathlib import Path
 
 from simllm import optional_packages
@@ -63,23 +64,24 @@ def run(options: argparse.Namespace) -> None:
         raise InputError(f"--folds goes with --method k-fold, not {options.method}")
     with optional_packages.require_eval_extra():
         from simllm.evaluation.classifiers.prediction_files import PLACE, read_table
-        from simllm.evaluation.data_split import SplitPlan, split_items
+        from simllm.evaluation.data_split import SplitPlan, find_warnings, split_items
     rows = read_table(options.items).drop(columns=PLACE)
     name = "split" if options.method == "holdout" else "fold"
     if name in rows:
         raise InputError(f"{options.items}: has a column {name} already")
-    rows[name] = split_items(
-        rows,
-        SplitPlan(
-            options.method,
-            0.2 if options.test is None else options.test,
-            options.validation or 0.0,
-            10 if options.folds is None else options.folds,
-            [column.strip() for column in options.stratify.split(",") if column.strip()],
-            options.group,
-            options.seed,
-        ),
+    plan = SplitPlan(
+        options.method,
+        0.2 if options.test is None else options.test,
+        options.validation or 0.0,
+        10 if options.folds is None else options.folds,
+        [column.strip() for column in options.stratify.split(",") if column.strip()],
+        options.group,
+        options.seed,
     )
+    parts = split_items(rows, plan)
+    for sentence in find_warnings(rows, parts, plan):
+        warnings.warn(sentence, stacklevel=2)
+    rows[name] = parts
     tables.show(rows.to_csv(index=False), options.output)
     if not options.quiet:
         sizes = rows[name].value_counts(sort=False)

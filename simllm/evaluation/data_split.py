@@ -5,16 +5,22 @@ This is step S1 of the protocol ECSER-LLM for studies of classifiers.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
 from pandas import DataFrame, Series
 
 from simllm.errors import InputError
+from simllm.evaluation.classifiers.label_spelling import label_key
+from simllm.io.display_names import short_label
 
 _MOST_FOLDS = 20  # to choose items in whole groups, some of so many folds are chosen
+_FEW, _FAR = 10, 0.1  # items of a part; difference between the wanted and the real share of test items
+_MOST_CLASSES, _MOST_NAMED = 20, 5
+_LONG = 20  # mean number of characters in a column of texts, which should not occur in two parts
 METHODS = ("holdout", "k-fold", "leave-one-out", "leave-one-group-out")
 
 
@@ -81,6 +87,47 @@ def split_items(rows: DataFrame, plan: SplitPlan) -> Series:
     if plan.method == "holdout":
         return _hold_out(rows, plan)
     return Series(_folds(rows, plan) + 1, rows.index).astype(str)
+
+
+def find_warnings(rows: DataFrame, parts: Series, plan: SplitPlan) -> list[str]:
+    """Return a sentence for each thing that makes results on a split mean less than they seem to.
+
+    Args:
+        rows: n items, one in each row; the columns are text. The column `gold`, if any, has the true classes.
+        parts: (n,) the split or fold of each item, from `split_items`.
+        plan: The settings of the split.
+    """
+    found = []
+    sizes = parts.value_counts(sort=False)
+    small = {f"{part} ({size})": size for part, size in sizes.items() if size < _FEW}
+    if small and plan.method == "holdout":  # folds are averaged
+        found.append(f"parts with fewer than {_FEW} items say little: {_listed(small)}")
+    share = sizes.get("test", 0) / len(rows)
+    if plan.method == "holdout" and abs(share - plan.test) > max(_FAR, 1 / len(rows)):
+        found.append(f"the test data are {share:.0%} of the items, not {plan.test:.0%}")
+    if "gold" in rows and plan.method != "leave-one-out" and rows["gold"].nunique() <= _MOST_CLASSES:
+        table = rows.groupby([parts, rows["gold"]]).size().unstack(fill_value=0)
+        lacking = [f"{part}: {label}" for part, own in table.iterrows() for label in own.index[own == 0]]
+        advice = "; --stratify gold spreads them" if plan.method in ("holdout", "k-fold") else ""
+        if lacking:
+            found.append(f"parts without an item of a class: {_listed(lacking)}{advice}")
+    for name in (str(name) for name in rows):
+        texts = rows[name].dropna()
+        if name == "item":
+            texts = texts.map(label_key)
+        elif texts.str.len().mean() < _LONG or texts.nunique() < len(texts) / 2:
+            continue  # labels and numbers repeat in any data
+        repeated = parts[texts.index].groupby(texts, sort=False).nunique()
+        if count := int((repeated > 1).sum()):
+            example = rows[name][texts == repeated.idxmax()].iloc[0]
+            equal = "ids equal but for case or form of a number" if name == "item" else f"equal {name}"
+            found.append(f"{equal} in several parts: {count:,} ({short_label(str(example))}); a leak")
+    return found
+
+
+def _listed(names: Iterable[str]) -> str:
+    shown = [short_label(name) for name in islice(names, _MOST_NAMED + 1)]
+    return ", ".join(shown[:_MOST_NAMED]) + (" …" if len(shown) > _MOST_NAMED else "")
 
 
 def _hold_out(rows: DataFrame, plan: SplitPlan) -> Series:

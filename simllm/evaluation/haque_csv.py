@@ -8,14 +8,14 @@ summaries from 1 to 4, and the values of many metrics. The two summaries are in 
 
 from __future__ import annotations
 
-import csv
+import math
 import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from simllm.errors import InputError
-from simllm.io import read_lines
+from simllm.io import read_csv
 
 _NEEDED = ("function_id", "user_id", "similarity", "source", "text", "text.1")
 _NOT_METRICS = {"", "Unnamed: 0", "accurate", "adequate", "concise", "bleu_cat", "function", *_NEEDED}
@@ -31,7 +31,7 @@ def read_rows(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
         file: The CSV file.
 
     Yields:
-        For each function: the place where it first occurs in the file, such as "FILE, line 3"; and a dict
+        For each function: the place where it first occurs in the file, such as "FILE, row 3"; and a dict
         with the pair and all its ratings. The dict's keys are described in `simllm.evaluation.ratings`.
 
     Raises:
@@ -52,8 +52,10 @@ def read_rows(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
                 "metrics": {k: float(v) for k, v in line.items() if k not in _NOT_METRICS and v},
             }
             rating = float(line["similarity"])
+            if not math.isfinite(rating):
+                raise ValueError(f"similarity {rating}")
         except (TypeError, ValueError) as error:
-            raise InputError(f"{where}: not a line of Haque et al.'s table ({error})") from None
+            raise InputError(f"{where}: not a row of Haque et al.'s table ({error})") from None
         _, pair = pairs.setdefault(line["function_id"], (where, row | {"ratings": {}}))
         pair["ratings"][line["user_id"]] = rating
     yield from pairs.values()
@@ -63,25 +65,17 @@ def _lines(file: Path) -> Iterator[tuple[str, dict[str, str]]]:
     """Read the rows of the CSV file below its header.
 
     Yields:
-        For each row: its place for error messages, such as "FILE, line 3"; and a dict from column name to
+        For each row: its place for error messages, such as "FILE, row 3"; and a dict from column name to
         cell.
 
     Raises:
         InputError: The file is not CSV, or a necessary column is missing.
     """
-    number = 0
-
-    def texts() -> Iterator[str]:
-        nonlocal number
-        for number, line in read_lines.lines(file):  # noqa: B007 (`number` is used in errors)
-            yield line + "\n"  # a cell in quotation marks may continue in the next line
-
-    table = csv.DictReader(texts())
-    try:
-        missing = [name for name in _NEEDED if name not in (table.fieldnames or ())]
-        if missing:
-            raise InputError(f"{file}: not Haque et al.'s table; it has no column {', '.join(missing)}")
-        for line in table:
-            yield f"{file}, line {number}", line
-    except csv.Error as error:
-        raise InputError(f"{file}, line {number}: not CSV ({error})") from None
+    names, rows = read_csv.rows(file, _NEEDED)
+    if missing := [name for name in _NEEDED if name not in names]:
+        raise InputError(
+            f"{file}: not Haque et al.'s table; it has no column {', '.join(missing)}. "
+            "Other rated pairs are read from JSON lines: reference, candidate, rating"
+        )
+    for where, values in rows:
+        yield where, dict(zip(names, values, strict=True))

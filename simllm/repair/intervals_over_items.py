@@ -39,7 +39,7 @@ def compute_intervals(
 
     Returns:
         The lower and the upper end of each interval, by name ("AVG", "TOP-1", ..., "RPSR"). An interval is
-        None if the value is not defined, or if there are fewer than two items.
+        None if the value is not defined, or if the interval would look too certain (see `interval`).
     """
     sums: dict[str, list[tuple[float, int]]] = {  # for each item, a numerator and a denominator
         "AVG": [(average_pass_rate([each]), 1) for each in passed.values()]
@@ -59,18 +59,23 @@ def compute_intervals(
     means = resampled_means(
         np.concatenate([values[:, :, 0], values[:, :, 1]]), np.random.default_rng(SEED)
     ).reshape(-1, 2, len(sums))
-    return {name: _interval(means[:, 0, i], means[:, 1, i]) for i, name in enumerate(sums)}
+    counted = (values[:, :, 1] > 0).sum(axis=1)
+    return {name: _interval(means[:, 0, i], means[:, 1, i], int(counted[i])) for i, name in enumerate(sums)}
 
 
-def _interval(numerators: NDArray[np.float64], denominators: NDArray[np.float64]) -> list[float] | None:
+def _interval(
+    numerators: NDArray[np.float64], denominators: NDArray[np.float64], items: int
+) -> list[float] | None:
     """Return the 95% bootstrap interval of a statistic that is a quotient, such as a mean (sum / number).
 
     Args:
         numerators: (n,) numerator of the statistic in each of n resamples.
         denominators: (n,) denominator in each resample. Resamples with denominator 0 are left out.
+        items: The number of items that have a value.
 
     Returns:
-        The lower and the upper end; None if no resample is left.
+        The lower and the upper end; None without an interval.
     """
     some = denominators > 0
-    return list(interval(numerators[some] / denominators[some])) if some.any() else None
+    ends = interval(numerators[some] / denominators[some], items) if some.any() else (np.nan, np.nan)
+    return None if np.isnan(ends[0]) else list(ends)

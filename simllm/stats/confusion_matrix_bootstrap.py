@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable
 
 import numpy as np
 
 from simllm.array_types import Floats, Ints
+from simllm.stats.paired_bootstrap_and_permutation import LEAST_ITEMS
 
 _RESAMPLES, _SEED = 10_000, 12345
 
@@ -42,16 +44,20 @@ def bootstrap(
     return metrics(draws.reshape(-1, *counts.shape))
 
 
-def quantiles(values: Floats) -> tuple[float, float]:
+def quantiles(values: Floats, items: int) -> tuple[float, float]:
     """Return the 2.5% and 97.5% quantiles of resampled values: the ends of a 95% bootstrap interval.
 
     Args:
         values: (n,) value of a metric in each of n resamples. NaN values are left out.
+        items: The number of items in a resample.
 
     Returns:
-        The lower and the upper quantile. Both are NaN if all values are NaN.
+        The lower and the upper quantile. Both are NaN if all values are NaN, or if the interval would look
+        too certain: with fewer than `LEAST_ITEMS` items, or if the resamples show no spread.
     """
+    if items < LEAST_ITEMS:
+        return math.nan, math.nan
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # no value
         low, high = np.nanquantile(values, [0.025, 0.975])
-    return float(low), float(high)
+    return (float(low), float(high)) if high - low > 1e-12 else (math.nan, math.nan)

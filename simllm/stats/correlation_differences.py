@@ -59,7 +59,7 @@ def permutation_p_values(scores: Sequence[Floats], ratings: Floats) -> Floats:
 
     Returns:
         (m, m) two-sided p-values: entry (i, j) compares the metrics i and j. They are not corrected for
-        multiple tests. The diagonal is 1.
+        multiple tests. The diagonal is 1. The p-values of a metric with a NaN are NaN.
     """
     ranks = _centred(np.stack([stats.rankdata(values) for values in scores]))
     rated = _centred(stats.rankdata(ratings))
@@ -79,7 +79,8 @@ def permutation_p_values(scores: Sequence[Floats], ratings: Floats) -> Floats:
         after_b = _correlation(-total, of_b[0] - square, of_b[1] - product, rated)
         extreme += (np.abs(after_a - after_b) >= observed - 1e-9).sum(axis=0)
     p = np.ones((m, m))
-    p[first, second] = p[second, first] = paired_bootstrap_and_permutation.permutation_p(extreme, n)
+    found = paired_bootstrap_and_permutation.permutation_p(extreme, n)
+    p[first, second] = p[second, first] = np.where(np.isnan(observed), np.nan, found)
     return p
 
 

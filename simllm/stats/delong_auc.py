@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.stats import mannwhitneyu, norm, rankdata
 
 from simllm.array_types import Floats
+from simllm.stats.proportion_intervals import Z
 
 
 def area_under_roc(positive: Floats, negative: Floats) -> float:
@@ -51,25 +52,6 @@ def auc_with_covariance(positive: NDArray[np.bool_], scores: Floats) -> tuple[Fl
     return areas, np.atleast_2d(covariance)
 
 
-def auc_interval(positive: NDArray[np.bool_], scores: Floats) -> tuple[float, float, float]:
-    """Compute an AUC and its 95% confidence interval, limited to the range from 0 to 1.
-
-    Args:
-        positive: (n,) whether an item is positive; there must be positive and negative items.
-        scores: (n,) scores, higher for items that should be positive.
-
-    Returns:
-        The AUC, and the lower and upper end of the interval. With fewer than two positive or fewer than two
-        negative items there is no interval, and both ends are NaN.
-    """
-    areas, covariance = auc_with_covariance(positive, scores[None])
-    around = float(norm.ppf(0.975) * np.sqrt(covariance[0, 0]))
-    area = float(areas[0])
-    if math.isnan(around):
-        return area, math.nan, math.nan
-    return area, max(0.0, area - around), min(1.0, area + around)
-
-
 def mean_auc_with_covariance(
     positive: NDArray[np.bool_], scores: Floats, folds: NDArray[Any]
 ) -> tuple[Floats, Floats]:
@@ -102,6 +84,62 @@ def mean_auc_with_covariance(
     if not pairs:
         return np.full(m, np.nan), np.full((m, m), np.nan)
     return areas / pairs, covariance / pairs**2
+
+
+def auc_interval(
+    positive: NDArray[np.bool_], scores: Floats, folds: NDArray[Any], repeats: float = 1.0
+) -> tuple[float, float, float]:
+    """Compute the mean AUC over folds and its 95% confidence interval, limited to the range from 0 to 1.
+
+    The interval is DeLong's. If the AUC is 0 or 1 in all folds, DeLong's variance is 0. The interval is then
+    Newcombe's (see `_boundary_reach`).
+
+    Args:
+        positive: (n,) whether an item is positive.
+        scores: (n,) scores, higher for items that should be positive.
+        folds: (n,) the fold of each item; see `mean_auc_with_covariance`.
+        repeats: How often the same item occurs in the arrays, on average. The variance is multiplied by this
+            number, because scores of the same item are not independent.
+
+    Returns:
+        The AUC, and the lower and upper end of the interval. All three are NaN if no fold has both kinds of
+        items. The ends are NaN if a fold has only one item of a kind.
+    """
+    areas, covariance = mean_auc_with_covariance(positive, scores[None], folds)
+    area, around = float(areas[0]), Z * math.sqrt(float(covariance[0, 0]) * repeats)
+    if math.isnan(around):
+        return area, math.nan, math.nan
+    if around < 1e-12 and min(area, 1 - area) < 1e-12:
+        reach = _boundary_reach(positive, folds, repeats)
+        return (area, 1 - reach, 1.0) if area > 0.5 else (area, 0.0, reach)
+    if around < 1e-12:  # all scores are equal: they order nothing, and show no spread
+        return area, math.nan, math.nan
+    return area, max(0.0, area - around), min(1.0, area + around)
+
+
+def _boundary_reach(positive: NDArray[np.bool_], folds: NDArray[Any], repeats: float) -> float:
+    """Return the width of the 95% interval of an AUC that is exactly 0 or 1.
+
+    The interval has all values t with |AUC - t| <= z sqrt(V(t)), where V is the variance of Hanley and McNeil
+    with the numbers of positive and negative items replaced by their mean in its correction terms. It is
+    method 5 of Newcombe ("Confidence intervals for an effect size measure based on the Mann-Whitney
+    statistic. Part 2: asymptotic methods and evaluation", 2006). Over folds, the variances are added with the
+    weights of `mean_auc_with_covariance`.
+    """
+    parts = [positive[folds == fold] for fold in dict.fromkeys(folds.tolist())]
+    sizes = [(int(part.sum()), int((~part).sum())) for part in parts]
+    pairs = np.array([m * n for m, n in sizes], float)
+    more = np.array([(m + n) / 2 - 1 for m, n in sizes])
+
+    def excess(t: float) -> float:
+        terms = pairs * t * (1 - t) * (1 + more * ((1 - t) / (2 - t) + t / (1 + t)))
+        return 1 - t - Z * math.sqrt(repeats * terms.sum()) / pairs.sum()
+
+    low, high = 0.0, 1 - 1e-12  # 1 itself is a solution, too
+    while high - low > 1e-12:
+        middle = (low + high) / 2
+        low, high = (middle, high) if excess(middle) > 0 else (low, middle)
+    return 1 - low
 
 
 def compare_aucs(

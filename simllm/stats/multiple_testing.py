@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -14,14 +15,16 @@ def holm(p_values: Sequence[float] | Floats) -> list[float]:
 
     Args:
         p_values: The p-values of a family of tests. The correction limits the probability of at least one
-            false positive in the whole family.
+            false positive in the whole family. NaN stands for a test that was not possible; the family is
+            then smaller.
 
     Returns:
-        The corrected p-values, in the same order.
+        The corrected p-values, in the same order; NaN stays NaN.
     """
-    corrected, least = [0.0] * len(p_values), 0.0
-    for rank, i in enumerate(np.argsort(p_values, kind="stable")):
-        least = max(least, min(1.0, (len(p_values) - rank) * p_values[i]))
+    corrected, least = [math.nan] * len(p_values), 0.0
+    order = [int(i) for i in np.argsort(p_values, kind="stable") if not math.isnan(p_values[i])]
+    for rank, i in enumerate(order):
+        least = max(least, min(1.0, float((len(order) - rank) * p_values[i])))
         corrected[i] = least
     return corrected
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -10,6 +11,9 @@ from simllm.array_types import Floats
 from simllm.stats.significance_outcome import Outcome
 
 SEED = 12345
+# All n values lie on one side of their median with probability 2^(1-n). Resamples stay between the smallest
+# and the largest value, so that with fewer than 6 items no interval of resamples can hold in 95% of studies.
+LEAST_ITEMS = 6
 _RESAMPLES = 10_000
 _MOST_EXACT = 13  # largest number of items n for which all 2^n swaps are tried
 _AT_ONCE = 10_000_000  # numbers that are in memory at once
@@ -89,13 +93,17 @@ def _batches(n: int) -> Iterator[range]:
     return (range(start, min(start + size, _RESAMPLES)) for start in range(0, _RESAMPLES, size))
 
 
-def interval(values: Floats) -> tuple[float, float]:
+def interval(values: Floats, items: int | None = None) -> tuple[float, float]:
     """Return a 95% bootstrap interval: the 2.5% and 97.5% quantiles of the resampled values.
 
     Args:
         values: (R,) value of a statistic, such as the mean, in each of R bootstrap resamples.
+        items: The number of items that were resampled. With it, both ends are NaN if the interval would look
+            too certain: fewer than `LEAST_ITEMS` items, or no spread between the resamples.
     """
     low, high = np.quantile(values, [0.025, 0.975])
+    if items is not None and (items < LEAST_ITEMS or high - low < 1e-12):
+        return math.nan, math.nan
     return float(low), float(high)
 
 
@@ -107,9 +115,11 @@ def bootstrap_p(differences: Floats, n: int) -> float:
     small. Therefore p is at least 2^(1-n), the p-value of a sign test if one system is better on all n items.
 
     Args:
-        differences: (R,) difference between the two mean scores in each resample.
+        differences: (R,) difference between the two mean scores in each resample. If one is NaN, so is p.
         n: Number of items.
     """
+    if np.isnan(differences).any():
+        return math.nan
     rarer = min((differences <= 0).sum(), (differences >= 0).sum())
     return min(1.0, max(2 * float(rarer + 1) / (len(differences) + 1), 2.0 ** (1 - n)))
 
@@ -122,9 +132,12 @@ def sign_flip_p(differences: Floats, random: np.random.Generator) -> float:
     choices of signs are tried; otherwise 10,000 random choices.
 
     Args:
-        differences: (n,) differences between the scores of two systems, one for each item.
+        differences: (n,) differences between the scores of two systems, one for each item. If one is NaN, so
+            is the p-value.
         random: The random generator.
     """
+    if np.isnan(differences).any():
+        return math.nan
     total = differences.sum()
     least = abs(total) - 1e-12 * np.abs(differences).sum()
     extreme = sum(

@@ -23,9 +23,12 @@ def pairwise_accuracy(scores: Floats, ratings: Floats) -> float:
         ratings: (n,) ratings of the items.
 
     Returns:
-        The share of item pairs with the right order or tie, from 0 to 1.
+        The share of item pairs with the right order or tie, from 0 to 1; NaN with fewer than two items or
+        with a NaN.
     """
     n = len(scores)
+    if n < 2 or np.isnan([scores, ratings]).any():
+        return float("nan")
     if n * (n - 1) // 2 <= _MOST_PAIRS:
         a, b = np.triu_indices(n, 1)
     else:

@@ -1,14 +1,14 @@
-"""Confidence intervals (95%) for a proportion, and for the difference of two proportions.
+"""Confidence intervals (95%) for a proportion, for the difference of two proportions, and for a mean.
 
-The methods are those of Wilson (one proportion), of Agresti and Min (paired proportions), and of Newcombe
-(proportions of independent groups).
+The methods are those of Wilson (one proportion), of Agresti and Min (paired proportions), of Newcombe
+(proportions of independent groups), and of Student (a mean).
 """
 
 from __future__ import annotations
 
 import math
 
-from simllm.array_types import Ints
+from simllm.array_types import Floats, Ints
 
 Z = 1.959963984540054  # half the width of a 95% interval, as a multiple of the standard error
 
@@ -62,3 +62,15 @@ def independent_interval(first: Ints, second: Ints) -> tuple[float, float]:
 
     low, high = confint_proportions_2indep(first[0], first.sum(), second[0], second.sum(), method="newcomb")
     return float(low), float(high)
+
+
+def mean_interval(values: Floats) -> tuple[float, float]:
+    """Return the ends of Student's interval of the mean of (n,) values; NaN for one value or equal values."""
+    from scipy.stats import t
+
+    n = len(values)
+    spread = float(values.std(ddof=1)) if n > 1 else 0.0
+    if spread < 1e-12:
+        return math.nan, math.nan
+    around = float(t.ppf(0.975, n - 1)) * spread / math.sqrt(n)
+    return float(values.mean()) - around, float(values.mean()) + around

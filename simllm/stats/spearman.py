@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import permutations
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from simllm.array_types import Floats
+from simllm.stats.paired_bootstrap_and_permutation import LEAST_ITEMS
 
 _SEED = 12345
 _RESAMPLES, _CONFIDENCE = 2000, 0.95
@@ -40,14 +42,14 @@ def spearman(scores: Floats, ratings: Floats) -> Correlation:
     """Compute Spearman's rank correlation with a p-value and a 95% interval.
 
     The p-value comes from a permutation test. The interval comes from 2,000 bootstrap resamples. Both bounds
-    are NaN if all resamples have the same correlation. All results are NaN if the scores or the ratings are
-    constant.
+    are NaN with fewer than six items, and if all resamples have the same correlation. All results are NaN if
+    the scores or the ratings are constant or have a NaN.
 
     Args:
         scores: (n,) scores of n items.
         ratings: (n,) ratings of the items.
     """
-    if np.ptp(scores) == 0 or np.ptp(ratings) == 0:
+    if np.ptp(scores) == 0 or np.ptp(ratings) == 0 or np.isnan([scores, ratings]).any():
         return Correlation(*[float("nan")] * 4)
     rho = float(rank_correlations(scores[None], ratings[None])[0])
     interval = bootstrap_interval(scores, ratings, np.random.default_rng(_SEED))
@@ -74,14 +76,16 @@ def rank_correlations(a: Floats, b: Floats) -> Floats:
 def bootstrap_interval(scores: Floats, ratings: Floats, random: np.random.Generator) -> tuple[float, float]:
     """Compute the 95% percentile bootstrap interval of Spearman's rho: the 2.5% and 97.5% quantiles.
 
-    The quantiles are those of 2,000 resamples of the items. Both bounds are NaN if the quantiles are equal,
-    because the resamples then show no spread.
+    The quantiles are those of 2,000 resamples of the items. Both bounds are NaN with fewer than
+    `LEAST_ITEMS` items, or if the quantiles are equal, because the resamples then show no spread.
 
     Args:
         scores: (n,) scores of n items.
         ratings: (n,) ratings of the items.
         random: The random generator.
     """
+    if len(scores) < LEAST_ITEMS:
+        return math.nan, math.nan
     batches = resamples(len(scores), _RESAMPLES, random)
     resampled = np.concatenate([rank_correlations(scores[rows], ratings[rows]) for rows in batches])
     # Values are NaN for constant resamples of small sets.

@@ -34,6 +34,17 @@ def test_one_item_has_p_value_one():
     assert np.isnan(intervals).all()
 
 
+def test_few_or_equal_items_have_no_interval():
+    draw = np.random.default_rng(0)
+    a, b = draw.normal(size=(2, 6))
+    five, six = (compare_scores({"a": a[:n], "b": b[:n]}).differences[0] for n in (5, 6))
+    assert np.isnan([five.low, five.high]).all()
+    assert six.low < six.difference < six.high
+    same = compare_scores({"a": a, "b": a}).differences[0]
+    assert (same.difference, same.permutation_p) == (0, 1)
+    assert np.isnan([same.low, same.high]).all()
+
+
 @pytest.mark.parametrize("n", [2, 5, 9])
 def test_p_values_of_few_items_use_all_sign_assignments(n):
     draw = np.random.default_rng(n)

@@ -29,7 +29,7 @@ def intervals(n, resamples):
     begun = time.perf_counter()
     for _ in range(20):
         draws = bootstrap(count(gold, predicted, 2), binary_metrics)
-        ours = {name: quantiles(values) for name, values in draws.items()}
+        ours = {name: quantiles(values, n) for name, values in draws.items()}
     seconds = (time.perf_counter() - begun) / 20
     functions = {
         "f1": lambda a, b: metrics.f1_score(a, b, pos_label=0),

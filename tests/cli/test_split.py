@@ -128,3 +128,30 @@ def test_items_and_plans_that_do_not_fit_are_refused(tmp_path, text, words, mess
     (tmp_path / "items.csv").write_text(text)
     done = run("split", tmp_path / "items.csv", *words)
     assert (done.returncode, message in done.stderr) == (2, True), done.stderr
+
+
+def test_parts_that_say_little_are_named(tmp_path):
+    rows = [f"{i},{'rare' if i < 2 else 'usual'},{'big' if i < 30 else i}" for i in range(40)]
+    (tmp_path / "items.csv").write_text("\n".join(["item,gold,team", *rows]) + "\n")
+    few = run("split", tmp_path / "items.csv", "--test", ".1", "--seed", "1").stderr.splitlines()
+    assert few == [
+        "simllm: warning: parts with fewer than 10 items say little: test (4)",
+        "simllm: warning: parts without an item of a class: test: rare; --stratify gold spreads them",
+        "simllm: 40 items: train 36, test 4",
+    ]
+    whole = run("split", tmp_path / "items.csv", "--group", "team", "--test", ".2", "--seed", "3").stderr
+    assert "warning: the test data are 8% of the items, not 20%" in whole
+    assert "warning" not in run("split", tmp_path / "items.csv", "--test", ".5", "--stratify", "gold").stderr
+
+
+def test_equal_items_in_several_parts_are_named(tmp_path):
+    rows = [f"{i // 2}{'.0' if i % 2 else ''},the text of the item with number {i // 4}" for i in range(80)]
+    (tmp_path / "items.csv").write_text("\n".join(["item,text", *rows]) + "\n")
+    said = run("split", tmp_path / "items.csv", "--method", "k-fold", "--folds", "2").stderr
+    assert "ids equal but for case or form of a number in several parts: " in said
+    assert "a leak" in said
+    rows = [f"{i},the text of the item with number {i if i else 1}" for i in range(80)]
+    (tmp_path / "items.csv").write_text("\n".join(["item,text", *rows]) + "\n")
+    parts = {run("split", tmp_path / "items.csv", "--seed", seed).stderr.splitlines()[0] for seed in range(8)}
+    leak = "simllm: warning: equal text in several parts: 1 (the text of the item with number 1); a leak"
+    assert parts == {leak, "simllm: 80 items: train 64, test 16"}

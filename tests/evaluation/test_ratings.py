@@ -113,9 +113,12 @@ def test_a_line_break_in_a_cell_separates_words(tmp_path):
         (TABLE.replace("similarity", "likeness"), "not Haque et al.'s table; it has no column similarity"),
         (
             TABLE.replace(",2,reference", ",much,reference"),
-            r"line 4: not a line of Haque et al.'s table \(could not",
+            r"row 3: not a row of Haque et al.'s table \(could not",
         ),
-        (TABLE.replace("closes it", "x" * 200_000), r"line 5: not CSV \(field larger than"),
+        (
+            TABLE.replace("closes it", "x" * 200_000),
+            r"row 4: not CSV .a value of more than 131,072",
+        ),
     ],
 )
 def test_malformed_tables_are_refused(tmp_path, table, message):

@@ -10,3 +10,10 @@ def test_intervals_hold_the_figure():
     for name, value in {"AVG": found["AVG"], "TOP-2": found["TOP"]["2"], "RPSR": found["RPSR"]}.items():
         low, high = found["95% intervals"][name]
         assert low < value < high
+
+
+def test_few_or_equal_items_have_no_interval():
+    few = [attempt(f"{i}", 1, i % 2 == 0) for i in range(5)]
+    assert compute_statistics(few, 1, 1, None)["95% intervals"]["AVG"] is None
+    equal = [attempt(f"{i}", 1, True) for i in range(30)]
+    assert compute_statistics(equal, 1, 1, None)["95% intervals"]["AVG"] is None

@@ -7,10 +7,12 @@ import pytest
 
 from simllm.stats.binomial_p_value import compare_with_chance
 from simllm.stats.classifier_test_choice import choose_for_classifiers
-from simllm.stats.delong_auc import auc_with_covariance, compare_aucs
+from simllm.stats.delong_auc import auc_interval, auc_with_covariance, compare_aucs
 from simllm.stats.fisher_and_chi_squared import choose_for_groups, compare_groups
 from simllm.stats.mcnemar_and_cochran_q import cochran_q, mcnemar
 from simllm.stats.multiple_testing import holm
+from simllm.stats.paired_bootstrap_and_permutation import bootstrap_p, interval, paired_permutation
+from simllm.stats.proportion_intervals import Z, mean_interval
 from simllm.stats.welch_or_mann_whitney import choose_for_degradation, compare_samples
 from simllm.stats.wilcoxon_friedman_and_kruskal import friedman_nemenyi, wilcoxon
 
@@ -82,3 +84,47 @@ def test_choices_agree_with_the_reference_vectors(cases):
     for case in rows:
         design = dict(case["design"])
         assert choose[design.pop("question")](**design) == case["expected"], case
+
+
+def hanley_mcneil(t, n):
+    """Return the variance of an AUC t with n positive and n negative items."""
+    return t * (1 - t) * (1 + (n - 1) * ((1 - t) / (2 - t) + t / (1 + t))) / n**2
+
+
+@pytest.mark.parametrize("n", [2, 5, 20, 500])
+def test_a_perfect_auc_has_a_bounded_interval(n):
+    positive = np.arange(2 * n) < n
+    scores, folds = positive.astype(float), np.zeros(2 * n)
+    area, low, high = auc_interval(positive, scores, folds)
+    assert (area, high) == (1, 1)
+    assert 1 - low == pytest.approx(Z * hanley_mcneil(low, n) ** 0.5)
+    assert auc_interval(positive, -scores, folds) == pytest.approx((0, 0, 1 - low))
+    wider = auc_interval(positive, scores, np.arange(2 * n) % n % 2)  # fewer pairs are compared
+    assert n == 2 or wider[1] < low
+    assert np.isnan(auc_interval(positive, 0 * scores, folds)[1:]).all()
+
+
+@pytest.mark.slow
+def test_the_interval_of_a_high_auc_covers_it():
+    random = np.random.default_rng(4)
+    positive, folds, covered = np.arange(30) < 15, np.zeros(30), 0
+    for _ in range(1000):  # more than a third of the AUCs are 1
+        _, low, high = auc_interval(positive, random.normal(size=30) + 3.2 * positive, folds)
+        covered += low <= 0.98817 <= high  # the normal distribution at 3.2 / sqrt(2)
+    assert covered >= 950
+
+
+def test_missing_values_have_no_p_value():
+    differences = np.array([0.2, np.nan, 0.1])
+    assert np.isnan(paired_permutation(differences).p)
+    assert np.isnan(bootstrap_p(differences, 3))
+
+
+def test_intervals_that_would_look_too_certain_are_undefined():
+    values = np.linspace(0, 1, 101)
+    assert np.isnan(interval(values, 5)).all()
+    assert interval(values, 6) == pytest.approx((0.025, 0.975))
+    assert np.isnan(interval(np.full(100, 0.5), 50)).all()
+    assert np.isnan(mean_interval(np.array([0.3, 0.3, 0.3]))).all()
+    assert np.isnan(mean_interval(np.array([0.3]))).all()
+    assert mean_interval(np.array([1.0, 2.0, 3.0])) == pytest.approx((-0.48414, 4.48414), abs=1e-5)

@@ -6,9 +6,17 @@ from simllm.stats.spearman import spearman
 
 
 def test_spearman_by_hand():
-    result = spearman(np.array([1.0, 2.0, 3.0, 4.0, 5.0]), np.array([2.0, 1.0, 4.0, 3.0, 5.0]))
-    assert result.rho == pytest.approx(1 - 6 * 4 / (5 * 24))
-    assert result.low <= result.rho <= result.high
+    a, b = np.array([1.0, 2.0, 3.0, 4.0, 5.0, 6.0]), np.array([2.0, 1.0, 4.0, 3.0, 5.0, 6.0])
+    five = spearman(a[:5], b[:5])
+    assert five.rho == pytest.approx(1 - 6 * 4 / (5 * 24))
+    assert np.isnan([five.low, five.high]).all()  # resamples of five items do not reach 95%
+    six = spearman(a, b)
+    assert six.low < six.rho <= six.high
+
+
+def test_a_missing_score_gives_no_p_value():
+    found = spearman(np.array([1.0, np.nan, 3.0, 4.0]), np.array([1.0, 2.0, 3.0, 5.0]))
+    assert np.isnan([found.rho, found.p_value, found.low, found.high]).all()
 
 
 @pytest.mark.slow

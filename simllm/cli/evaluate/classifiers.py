@@ -6,8 +6,10 @@ The evaluation follows ECSER-LLM, a published protocol (list of steps) for studi
 from __future__ import annotations
 
 import argparse
+import math
 import shlex
 import sys
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -80,9 +82,8 @@ def add_options(command: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     """Run `simllm evaluate classifiers` with the parsed options: write a report folder and a summary table.
 
-    The table has a row for each classifier. It shows the accuracy, and the measure that the option
-    `--select-by` names, such as "mcc". This measure selects the best classifier. If there are two classes,
-    the table also shows the AUC.
+    The table has a row for each classifier: the numbers of rows, of unparsed outputs and of invented labels,
+    the accuracy, the metric of `--select-by`, and with two classes the AUC.
     """
     with optional_packages.require_eval_extra():
         from simllm.evaluation import classifiers, ratings
@@ -105,7 +106,7 @@ def run(options: argparse.Namespace) -> None:
     about = classifier_report.read_about(options.about)
     positive, missing = options.positive, dict[str, str]()
     if options.ratings:
-        if options.acceptable is None:
+        if options.acceptable is None or not math.isfinite(options.acceptable):
             raise InputError("--ratings needs --acceptable: the lowest acceptable mean rating")
         names = metrics_option.chosen_names(options.metrics, options.model)
         metrics, missing = registry.load_all(names, options.model)
@@ -130,14 +131,18 @@ def run(options: argparse.Namespace) -> None:
     )
     command = "simllm " + shlex.join(sys.argv[1:])
     classifier_report.write(study, options.out, command, about, keep_predictions=bool(options.ratings))
+    for sentence in classifiers.find_warnings(study):
+        warnings.warn(sentence, stacklevel=2)
     names = ["accuracy", options.select_by, *(["auc"] if len(study.labels) == 2 else [])]
     rows = []
     for name, found in study.classifiers.items():
         split = main_split(found.splits)
-        values = [found.splits[split].metrics.get(metric) for metric in dict.fromkeys(names)]
-        rows.append([name, split, found.splits[split].n, *(one and one.value for one in values)])
+        part = found.splits[split]
+        values = [part.metrics.get(metric) for metric in dict.fromkeys(names)]
+        sizes = [part.n, part.unparsed, part.invented]
+        rows.append([name, split, *sizes, *(one and one.value for one in values)])
     table = Table(
-        columns=("classifier", "split", "rows", *dict.fromkeys(names)),
+        columns=("classifier", "split", "rows", "unparsed", "invented", *dict.fromkeys(names)),
         rows=rows,
         summary={"selected": study.selected or "none", "report": f"{options.out}/report.html"},
     )

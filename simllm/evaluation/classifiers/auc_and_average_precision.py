@@ -6,44 +6,14 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 from pandas import DataFrame
 
-from simllm.array_types import Floats, Ints
+from simllm.array_types import Ints
 from simllm.evaluation.classifiers.brier_and_log_loss import multiclass_brier, multiclass_log_loss
 from simllm.evaluation.classifiers.metric_estimate import Estimate, finite, make_estimate
 from simllm.evaluation.classifiers.positive_class_score import positive_scores
 from simllm.evaluation.classifiers.prediction_files import chances_of
-from simllm.stats.delong_auc import auc_interval, mean_auc_with_covariance
-from simllm.stats.proportion_intervals import Z
-
-
-def auc_within(
-    positive: NDArray[np.bool_], scores: Floats, folds: NDArray[np.object_], repeats: float
-) -> tuple[float, float, float]:
-    """Compute the AUC of n predictions in each fold, and the mean over the folds with its 95% interval.
-
-    Each fold has its own AUC, because scores of different folds come from different trained models and cannot
-    be compared. A prediction is called positive or negative by the true class of its item.
-
-    Args:
-        positive: (n,) whether each prediction is positive.
-        scores: (n,) the scores of the predictions.
-        folds: (n,) the fold of each prediction.
-        repeats: The mean number of predictions per item; above 1 if items have several predictions (runs).
-            The interval is then wider, because predictions for the same item are not independent.
-
-    Returns:
-        The mean AUC, and the lower and upper end of its interval (by DeLong's method). The weight of a fold
-        in the mean is its number of positive times its number of negative predictions. All three values are
-        NaN if no fold has both positive and negative predictions. The ends are NaN if a fold has too few
-        predictions to estimate the variance.
-    """
-    areas, covariance = mean_auc_with_covariance(positive, scores[None], folds)
-    area, around = float(areas[0]), Z * math.sqrt(float(covariance[0, 0]) * repeats)
-    if math.isnan(around):  # fewer than two items of a kind
-        return area, math.nan, math.nan
-    return area, max(0.0, area - around), min(1.0, area + around)
+from simllm.stats.delong_auc import area_under_roc, auc_interval
 
 
 def rank_two_classes(
@@ -75,7 +45,7 @@ def rank_two_classes(
     folds = rows.loc[known, "fold"].to_numpy()
     precision = float(average_precision_score(positive, scores[known]))
     return {
-        "auc": make_estimate(*auc_within(positive, scores[known], folds, repeats)),
+        "auc": make_estimate(*auc_interval(positive, scores[known], folds, repeats)),
         "average_precision": Estimate(precision),
     }
 
@@ -107,7 +77,8 @@ def rank_classes(
     areas = {}
     for number, label in enumerate(labels):
         own = gold == number
-        area = auc_interval(own, table[:, number])[0] if 0 < own.sum() < len(own) else math.nan
+        chance = table[:, number]
+        area = area_under_roc(chance[own], chance[~own]) if 0 < own.sum() < len(own) else math.nan
         areas[label] = finite(area)
     present = [area for area in areas.values() if area is not None]
     metrics = {"macro_auc": Estimate(float(np.mean(present)) if present else None)}

@@ -1,7 +1,8 @@
 """Brier score and log loss, which measure the errors of predicted probabilities; lower is better.
 
 The Brier score is the mean squared error. The log loss is the mean negative log-likelihood of the true
-classes, in nats. Probabilities below 1e-15 are clipped (raised) to 1e-15, so that the log loss stays finite.
+classes, in nats. As in scikit-learn, a probability below 2.2e-16 (the epsilon of 64-bit floats) is raised to
+this number, so that the log loss stays finite: an item whose true class has the probability 0 adds 36.04.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import numpy as np
 
 from simllm.array_types import Floats, Ints
 
-_LEAST_PROBABILITY = 1e-15  # smaller probabilities are clipped (raised) to this
+LEAST_PROBABILITY = float(np.finfo(np.float64).eps)
 
 
 def binary_brier(chances: Floats, labels: Floats) -> float:
@@ -60,10 +61,5 @@ def multiclass_log_loss(chances: Floats, gold: Ints) -> float:
 
 
 def _log_loss(chances: Floats) -> float:
-    """Compute the log loss of n predictions: the mean negative log-likelihood, in nats.
-
-    Args:
-        chances: (n,) predicted probability of each item's true class. Probabilities below 1e-15 are raised
-            to 1e-15, so that the log loss stays finite.
-    """
-    return float(-np.log(chances.clip(_LEAST_PROBABILITY)).mean())
+    """Compute the log loss of n predictions from the (n,) probabilities of the items' true classes."""
+    return float(-np.log(chances.clip(LEAST_PROBABILITY)).mean())

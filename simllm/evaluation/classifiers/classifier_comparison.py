@@ -16,7 +16,12 @@ import pandas as pd
 from pandas import DataFrame, Series
 
 from simllm.array_types import Floats, Ints
-from simllm.evaluation.classifiers.metrics_with_intervals import compute_metrics, measure, strict_value
+from simllm.evaluation.classifiers.metrics_with_intervals import (
+    LOWER_IS_BETTER,
+    compute_metrics,
+    measure,
+    strict_value,
+)
 from simllm.evaluation.classifiers.positive_class_score import positive_scores
 from simllm.evaluation.classifiers.significance_verdicts import Answer, Finding, answer
 from simllm.evaluation.classifiers.single_classifier_tests import describe_discordant, is_right
@@ -25,7 +30,7 @@ from simllm.stats.confusion_matrix_bootstrap import bootstrap, quantiles
 from simllm.stats.delong_auc import compare_aucs
 from simllm.stats.mcnemar_and_cochran_q import cochran_q, mcnemar
 from simllm.stats.paired_bootstrap_and_permutation import paired_permutation
-from simllm.stats.proportion_intervals import Z, paired_difference
+from simllm.stats.proportion_intervals import Z, mean_interval, paired_difference
 from simllm.stats.significance_outcome import Outcome
 from simllm.stats.wilcoxon_friedman_and_kruskal import friedman_nemenyi, wilcoxon
 
@@ -114,8 +119,7 @@ def _compare_pair(right: DataFrame, runs: int) -> Finding:
     if runs > 1:
         differences = first - second
         outcome = paired_permutation(differences)
-        around = Z * float(differences.std(ddof=1)) / math.sqrt(n) if n > 1 else math.nan
-        effect, interval = outcome.statistic, (outcome.statistic - around, outcome.statistic + around)
+        effect, interval = outcome.statistic, mean_interval(differences)
         why = (
             f"2 classifiers on the same {n} items, with up to {runs} runs or folds, which are averaged first."
         )
@@ -178,6 +182,7 @@ def compare_metric(rows: DataFrame, labels: Sequence[str], metric: str) -> list[
         if math.isnan(effect):
             continue
         better, worse = (a, b) if effect >= 0 else (b, a)
+        words = f"On common items, the {metric} of {better} is {abs(effect):.3f} above that of {worse}"
         findings.append(
             Finding(
                 question=f"Has {a} or {b} the better {metric}?",
@@ -185,8 +190,8 @@ def compare_metric(rows: DataFrame, labels: Sequence[str], metric: str) -> list[
                 outcome=Outcome("none: interval only", math.nan, math.nan),
                 why=f"The {len(both)} common items are resampled with both answers.",
                 effect=effect,
-                interval=quantiles(drawn),
-                words=f"On common items, the {metric} of {better} is {abs(effect):.3f} above that of {worse}",
+                interval=quantiles(drawn, len(both)),
+                words=words if effect else f"On common items, {a} and {b} have the same {metric}",
             )
         )
     return findings
@@ -240,7 +245,7 @@ def _reason(table: DataFrame, metric: str) -> str:
 
 def _compare_two_over_sets(table: DataFrame, metric: str) -> Finding:
     a, b = list(table)
-    difference = float((table[a] - table[b]).median())
+    difference = float((table[a] - table[b]).median()) * (-1 if metric in LOWER_IS_BETTER else 1)
     return Finding(
         question=f"Is {a} or {b} better over data sets?",
         classifiers=[a, b],
@@ -337,7 +342,7 @@ def compare_auc(rows: DataFrame, labels: Sequence[str]) -> list[Finding]:
                 why=f"Both have scores for {items} common items"
                 + ("." if folds is None else ", which are compared within folds."),
                 effect=difference,
-                interval=(difference - Z * error, difference + Z * error),
+                interval=(difference - Z * error, difference + Z * error) if error > 1e-12 else None,
                 words=words if difference else f"{a} and {b} have the same AUC",
             )
         )

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from simllm.evaluation.classifiers.ecser_protocol import ClassifierStudy, main_split
 from simllm.evaluation.classifiers.metric_estimate import Estimate
 from simllm.evaluation.classifiers.metrics_with_intervals import Performance
+from simllm.evaluation.classifiers.study_warnings import find_warnings
 from simllm.io.number_format import format_number, format_p_value
 
 DASH = "\u2013"  # for what is not defined
@@ -36,7 +37,7 @@ def write_conclusions(study: ClassifierStudy) -> list[str]:
     First come warnings about the data. The next sentences name the classifier that is best on validation
     data, and describe the quality of each classifier. The last sentences are about significant differences.
     """
-    sentences = [*_warn(study)]
+    sentences = find_warnings(study)
     if study.selected:
         sentences.append(f"On validation data, {study.selected} has the best {title(study.select_by)}.")
     elif len(study.classifiers) > 1:
@@ -45,29 +46,6 @@ def write_conclusions(study: ClassifierStudy) -> list[str]:
         split = main_split(found.splits)
         sentences.append(_describe(study, name, found.splits[split], split))
     return [*sentences, *_compare(study)]
-
-
-def _warn(study: ClassifierStudy) -> Iterator[str]:
-    """Yield warnings about problems of the data.
-
-    There are three kinds of problems: items that are in two splits, predicted labels that are not the true
-    class of any item, and items for which a classifier has no prediction.
-    """
-    if study.leaks:
-        named = ", ".join(study.leaked[:5])
-        yield f"{study.leaks:,} items are in two splits of the same fold ({named}): the results are too good."
-    for label, count in study.invented.items():
-        treated = "It counts as unparsed." if len(study.labels) == 2 else "It is an extra class here."
-        yield f"The label {label} is predicted in {count:,} rows, but it is no item's true class. {treated}"
-    original = study.predictions.rows[study.predictions.rows["variant"] == ""]
-    for split, rows in original.groupby("split", sort=False):
-        once = rows.drop_duplicates(["classifier", "data_set", "item"])
-        items = once.groupby("classifier", sort=False).size()
-        for name, count in items[items < items.max()].items():
-            yield f"{name} has only {count:,} of the {items.max():,} {split} items."
-        common = int((once.groupby(["data_set", "item"]).size() == len(items)).sum())
-        if len(items) > 1 and common < items.min():
-            yield f"All classifiers have {common:,} {split} items in common, on which the tests compare them."
 
 
 def _describe(study: ClassifierStudy, name: str, found: Performance, split: str) -> str:
@@ -113,7 +91,9 @@ def _compare(study: ClassifierStudy) -> Iterator[str]:
         if one in significant:
             yield f"{one.verdict.removesuffix('.')} ({one.split} data)."
         elif len(one.classifiers) > 1 and one.p is None and one.low is not None and one.high is not None:
-            interval = f"{format_number(one.low)} to {format_number(one.high)}"
+            # The sentence names the better classifier first; the interval is of the first minus the second.
+            low, high = (-one.high, -one.low) if (one.effect or 0) < 0 else (one.low, one.high)
+            interval = f"{format_number(low)} to {format_number(high)}"
             yield f"{one.verdict.removesuffix('.')} ({one.split} data; 95% interval {interval})."
     others = [one for one in compared if one not in significant and one.test != "delong"]
     if others and not any(one.test != "delong" for one in significant):

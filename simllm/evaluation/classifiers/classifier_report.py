@@ -15,6 +15,7 @@ from simllm.evaluation.classifiers.classifier_conclusions import DASH, title, wr
 from simllm.evaluation.classifiers.classifier_figures import draw_calibration, draw_curves
 from simllm.evaluation.classifiers.classifier_latex import write_latex
 from simllm.evaluation.classifiers.ecser_protocol import ClassifierStudy, main_split
+from simllm.evaluation.classifiers.study_warnings import LEAST_ROWS, find_warnings
 from simllm.io import atomic_write, folder_replacement, output_folder_check, tables
 from simllm.io.html_page import render
 from simllm.io.installed_versions import versions
@@ -22,7 +23,6 @@ from simllm.io.number_format import format_number, format_p_value
 from simllm.stats.calibration_error import Bin
 
 _LIBRARIES = ("numpy", "pandas", "scikit-learn", "scipy", "statsmodels")
-_LEAST_ROWS = 10  # rows for an interval; an interval of fewer rows would look too certain
 _CONTENT = "a report on classifiers"
 _NAMES = ("classifiers.json", "tables.tex", "report.html", "predictions.jsonl")
 # The keys of facts that a reader needs to repeat a study (steps S2 to S5), and descriptions of the facts.
@@ -119,8 +119,16 @@ def write(
 
 def numbers(study: ClassifierStudy) -> dict[str, Any]:
     """Return all numeric results of a study as a dict that can be written as JSON."""
+    spelling = study.predictions.spelling
     return {
+        "warnings": find_warnings(study),
         "labels": study.labels,
+        "invented": study.invented,
+        "spelling": {
+            "respelled": {label: {"as": name, "n": n} for label, (name, n) in spelling.respelled.items()},
+            "apart": spelling.apart,
+            "missing": spelling.missing,
+        },
         "classifiers": {name: _plain(asdict(found)) for name, found in study.classifiers.items()},
         "tests": [asdict(answer) for answer in study.tests],
         "selected": study.selected,
@@ -154,7 +162,7 @@ def html(study: ClassifierStudy, facts: dict[str, Any]) -> str:
         study=study,
         metrics=metric_names(study),
         main_split=main_split,
-        least_rows=_LEAST_ROWS,
+        least_rows=LEAST_ROWS,
         conclusions=write_conclusions(study),
         calibration=draw_calibration(study),
         curves=draw_curves(study),

@@ -37,7 +37,7 @@ from simllm.evaluation.classifiers.prediction_costs import find_dominated, measu
 from simllm.evaluation.classifiers.prediction_files import SPLITS, Predictions, check_probabilities
 from simllm.evaluation.classifiers.significance_verdicts import Answer, answer
 
-_MOST_COUNTS = 10**9
+_MOST_COUNTS, _MOST_BINS = 10**9, 1000
 
 
 @dataclass(frozen=True)
@@ -138,8 +138,8 @@ def evaluate(
     """
     if not 0 < alpha < 1:
         raise InputError(f"alpha {alpha}: expected a number between 0 and 1")
-    if bins < 1:
-        raise InputError(f"{bins} bins: expected 1 or more")
+    if not 1 <= bins <= _MOST_BINS:
+        raise InputError(f"{bins} bins: expected from 1 to {_MOST_BINS:,}")
     check_probabilities(predictions.rows)
     rows, invented = remove_invented_labels(predictions.rows)
     rows, labels = choose_classes(rows, positive)
@@ -172,7 +172,7 @@ def evaluate(
         leaks=len(leaked),
         invented=invented,
         published=list(matrices or {}),
-        predictions=Predictions(rows),
+        predictions=Predictions(rows, predictions.spelling),
     )
 
 
@@ -294,12 +294,10 @@ def _ask_all(
         if own.empty:
             continue
         each = {str(name): part for name, part in own.groupby("classifier", sort=False)}
-        answers += answer(
-            [one.ask_guessing(name, part, classes) for name, part in each.items()],
-            split,
-            alpha,
-        )
-        answers += answer([one.ask_largest_class(name, part) for name, part in each.items()], split, alpha)
+        if own["gold"].nunique() > 1:  # otherwise, a constant answer is always right
+            chance = [one.ask_guessing(name, part, classes) for name, part in each.items()]
+            largest = [one.ask_largest_class(name, part) for name, part in each.items()]
+            answers += [*answer(chance, split, alpha), *answer(largest, split, alpha)]
         if len(labels) == 2:
             answers += answer([one.ask_bias(name, part, labels) for name, part in each.items()], split, alpha)
         if len(each) > 1:

@@ -15,7 +15,7 @@ from pandas import DataFrame, Series
 
 from simllm.errors import InputError
 from simllm.evaluation.classifiers.positive_class_score import positive_scores
-from simllm.evaluation.classifiers.prediction_files import COLUMNS, KEYS, PLACE
+from simllm.evaluation.classifiers.prediction_files import COLUMNS, INVENTED, KEYS, PLACE
 from simllm.stats.delong_auc import compare_aucs
 from simllm.stats.mcnemar_and_cochran_q import mcnemar
 from simllm.stats.paired_bootstrap_and_permutation import paired_permutation
@@ -42,7 +42,8 @@ def fill_groups(rows: DataFrame, groups: Sequence[str]) -> DataFrame:
         InputError: A column does not exist, or has more than 200 different values. Or the name of the column
             is reserved for something else than groups, such as `predicted`.
     """
-    allowed = [str(name) for name in rows if name not in COLUMNS and name != PLACE and ":" not in str(name)]
+    own = {*COLUMNS, PLACE, INVENTED}
+    allowed = [str(name) for name in rows if name not in own and ":" not in str(name)]
     rows = rows.copy()
     for group in groups:
         if group not in [*allowed, "data_set"] or group not in rows:

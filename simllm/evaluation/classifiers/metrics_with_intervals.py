@@ -13,6 +13,7 @@ from simllm.array_types import Floats, Ints
 from simllm.evaluation.classifiers.auc_and_average_precision import rank_classes, rank_two_classes
 from simllm.evaluation.classifiers.classifier_calibration import Calibration, calibrate
 from simllm.evaluation.classifiers.metric_estimate import Estimate, finite, make_estimate
+from simllm.evaluation.classifiers.prediction_files import INVENTED
 from simllm.stats import confusion_matrix_metrics
 from simllm.stats.confusion_matrix_bootstrap import bootstrap, quantiles
 from simllm.stats.proportion_intervals import wilson
@@ -29,6 +30,8 @@ class Performance:
     Attributes:
         n: The number of all rows, including rows in which the output of the classifier could not be parsed.
         unparsed: The number of outputs that could not be parsed.
+        invented: The number of predicted labels that are no item's true class. With two classes, they count
+            as unparsed, too.
         labels: The k classes. If there are two, the first one is the positive class.
         matrix: (k, k) counts of true classes (rows) and predicted classes (columns), without unparsed
             outputs.
@@ -57,6 +60,7 @@ class Performance:
     per_class: dict[str, dict[str, float | None]]
     calibration: dict[str, Calibration] = field(default_factory=dict)
     other_side: int | None = None
+    invented: int = 0
     groups: dict[str, dict[str, Performance]] = field(default_factory=dict)
     variants: dict[str, Performance] = field(default_factory=dict)
 
@@ -85,7 +89,12 @@ def measure(rows: DataFrame, labels: Sequence[str], bins: int = 10, details: boo
             per_class = {label: {**each, "auc": areas[label]} for label, each in per_class.items()}
     calibration, other_side = calibrate(rows[parsed], gold[parsed], predicted[parsed], labels, bins, details)
     return replace(
-        found, metrics=metrics, per_class=per_class, calibration=calibration, other_side=other_side
+        found,
+        metrics=metrics,
+        per_class=per_class,
+        calibration=calibration,
+        other_side=other_side,
+        invented=int(rows[INVENTED].sum()) if INVENTED in rows else 0,
     )
 
 
@@ -151,12 +160,13 @@ def measure_counts(counts: Ints, labels: Sequence[str], repeats: float = 1.0) ->
     parsed = confusion_matrix_metrics.without_unparsed(counts)
     is_binary, compute = len(labels) == 2, compute_metrics(labels)
     values = compute(parsed)
-    drawn = bootstrap(parsed, compute, items=round(parsed.sum() / repeats)) if parsed.sum() else {}
+    items = round(parsed.sum() / repeats)
+    drawn = bootstrap(parsed, compute, items=items) if parsed.sum() else {}
     ratios = confusion_matrix_metrics.binary_ratios(parsed) if is_binary else {}
     metrics = {}
     for name, value in values.items():
         if name not in _PROPORTIONS:
-            low, high = quantiles(drawn[name]) if drawn else (math.nan, math.nan)
+            low, high = quantiles(drawn[name], items) if drawn else (math.nan, math.nan)
         else:
             over = ratios.get(name, (np.trace(parsed), parsed.sum()))
             low, high = wilson(int(over[0]) / repeats, int(over[1]) / repeats)

@@ -13,6 +13,7 @@ from pandas import DataFrame
 
 from simllm.array_types import Floats
 from simllm.evaluation.classifiers.metrics_with_intervals import (
+    LOWER_IS_BETTER,
     Performance,
     class_numbers,
     compute_metrics,
@@ -83,6 +84,8 @@ def ask_degradation(
     folds, sets = (np.array([value for value in values if value is not None], float) for values in found)
     outcome, shapiro = compare_samples(folds, sets)
     effect = float(sets.mean() - folds.mean()) if len(folds) and len(sets) else None
+    if effect and metric in LOWER_IS_BETTER:
+        effect = -effect  # `strict_value` negates such a metric
     why = f"{len(folds)} validation folds and {len(sets)} test sets"
     if shapiro:
         why += f"; Shapiro's p is {format_p(shapiro[0])} and {format_p(shapiro[1])}."
@@ -125,6 +128,7 @@ def _degradation_interval(
         and predicted labels alone (for example, because it needs probabilities).
     """
     means: list[Floats] = []
+    fewest = min(len(rows.drop_duplicates(["data_set", "item"])) for rows in (test, validation))
     for rows in (test, validation):
         drawn = []
         for seed, own in enumerate(folds_and_sets(rows)):
@@ -134,4 +138,4 @@ def _degradation_interval(
                 return None
             drawn.append(values)
         means.append(np.mean(drawn, axis=0))
-    return quantiles(means[0] - means[1])
+    return quantiles(means[0] - means[1], fewest)

@@ -10,6 +10,8 @@ import numpy as np
 from pandas import DataFrame
 
 from simllm.errors import InputError
+from simllm.evaluation.classifiers.label_spelling import find_class, label_key
+from simllm.evaluation.classifiers.prediction_files import INVENTED
 
 
 def remove_invented_labels(rows: DataFrame) -> tuple[DataFrame, dict[str, int]]:
@@ -27,17 +29,16 @@ def remove_invented_labels(rows: DataFrame) -> tuple[DataFrame, dict[str, int]]:
         rows: The predictions: a table with a row for each prediction.
 
     Returns:
-        Two values. The first is the table. Where an invented label was removed, it has None, as for an output
-        that could not be parsed. The second is a dict from each invented label to the number of predictions
-        with this label.
+        Two values. The first is the table with a new column `INVENTED`, which marks these labels. Where an
+        invented label was removed, the table has None, as for an output that could not be parsed. The second
+        is a dict from each invented label to the number of predictions with this label.
     """
     classes = set(rows["gold"])
-    is_invented = rows["predicted"].notna() & ~rows["predicted"].isin(classes)
-    if len(classes) < 2 or not is_invented.any():
-        return rows, {}
+    is_invented = rows["predicted"].notna() & ~rows["predicted"].isin(classes) & (len(classes) > 1)
     found = {str(label): int(n) for label, n in rows.loc[is_invented, "predicted"].value_counts().items()}
+    rows = rows.assign(**{INVENTED: is_invented})
     if len(classes) == 2:
-        rows = rows.assign(predicted=rows["predicted"].where(~is_invented, None))
+        rows["predicted"] = rows["predicted"].where(~is_invented, None)
     return rows, found
 
 
@@ -49,8 +50,8 @@ def choose_classes(rows: DataFrame, positive: str | None) -> tuple[DataFrame, li
 
     Args:
         rows: The predictions: a table with a row for each prediction.
-        positive: The positive class. None: if the classes are "0" and "1", "1" is positive. If there are
-            three or more classes, no class is positive.
+        positive: The positive class, in any spelling. None: if the classes are 0 and 1, 1 is positive. If
+            there are three or more classes, no class is positive.
 
     Returns:
         Two values. The first is the table. If there is a positive class, and not exactly one other class,
@@ -64,8 +65,10 @@ def choose_classes(rows: DataFrame, positive: str | None) -> tuple[DataFrame, li
             fewer than three classes, other than the pair "0" and "1".
     """
     classes = sorted({*rows["gold"].unique(), *rows["predicted"].dropna().unique()})
-    if positive is None and set(classes) == {"0", "1"}:
+    if positive is None and {label_key(label) for label in classes} == {0, 1}:
         positive = "1"
+    if positive is not None:
+        positive = find_class(positive, classes)
     if positive is None:
         if len(classes) < 3:
             raise InputError(f"the classes are {', '.join(classes)}; name the positive one by --positive")

@@ -7,14 +7,13 @@ Each row is the prediction of a classifier for an item. The columns `item`, `gol
 
 from __future__ import annotations
 
-import csv
 import difflib
 import json
+import math
+import re
 import sys
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import chain
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,8 @@ import pandas as pd
 from pandas import DataFrame, Series
 
 from simllm.errors import InputError
-from simllm.io import printable_path, read_json_lines, read_lines
+from simllm.evaluation.classifiers.label_spelling import MISSING, OF_CLASS, Spelling, find_class, unify
+from simllm.io import printable_path, read_csv, read_json_lines
 
 KEYS = ("classifier", "split", "fold", "data_set", "variant", "run", "item")  # no two rows agree in all
 COSTS = ("seconds", "tokens", "energy_wh", "cost")
@@ -33,7 +33,10 @@ SPLITS = ("train", "validation", "test")
 # in JSON lines; in CSV files, it is replaced by columns such as `p:bug`.
 CERTAINTIES = ("confidence", "probability", "probabilities", "score")
 COLUMNS = (*KEYS, "gold", "predicted", *CERTAINTIES, *COSTS)
-_OF_CLASS = "p:"  # prefix of a column with the probability of a class
+INVENTED = "(invented)"  # the column that tells whether a predicted label is no item's true class
+_NO_CLASS = ("nan", "<na>", "#n/a")  # other words for a missing value may be the name of a class
+_LARGEST = 1e100  # sums and squares of larger numbers may be infinite
+_MOST_SHOWN = 40  # characters of a wrong value in a message
 _SUM_TOLERANCE = 0.005  # probabilities may be rounded
 
 
@@ -57,13 +60,15 @@ class Predictions:
             - The column with the name `PLACE` tells where the row was read, such as "FILE, row 3". Error
               messages use it.
             - Other columns are text.
+        spelling: The labels that were spelled in several ways.
     """
 
     rows: DataFrame
+    spelling: Spelling = field(default_factory=Spelling)
 
     def to_json_lines(self) -> Iterator[str]:
         """Yield each prediction as a line of JSON. Empty values are left out, except that of `predicted`."""
-        columns = [name for name in self.rows if name != PLACE]
+        columns = [name for name in self.rows if name not in (PLACE, INVENTED)]
         for values in self.rows[columns].itertuples(index=False):
             row = dict(zip(columns, values, strict=True))
             kept = {name: value for name, value in row.items() if value not in ("", None) and value == value}
@@ -79,9 +84,10 @@ def make(tables: Iterable[DataFrame]) -> Predictions:
     Raises:
         InputError: A row is wrong.
     """
-    rows = pd.concat(list(tables), ignore_index=True)
+    parts = list(tables)
+    rows = pd.concat(parts, ignore_index=True)
     rows[PLACE] = [f"row {number}" for number in range(1, len(rows) + 1)]
-    return _finish(rows, None, None)
+    return _finish(rows, [set(part["gold"].dropna()) for part in parts], None, None)
 
 
 def read(
@@ -119,17 +125,21 @@ def read(
         tables.append(table)
     if not tables:
         raise InputError("no file of predictions")
-    return _finish(pd.concat(tables, ignore_index=True), threshold, positive)
+    golds = [set(table["gold"].dropna()) for table in tables]
+    return _finish(pd.concat(tables, ignore_index=True), golds, threshold, positive)
 
 
-def _finish(rows: DataFrame, threshold: float | None, positive: str | None) -> Predictions:
+def _finish(
+    rows: DataFrame, golds: Sequence[set[str]], threshold: float | None, positive: str | None
+) -> Predictions:
     """Complete a table of predictions, and check all its rows.
 
-    Missing columns are added. If a row has a probability or a score, but no predicted label, the label is
-    added: it is the positive class if the probability or score is at least the threshold.
+    Missing columns are added, labels are spelled alike, and with a threshold, rows that have a probability or
+    a score, but no predicted label, get one.
 
     Args:
         rows: The table, with one row for each prediction.
+        golds: The true classes of each file.
         threshold: The threshold. If it is None, no predicted labels are added.
         positive: The name of the positive class, which is needed with a threshold.
     """
@@ -140,11 +150,13 @@ def _finish(rows: DataFrame, threshold: float | None, positive: str | None) -> P
         if name not in rows and name != "probabilities":
             rows[name] = "" if name in KEYS else np.nan
     rows["split"] = rows["split"].replace("", "test")
+    _refuse(rows, rows["gold"].str.lower().isin(_NO_CLASS), "the gold is a missing value; expected a class")
+    rows, spelling = unify(rows, golds)
     if threshold is not None:
         rows["predicted"] = _apply_threshold(rows, threshold, positive)
     rows["predicted"] = rows["predicted"].astype(object).where(rows["predicted"].notna(), None)
     _check(rows)
-    return Predictions(rows)
+    return Predictions(rows, spelling)
 
 
 def _read_file(path: Path, columns: Mapping[str, str], has_threshold: bool) -> DataFrame:
@@ -184,7 +196,7 @@ def _read_file(path: Path, columns: Mapping[str, str], has_threshold: bool) -> D
         if close := difflib.get_close_matches(str(name), COLUMNS, 1, 0.8):
             raise InputError(f"{path}: unknown column {name}; did you mean {close[0]}?")
     numbers = ("confidence", "probability", "score", *COSTS)
-    for name in [name for name in rows if name in numbers or str(name).startswith(_OF_CLASS)]:
+    for name in [name for name in rows if name in numbers or str(name).startswith(OF_CLASS)]:
         rows[name] = _numbers(rows, str(name))
     return rows
 
@@ -214,39 +226,13 @@ def _names(rows: DataFrame) -> str:
 
 
 def _read_csv(path: Path, known: set[str]) -> DataFrame:
-    """Read a CSV file, and recognize its separator: a comma, tab, semicolon or space.
-
-    The header is split by each separator. The separator that gives the most known column names is chosen. If
-    several separators give equally many known names, the separator that gives the most columns is chosen. A
-    space is chosen only if it gives more known names than any other separator.
-
-    Args:
-        path: The file.
-        known: The known names of columns. The file may have other columns, too.
-    """
-    lines = (line + "\n" for _, line in read_lines.lines(path))
-    first = next(lines, "")
-    headers = {
-        sign: [name.strip() for name in next(csv.reader([first], delimiter=sign, skipinitialspace=True), [])]
-        for sign in ",\t; "
-    }
-    separator = max(
-        headers, key=lambda sign: (len(known.intersection(headers[sign])), len(headers[sign]) * (sign != " "))
-    )
-    reader = csv.reader(chain([first], lines), delimiter=separator, skipinitialspace=True, strict=True)
-    table: list[list[str | None]] = []
-    try:
-        names = [name.strip() for name in next(reader, [])]
-        for number, values in enumerate(filter(None, reader), 1):  # empty lines are left out
-            if len(values) != len(names):
-                raise InputError(f"{path}, row {number}: {len(values)} values for {len(names)} columns")
-            table.append([sys.intern(value.strip()) or None for value in values])
-    except csv.Error as error:
-        raise InputError(f"{path}: not a table ({error})") from None
-    if repeated := [name for name, count in Counter(names).items() if count > 1]:
-        raise InputError(f"{path}: two columns are called {repeated[0]}")
+    names, found = read_csv.rows(path, known)
+    places, table = [], []
+    for where, values in found:
+        places.append(where)
+        table.append([sys.intern(value.strip()) or None for value in values])
     rows = DataFrame(table, columns=names, dtype=object)
-    rows[PLACE] = [f"{path}, row {number}" for number in range(1, len(rows) + 1)]
+    rows[PLACE] = places
     return rows
 
 
@@ -264,7 +250,7 @@ def _read_json_lines(path: Path) -> DataFrame:
             raise InputError(f'{where}: expected an object under probabilities, such as {{"bug": 0.7}}')
         made = {name: _text(value) for name, value in row.items()}
         for label, value in (chances or {}).items():
-            made[_OF_CLASS + label] = _text(value)
+            made[OF_CLASS + label] = _text(value)
         table.append(made | {PLACE: where})
     return DataFrame(table, dtype=object)
 
@@ -277,18 +263,23 @@ def _text(value: Any) -> str | None:
 
 
 def _numbers(rows: DataFrame, name: str) -> Series:
-    """Convert the column `name` to numbers; an empty value becomes NaN.
+    """Convert the column `name` to numbers; an empty value, or a word such as NaN or null, becomes NaN.
 
     Raises:
-        InputError: A value is not a finite number.
+        InputError: A value is not a number, or too large for sums.
     """
     texts = rows[name].replace("", None)
-    values = pd.to_numeric(texts, errors="coerce")
-    wrong = (values.isna() & texts.notna()) | np.isinf(values)
+    texts = texts.where(~texts.str.lower().isin(MISSING), None)
+    values = pd.to_numeric(texts, errors="coerce").astype(float)
+    wrong = (values.isna() & texts.notna()) | (values.abs() > _LARGEST)
     if wrong.any():
         at = wrong.idxmax()
-        raise InputError(f"{rows.loc[at, PLACE]}: expected a number under {name}, not {texts[at]!r}")
-    return values.astype(float)
+        shown = texts[at] if len(texts[at]) <= _MOST_SHOWN else f"{texts[at][:_MOST_SHOWN]}…"
+        message = f"{rows.loc[at, PLACE]}: expected a number under {name}, not {shown!r}"
+        if re.fullmatch(r"-?\d+,\d+", texts[at]):
+            message += "; write a decimal point, not a comma"
+        raise InputError(message)
+    return values
 
 
 def _apply_threshold(rows: DataFrame, threshold: float, positive: str | None) -> Series:
@@ -309,10 +300,13 @@ def _apply_threshold(rows: DataFrame, threshold: float, positive: str | None) ->
             - Every row has a predicted label already, so the threshold would have no effect.
             - There are not exactly two true classes, or the positive class is not one of them.
     """
+    if not math.isfinite(threshold):
+        raise InputError(f"--threshold {threshold}: expected a number")
     if positive is None:
         raise InputError("--threshold needs --positive: the class of rows from the threshold on")
     if rows["predicted"].notna().all():
         raise InputError("--threshold has no effect: every row has a predicted label already")
+    positive = find_class(positive, set(rows["gold"]))
     if positive not in set(rows["gold"]):
         raise InputError(f"no row has the gold {positive}, which is the positive class")
     others = sorted(set(rows["gold"]) - {positive})
@@ -331,7 +325,7 @@ def _check(rows: DataFrame) -> None:
             above 1), repeats another row, or contradicts another row (for example, the two rows give
             different true classes to the same item). The message names such a row.
     """
-    chances = [name for name in rows if str(name).startswith(_OF_CLASS)]
+    chances = [name for name in rows if str(name).startswith(OF_CLASS)]
     _refuse(rows, rows["item"] == "", "empty item")
     _refuse(rows, rows["gold"] == "", "empty gold")
     _refuse(rows, ~rows["split"].isin(SPLITS), "expected the split train, validation or test")
@@ -392,7 +386,7 @@ def check_probabilities(rows: DataFrame) -> None:
     Raises:
         InputError: Some classes have a column of probabilities, but a true class has none.
     """
-    named = {str(name).removeprefix(_OF_CLASS) for name in rows if str(name).startswith(_OF_CLASS)}
+    named = {str(name).removeprefix(OF_CLASS) for name in rows if str(name).startswith(OF_CLASS)}
     missing = sorted(set(rows["gold"]) - named)
     if named and missing:
         raise InputError(
@@ -411,7 +405,7 @@ def chances_of(rows: DataFrame, classes: Sequence[str]) -> DataFrame | None:
         The table with n rows. If a prediction has probabilities for only some of the classes, the others are
         0; if it has none, its whole row is NaN. None if no prediction has probabilities.
     """
-    named = [f"{_OF_CLASS}{label}" for label in classes]
+    named = [f"{OF_CLASS}{label}" for label in classes]
     present = [name for name in named if name in rows]
     if not present or not rows[present].notna().any(axis=None):
         return None

@@ -23,7 +23,8 @@ class Finding:
         classifiers: The names of the classifiers that the question is about.
         outcome: The name of the test, its statistic and its p-value, which is NaN if no test was possible.
         why: The reason for choosing this test, with the numbers on which the choice depends.
-        effect: The size of the effect, such as a difference of accuracies; None if it is not defined.
+        effect: The size of the effect, such as a difference of accuracies; None if it is not defined. A
+            difference between two classifiers is that of the first in `classifiers` minus the second.
         words: The observed result as a sentence, without the full stop.
         interval: The lower and upper end of the effect's 95% interval; None if there is no interval.
         assumptions: What the test assumes.
@@ -55,7 +56,8 @@ class Answer:
         p: The p-value.
         p_holm: The p-value after the correction for the number of tests of the same question. The correction
             is Holm's, unless the test itself corrects its p-values (as Nemenyi's test does).
-        effect: The size of the effect, such as a difference of accuracies.
+        effect: The size of the effect, such as a difference of accuracies. A difference between two
+            classifiers is that of the first in `classifiers` minus the second.
         low: The lower end of the effect's 95% interval.
         high: The upper end of this interval.
         verdict: The observed result, and whether it is significant, in words.
@@ -91,14 +93,9 @@ def answer(findings: Sequence[Finding], split: str, alpha: float, is_corrected: 
         The answers, in the order of the findings.
     """
     raw = [finding.outcome.p for finding in findings]
-    real = [p for p in raw if not math.isnan(p)]
-    adjusted = iter(real if is_corrected else holm(real))
-    corrected = [math.nan if math.isnan(p) else next(adjusted) for p in raw]
     answers = []
-    for finding, p in zip(findings, corrected, strict=True):
-        has_test = not math.isnan(finding.outcome.p)
-        low, high = finding.interval or (math.nan, math.nan)
-        numbers = (finding.outcome.statistic, finding.outcome.p, p if has_test else math.nan, low, high)
+    for finding, p in zip(findings, raw if is_corrected else holm(raw), strict=True):
+        numbers = (finding.outcome.statistic, finding.outcome.p, p, *(finding.interval or (math.nan,) * 2))
         statistic, p_value, p_holm, low_end, high_end = (None if math.isnan(x) else x for x in numbers)
         answers.append(
             Answer(

@@ -6,7 +6,6 @@ equally good for all groups of items? An output that could not be parsed counts 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -17,7 +16,7 @@ from simllm.stats.binomial_p_value import compare_with_chance
 from simllm.stats.fisher_and_chi_squared import compare_groups
 from simllm.stats.mcnemar_and_cochran_q import FEW_DISCORDANT, mcnemar
 from simllm.stats.paired_bootstrap_and_permutation import paired_permutation
-from simllm.stats.proportion_intervals import Z, independent_interval, paired_difference, wilson
+from simllm.stats.proportion_intervals import independent_interval, mean_interval, paired_difference, wilson
 from simllm.stats.significance_outcome import Outcome
 from simllm.stats.wilcoxon_friedman_and_kruskal import compare_group_means
 
@@ -151,7 +150,6 @@ def _ask_bias_of_runs(name: str, parsed: DataFrame, labels: Sequence[str]) -> Fi
     outcome = paired_permutation(surplus)
     effect = float(surplus.mean())
     label = labels[0] if effect > 0 else labels[1]
-    around = Z * float(surplus.std(ddof=1)) / math.sqrt(len(surplus)) if len(surplus) > 1 else math.nan
     words = f"{name} answers {label} more often than it is true"
     return Finding(
         question=f"Does {name} lean towards one label?",
@@ -159,7 +157,7 @@ def _ask_bias_of_runs(name: str, parsed: DataFrame, labels: Sequence[str]) -> Fi
         outcome=outcome,
         why=f"{len(surplus)} items with several runs or folds, which are averaged first.",
         effect=effect,
-        interval=(effect - around, effect + around),
+        interval=mean_interval(surplus),
         words=words if effect else f"{name} answers both labels as often as they are true",
     )
 

@@ -94,7 +94,7 @@ def test_bad_input_is_one_line(tmp_path, text, message):
         (["--positive", "a", "--columns", "golden=gold"], "unknown column golden"),
         (["--positive", "a", "--select-by", "f3"], "unknown metric f3; known: precision"),
         (["--positive", "a", "--alpha", "2"], "alpha 2.0: expected a number between 0 and 1"),
-        (["--positive", "a", "--bins", "0"], "0 bins: expected 1 or more"),
+        (["--positive", "a", "--bins", "0"], "0 bins: expected from 1 to 1,000"),
         (["--positive", "a", "--matrix", "x=1,2"], "expected NAME=TP,FP,FN,TN"),
         (["--positive", "a", "--matrix", "m=1,2,3,4"], "the matrix m has the name of a classifier"),
         (["--positive", "a", "--about", "none.toml"], "none.toml: cannot be read"),

@@ -225,7 +225,7 @@ def test_missing_groups_and_partial_costs_are_left_out(tmp_path):
 @pytest.mark.parametrize(
     ("rows", "options", "message"),
     [
-        ([*PAIR, row(2, "y", "y", probabilities={"y": 0.5, "N": 0.5})], {}, "no probability of the class n"),
+        ([*PAIR, row(2, "y", "y", probabilities={"y": 0.5, "no": 0.5})], {}, "no probability of the class n"),
         ([row(0, "y", "y", score=1), row(1, "n", "n", probability=0.1)], {}, "cannot be ranked together"),
         ([*PAIR, row(2, "y", "y", seconds=1)], {"groups": ["seconds"]}, "no column seconds for groups"),
         ([row(0, "y", "y", self="a"), row(1, "n", "n")], {"groups": ["self"]}, None),
@@ -244,7 +244,7 @@ def test_odd_columns(tmp_path, rows, options, message):
 @pytest.mark.parametrize(
     ("name", "text", "words", "message"),
     [
-        ("a.csv", 'item;gold;predicted\n1;y;y\n2;"n;n\n', [], "not a table"),
+        ("a.csv", 'item;gold;predicted\n1;y;y\n2;"n;n\n', [], "row 2: not CSV (a quotation mark is"),
         ("a.csv", '"item";"gold";"predicted"\n"1";"y";"y"\n"2";"n";"n"\n', [], None),
         ("a.csv", "suite, item, gold, predicted\ns, 1, y, y\ns, 2, n , n\n", [], None),
         ("a.csv", "id;label;answer\n1;y;y\n2;n;n\n",

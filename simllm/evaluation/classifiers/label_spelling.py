@@ -1,0 +1,106 @@
+"""Spelling of labels: `Yes`, `yes` and `"YES."` are one label, and so are `0` and `0.0`.
+
+Models, pandas and spreadsheets change the case, the punctuation around a label, and the form of numbers.
+Labels that are equal but for this are one label, spelled as in the true classes. True classes of one file
+that differ only so stay apart, and only an exactly equal prediction counts for them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+
+from pandas import DataFrame
+
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d{1,3})?", re.ASCII | re.IGNORECASE)
+# Punctuation, quotation marks and emphasis; not + - # / % and the like, which tell C++ from C.
+_AROUND = " \t\n\r.,;:!?'\"`*_()[]{}<>\u00b4\u2018\u2019\u201c\u201d\u201e\u00ab\u00bb"
+MISSING = frozenset(("nan", "null", "none", "n/a", "na", "<na>", "#n/a"))  # written for a missing value
+OF_CLASS = "p:"  # prefix of a column with the probability of a class
+
+
+@dataclass(frozen=True)
+class Spelling:
+    """What was done to the labels of a study.
+
+    Attributes:
+        respelled: A dict from each label that was replaced to two values: the label that replaced it, and the
+            number of true and predicted labels that were replaced.
+        apart: Groups of true classes that differ only in their spelling and stay apart.
+        classes: The true classes.
+        missing: A dict from each predicted text that stands for a missing value, such as "NaN", to the number
+            of rows. These outputs count as unparsed.
+    """
+
+    respelled: dict[str, tuple[str, int]] = field(default_factory=dict)
+    apart: list[list[str]] = field(default_factory=list)
+    classes: list[str] = field(default_factory=list)
+    missing: dict[str, int] = field(default_factory=dict)
+
+
+def label_key(label: str) -> str | Decimal:
+    """Return a key, equal for labels that differ only in case, outer punctuation or form of a number."""
+    bare = label.strip(_AROUND)
+    for text in (label.strip(), bare):
+        if _NUMBER.fullmatch(text):
+            return Decimal(text)
+    return bare.casefold() or label.strip().casefold()
+
+
+def find_class(label: str, classes: Collection[str]) -> str:
+    """Return the class that a label means: an equal one, else the only one that differs in spelling alone.
+
+    Without such a class, the label is returned.
+    """
+    alike = [one for one in classes if label_key(one) == label_key(label)]
+    return alike[0] if label not in classes and len(alike) == 1 else label
+
+
+def unify(rows: DataFrame, golds: Sequence[set[str]]) -> tuple[DataFrame, Spelling]:
+    """Give labels that differ only in their spelling one spelling.
+
+    Args:
+        rows: The predictions. The columns `gold`, `predicted` and those such as `p:bug` are changed.
+        golds: The true classes of each file. Two of one file stay apart.
+
+    Returns:
+        A new table, and what was done.
+    """
+    counts = {name: rows[name].value_counts() for name in ("gold", "predicted")}
+    by_key: dict[str | Decimal, list[str]] = {}
+    for label in counts["gold"].index.drop("", errors="ignore"):
+        by_key.setdefault(label_key(label), []).append(label)
+    apart = {key for key, alike in by_key.items() if any(len(own.intersection(alike)) > 1 for own in golds)}
+    named: dict[str, str] = {}  # each label that is spelled otherwise, and its class
+    for key, alike in by_key.items():
+        if key not in apart:
+            named |= dict.fromkeys(alike[1:], alike[0])
+    missing: dict[str, int] = {}
+    invented: dict[str | Decimal, str] = {}
+    for label, count in counts["predicted"].items():
+        key = label_key(label)
+        if key not in by_key and label.casefold() in MISSING:
+            missing[label] = int(count)
+        elif key not in by_key:
+            first = invented.setdefault(key, label)
+            named |= {label: first} if first != label else {}
+        elif key not in apart and label != by_key[key][0]:
+            named[label] = by_key[key][0]
+    respelled = {
+        label: (name, sum(int(counts[column].get(label, 0)) for column in counts))
+        for label, name in named.items()
+    }
+    rows = rows.copy(deep=False)
+    for column in counts if named else ():
+        rows[column] = rows[column].map(lambda label: named.get(label, label), na_action="ignore")
+    if missing:
+        rows["predicted"] = rows["predicted"].where(~rows["predicted"].isin(missing), None)
+    for name in [str(name) for name in rows if str(name).startswith(OF_CLASS)]:
+        spelled = OF_CLASS + find_class(name.removeprefix(OF_CLASS), set(rows["gold"]))
+        if spelled != name:
+            values = rows.pop(name)
+            rows[spelled] = rows[spelled].fillna(values) if spelled in rows else values
+    classes = sorted({named.get(label, label) for alike in by_key.values() for label in alike})
+    return rows, Spelling(respelled, [by_key[key] for key in by_key if key in apart], classes, missing)
