@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,8 @@ def mean_nll(texts: Sequence[str], folder: Path) -> tuple[list[float | None], in
     """Return the mean negative log-likelihood of the tokens of each text, in nats.
 
     The value is usually lower for a text that the model has read in training. The first token has no context,
-    and is left out. The end of a text that is too long for the model is cut off. No code of the folder is run,
-    and weights must be safetensors.
+    and is left out. The end of a text that is too long for the model is cut off. No code of the folder is
+    run, and weights must be safetensors.
 
     Args:
         texts: The texts.
@@ -41,9 +42,10 @@ def mean_nll(texts: Sequence[str], folder: Path) -> tuple[list[float | None], in
     try:
         tokenizer = AutoTokenizer.from_pretrained(folder, **own)
         _check_size(folder, AutoConfig.from_pretrained(folder, **own))
-        model, loaded = AutoModelForCausalLM.from_pretrained(
-            folder, use_safetensors=True, output_loading_info=True, **own
-        )
+        with _quiet():
+            model, loaded = AutoModelForCausalLM.from_pretrained(
+                folder, use_safetensors=True, output_loading_info=True, **own
+            )
         if loaded["missing_keys"] or loaded["mismatched_keys"]:
             raise ValueError("weights are missing, or have other shapes")
         model.eval()
@@ -70,6 +72,21 @@ def mean_nll(texts: Sequence[str], folder: Path) -> tuple[list[float | None], in
             if not math.isfinite(found[-1] or 0):
                 raise InputError(f"{folder}: the likelihood of a text is not finite")
     return found, cut
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep transformers from printing tables and progress bars while it loads weights."""
+    from transformers.utils import logging
+
+    before = logging.get_verbosity()
+    logging.set_verbosity(logging.CRITICAL)
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(before)
+        logging.enable_progress_bar()
 
 
 def _check_size(folder: Path, config: Any) -> None:

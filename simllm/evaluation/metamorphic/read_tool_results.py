@@ -270,4 +270,4 @@ def read_nll(row: Mapping[str, Any], where: str) -> float | None:
     except OverflowError:
         pass  # an integer that no float can hold
     shown = repr(nll) if len(str(nll)) < 60 else "a longer value"
-    raise InputError(f"{where}: expected a finite number under nll, not {shown}")
+    raise InputError(f"{where}: expected a number under nll, not {shown}")
