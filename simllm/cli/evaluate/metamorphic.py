@@ -123,7 +123,7 @@ def run(options: argparse.Namespace) -> None:
     recorded.warnings[:0] = warned
     if options.restore:
         _restore(recorded, items, variants)
-    judge = _judge(options, items, metric)
+    judge = _judge(options, items, metric, recorded.warnings)
     study = metamorphic.evaluate(recorded, items, variants, judge, metric, options.alpha)
     metamorphic_report.write(study, options.out, "simllm " + shlex.join(sys.argv[1:]))
     rows = [
@@ -283,7 +283,10 @@ def _ask(
 
 
 def _judge(
-    options: argparse.Namespace, items: dict[str, dict[str, Any]], metric: Metric | None
+    options: argparse.Namespace,
+    items: dict[str, dict[str, Any]],
+    metric: Metric | None,
+    warned: list[str],
 ) -> Judge | None:
     """Return the judge: a function that decides which answers of a tool are successes.
 
@@ -291,6 +294,7 @@ def _judge(
         options: The parsed options of the command.
         items: A dict from the id of each item to the item with its original code.
         metric: The metric of `--metric`; None without this option.
+        warned: The list to which warnings of the judge are appended.
 
     Returns:
         The judge depends on the options:
@@ -303,7 +307,7 @@ def _judge(
     from simllm.evaluation.metamorphic import answer_judges
 
     if options.judge:
-        return answer_judges.by_command(options.judge, options.parallel, options.timeout)
+        return answer_judges.by_command(options.judge, options.parallel, options.timeout, warned)
     if metric is not None and options.threshold is not None:
         return answer_judges.by_metric(metric, options.threshold, items)
     return answer_judges.by_label(items) if any("label" in item for item in items.values()) else None

@@ -8,8 +8,7 @@ the rewritten code of an item.
 from __future__ import annotations
 
 import re
-import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import combinations, product
@@ -66,7 +65,7 @@ def by_label(items: Mapping[str, dict[str, Any]]) -> Judge:
     return judge
 
 
-def by_command(command: Sequence[str], parallel: int, timeout: float) -> Judge:
+def by_command(command: Sequence[str], parallel: int, timeout: float, warned: list[str]) -> Judge:
     """Make a judge that runs a command on each answer; exit status 0 means that the answer is a success.
 
     A judge is a function that decides which answers of a tool are successes. The command reads the answer
@@ -77,6 +76,7 @@ def by_command(command: Sequence[str], parallel: int, timeout: float) -> Judge:
         command: The words of the command.
         parallel: The number of commands that run at the same time.
         timeout: The time limit of a command, in seconds. If it is exceeded, the answer is a failure.
+        warned: The list to which sentences about commands that failed themselves are appended.
 
     Raises:
         InputError: The id of an item would be run as code (see `check_command`).
@@ -99,22 +99,19 @@ def by_command(command: Sequence[str], parallel: int, timeout: float) -> Judge:
             except BaseException:
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
-        _warn_of_failures(statuses)
+        warned.extend(_failures(statuses))
         return [status == "0" for status in statuses]
 
     return judge
 
 
-def _warn_of_failures(statuses: Sequence[str]) -> None:
-    """Warn about commands that did not judge an answer, but failed themselves."""
+def _failures(statuses: Sequence[str]) -> Iterator[str]:
+    """Yield sentences about commands that did not judge an answer, but failed themselves."""
     late = sum(status == TIMEOUT for status in statuses)
     broken = sum(status in ("126", "127") or status.startswith("-") for status in statuses)
     for count, what in ((late, "took too long"), (broken, "crashed or was not found")):
         if count:
-            warnings.warn(
-                f"the judge {what} on {count:,} of {len(statuses):,} answers, which count as failures",
-                stacklevel=3,
-            )
+            yield f"the judge {what} on {count:,} of {len(statuses):,} answers, which count as failures"
 
 
 _PLACEHOLDER = re.compile(r"\{(?:id|side)\}")
@@ -151,10 +148,12 @@ def check_command(command: Sequence[str], ids: Iterable[str] = ()) -> None:
         word, before = command[at], command[at - 1] if at else ""
         option = word.partition("{")[0]
         is_parameter = any(map(_RUNS_NEXT.fullmatch, command[: at - 1]))  # of a script: sh -c SCRIPT sh {id}
-        runs_it = at == 0 or (interpreters[at - 1] and not is_parameter) or _RUNS_ALL.intersection(names[:at])
-        if any(interpreters[:at]):
-            runs_it = runs_it or _RUNS_NEXT.fullmatch(before) or _RUNS_NEXT.fullmatch(option)
-        if runs_it or _CODE.search(_PLACEHOLDER.sub("", word)):
+        is_program = at == 0 or (interpreters[at - 1] and not is_parameter)
+        follows = any(interpreters[:at]) and bool(
+            _RUNS_NEXT.fullmatch(before) or _RUNS_NEXT.fullmatch(option)
+        )
+        is_joined = bool(_RUNS_ALL.intersection(names[:at]) or _CODE.search(_PLACEHOLDER.sub("", word)))
+        if is_program or follows or is_joined:
             raise InputError(
                 f"{{id}} in {word!r} may run as code; pass it as a word of its own to a program, or read the "
                 "environment variable SIMLLM_ID"

@@ -39,13 +39,13 @@ def mean_nll(texts: Sequence[str], folder: Path) -> tuple[list[float | None], in
     if not folder.is_dir():
         raise InputError(f"{folder}: no such folder; expected a causal language model")
     own = {"local_files_only": True, "trust_remote_code": False}
+    load: Any = AutoModelForCausalLM.from_pretrained
     try:
         tokenizer = AutoTokenizer.from_pretrained(folder, **own)
         _check_size(folder, AutoConfig.from_pretrained(folder, **own))
+        own |= {"use_safetensors": True, "output_loading_info": True}
         with _quiet():
-            model, loaded = AutoModelForCausalLM.from_pretrained(
-                folder, use_safetensors=True, output_loading_info=True, **own
-            )
+            model, loaded = load(folder, **own)
         if loaded["missing_keys"] or loaded["mismatched_keys"]:
             raise ValueError("weights are missing, or have other shapes")
         model.eval()
@@ -80,7 +80,7 @@ def _quiet() -> Iterator[None]:
     from transformers.utils import logging
 
     before = logging.get_verbosity()
-    logging.set_verbosity(logging.CRITICAL)
+    logging.set_verbosity(50)  # critical
     logging.disable_progress_bar()
     try:
         yield

@@ -137,8 +137,8 @@ def evaluate(
     arms = _compare_arms(recorded)
     warned = [*recorded.warnings, *warn_of_items(items, variants, _ids(recorded))]
     for model, study in studies.items():
-        lost = sorted(_ids(recorded, model) - {one.id for one in study.outcomes})
-        warned += warn_of_study(model, study, crashes[model], lost, alpha)
+        left_out = sorted(_ids(recorded, model) - {one.id for one in study.outcomes})
+        warned += warn_of_study(model, study, crashes[model], left_out, alpha)
     for sentence in warned:
         warnings.warn(sentence, stacklevel=2)
     return MetamorphicStudy(

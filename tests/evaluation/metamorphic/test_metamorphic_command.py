@@ -430,6 +430,8 @@ def test_an_id_reaches_the_judge_as_it_is(tmp_path, judge):
 
 def test_a_judge_that_fails_itself_is_told(tmp_path):
     done = judged(tmp_path, "a", "sh -c 'exit 127'")
+    told = json.loads((tmp_path / "out" / "metamorphic.json").read_text())["warnings"]
+    assert told[0] == "the judge crashed or was not found on 2 of 2 answers, which count as failures"
     assert (
         "warning: the judge crashed or was not found on 2 of 2 answers, which count as failures"
         in done.stderr
