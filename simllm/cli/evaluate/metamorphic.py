@@ -7,6 +7,7 @@ original code. The success rate is the share of answers that are judged to be su
 from __future__ import annotations
 
 import argparse
+import math
 import shlex
 import sys
 from pathlib import Path
@@ -160,6 +161,8 @@ def _check(options: argparse.Namespace) -> None:
         raise InputError("--judge and --threshold are two ways to judge; name one")
     if options.threshold is not None and not options.metric:
         raise InputError("--threshold needs --metric")
+    if options.threshold is not None and not math.isfinite(options.threshold):
+        raise InputError(f"--threshold {options.threshold}: expected a number")
     if options.restore and not options.variants:
         raise InputError("--restore needs --variants, which hold the names")
     if options.nll_model and not options.items:

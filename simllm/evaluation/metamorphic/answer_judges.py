@@ -155,8 +155,8 @@ def check_command(command: Sequence[str], ids: Iterable[str] = ()) -> None:
         is_joined = bool(_RUNS_ALL.intersection(names[:at]) or _CODE.search(_PLACEHOLDER.sub("", word)))
         if is_program or follows or is_joined:
             raise InputError(
-                f"{{id}} in {word!r} may run as code; pass it as a word of its own to a program, or read the "
-                "environment variable SIMLLM_ID"
+                f"{{id}} in {word!r} of the judge's command may run as code; pass it as a word of its own to "
+                "a program, or read the environment variable SIMLLM_ID"
             )
     if not places:
         return

@@ -194,7 +194,7 @@ def _read_draw(row: dict[str, Any], model: str, arm: str, where: str) -> Draw:
     if row["side"] not in SIDES:
         raise InputError(f"{where}: expected the side original or transformed, not {row['side']!r}")
     number, success, output = row.get("draw", 0), row.get("success"), row.get("output")
-    if not isinstance(number, int):
+    if type(number) is not int:
         raise InputError(f"{where}: expected a number under draw, not {number!r}")
     if row.get("crashed") is True:
         success = output = None
@@ -246,11 +246,13 @@ def _read_facts(row: dict[str, Any], where: str) -> dict[str, Any]:
     nll, rules = read_nll(row, where), row.get("rules")
     if rules is not None and not (isinstance(rules, list) and all(isinstance(rule, str) for rule in rules)):
         raise InputError(f"{where}: expected a list of names under rules, not {rules!r}")
+    if type(row.get("unchanged", False)) not in (bool, type(None)):
+        raise InputError(f"{where}: expected true or false under unchanged, not {row['unchanged']!r}")
     facts = {
         "nll": nll,
         "group": row.get("group") or None,
         "rules": None if rules is None else tuple(rules),
-        "unchanged": None if row.get("unchanged") is None else bool(row["unchanged"]),
+        "unchanged": row.get("unchanged"),
     }
     return {name: value for name, value in facts.items() if value is not None}
 

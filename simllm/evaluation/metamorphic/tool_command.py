@@ -22,6 +22,7 @@ from typing import IO
 from simllm.errors import InputError
 
 LARGEST_OUTPUT = 16 * 2**20  # bytes of an answer
+_PAUSE = 0.05  # seconds between looks whether a silent command has ended
 TIMEOUT, TOO_LONG = "timeout", "too long"  # statuses of commands that were ended
 
 # A process of its own, because a process that is killed cannot end its children. It reads the number of each
@@ -108,7 +109,7 @@ class CommandRunner:
             given.seek(0)
             process = self._start(command, given, variables)
         try:
-            output = _read(process.stdout, deadline) if process.stdout else b""
+            output = _read(process, deadline)
             if output is None:
                 return TOO_LONG, ""
             process.wait(max(deadline - time.monotonic(), 0))
@@ -166,20 +167,30 @@ def _kill(group: int) -> None:
         os.killpg(group, signal.SIGKILL)
 
 
-def _read(pipe: IO[bytes], deadline: float) -> bytes | None:
-    """Read a pipe to its end; None if there is too much.
+def _read(process: subprocess.Popen[bytes], deadline: float) -> bytes | None:
+    """Read the standard output of a process until the process ends; None if there is too much.
+
+    Processes that it leaves behind may keep the pipe open, so that the end of the pipe is not waited for.
 
     Raises:
         TimeoutError: The deadline (of `time.monotonic`) has passed.
     """
     found: list[bytes] = []
     left = LARGEST_OUTPUT
+    pipe = process.stdout
+    if pipe is None:
+        return b""
     with selectors.DefaultSelector() as selector:
         selector.register(pipe, selectors.EVENT_READ)
         while left >= 0:
             seconds = deadline - time.monotonic()
-            if seconds <= 0 or not selector.select(seconds):
+            has_ended = process.poll() is not None
+            if seconds <= 0 and not has_ended:
                 raise TimeoutError
+            if not selector.select(0 if has_ended else min(seconds, _PAUSE)):
+                if has_ended:
+                    return b"".join(found)
+                continue
             part = os.read(pipe.fileno(), 2**16)
             if not part:
                 return b"".join(found)

@@ -126,6 +126,7 @@ def evaluate(
     outcomes, crashes = count_successes(recorded)
     outcomes = {model: found for model, found in outcomes.items() if found}
     if not outcomes:
+        _warn(recorded.warnings)
         lost = sum(count for sides in crashes.values() for count in sides.values())
         raise InputError(
             f"no item has a draw on both sides; {lost:,} of {len(recorded.draws):,} draws crashed"
@@ -139,8 +140,7 @@ def evaluate(
     for model, study in studies.items():
         left_out = sorted(_ids(recorded, model) - {one.id for one in study.outcomes})
         warned += warn_of_study(model, study, crashes[model], left_out, alpha)
-    for sentence in warned:
-        warnings.warn(sentence, stacklevel=2)
+    _warn(warned)
     return MetamorphicStudy(
         {
             model: ToolResult(
@@ -160,6 +160,11 @@ def evaluate(
         warned,
         recorded.restored,
     )
+
+
+def _warn(sentences: Iterable[str]) -> None:
+    for sentence in sentences:
+        warnings.warn(sentence, stacklevel=3)
 
 
 def _ids(recorded: Recorded, model: str | None = None) -> set[str]:

@@ -46,7 +46,7 @@ def read_items(file: Path, language: str | None = None) -> Iterator[dict[str, An
             read_json_lines.text_under(row, name, where)
         if row["id"] in seen:
             raise InputError(f"{where}: the id {row['id']!r} stands twice")
-        names = row.get("names", {})
+        names = row.get("names") or {}
         if not isinstance(names, dict) or not all(isinstance(new, str) for new in names.values()):
             raise InputError(f"{where}: expected an object of new names by old names under names")
         if row["language"] not in LANGUAGES:

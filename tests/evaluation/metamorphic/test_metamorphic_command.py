@@ -216,6 +216,11 @@ ROW = {"id": "a", "original": [1, 2], "transformed": [0, 2]}
         ([ROW | {"modell": "x"}], "line 1: unknown field modell; did you mean model?"),
         ([{"id": "a", "side": "left", "success": True}], "line 1: expected the side original or transformed"),
         ([{"id": "a", "side": "original"}], "line 1: expected success, output or crashed"),
+        (
+            [{"id": "a", "side": "original", "draw": True, "success": 1}],
+            "expected a number under draw, not True",
+        ),
+        ([ROW | {"unchanged": "no"}], "line 1: expected true or false under unchanged, not 'no'"),
         ([{"id": "a", "side": "original", "success": 2}], "line 1: expected true or false under success"),
         (
             [{"id": "a", "side": "original", "success": True}],
@@ -245,10 +250,14 @@ def test_bad_results_give_file_and_line(tmp_path, rows, message):
         (["--recorded", "r", "--judge", "x", "--metric", "bleu", "--threshold", "1"], "name one"),
         (["--command", "x", "--items", "i", "--variants", "v", "--draws", "0"], "expected --draws and"),
         (["--command", "x", "--items", "i", "--variants", "v", "--draws", "9" * 30], "from 1 to 10,000"),
+        (["--recorded", "r", "--metric", "bleu", "--threshold", "nan"], "--threshold nan: expected a number"),
         (["--recorded", "r", "--judge", "x", "--timeout", "inf"], "expected --timeout above 0 and at most"),
         (["--recorded", "r", "--judge", "x", "--timeout", "nan"], "expected --timeout above 0 and at most"),
         (["--command", "x {id}", "--items", "i", "--variants", "v"], "only replaced in --judge"),
-        (["--recorded", "r", "--judge", "sh -c 'run {id}'"], "'run {id}' may run as code"),
+        (
+            ["--recorded", "r", "--judge", "sh -c 'run {id}'"],
+            "{id} in 'run {id}' of the judge's command may run as code",
+        ),
         (["--recorded", "r", "--judge", "x", "--parallel", "0"], "expected --draws and --parallel from 1"),
         (["--recorded", "r", "--model", "m"], "--model goes with --metric simllm or simllm-same"),
         (["--recorded", "r", "--draws", "1"], "--draws goes with --command"),
@@ -329,9 +338,10 @@ def test_a_tool_that_always_crashes_is_told(tmp_path):
     assert run("perturb", "code", "--jsonl", items, "-o", variants).returncode == 0
     words = ("--items", items, "--variants", variants, "--command", "false", "--out", tmp_path / "out")
     done = run("evaluate", "metamorphic", *words)
-    assert (done.returncode, done.stderr) == (
-        2, "simllm: error: no item has a draw on both sides; 2 of 2 draws crashed\n"
-    )  # fmt: skip
+    assert (done.returncode, done.stderr.splitlines()) == (2, [
+        "simllm: warning: 2 runs of the command crashed: 2 with exit status 1",
+        "simllm: error: no item has a draw on both sides; 2 of 2 draws crashed",
+    ])  # fmt: skip
     assert "answers.jsonl" in json.loads((tmp_path / "out" / ".simllm").read_text())["files"]
 
 
@@ -436,6 +446,13 @@ def test_a_judge_that_fails_itself_is_told(tmp_path):
         "warning: the judge crashed or was not found on 2 of 2 answers, which count as failures"
         in done.stderr
     )
+
+
+def test_a_judge_that_leaves_processes_behind_is_not_waited_for(tmp_path):
+    done = judged(tmp_path, "a", f"sh -c 'sleep 600 & echo $! >> {tmp_path}/pids; exit 0'")
+    assert done.returncode == 0, done.stderr
+    assert results(tmp_path)["mean"]["original"] == 1
+    wait_for(lambda: not any(map(alive, (tmp_path / "pids").read_text().split())))
 
 
 def alive(pid):
