@@ -50,8 +50,8 @@ reasons are in the output under `skipped`.
 
 A folder keeps its other files: they are copied unchanged. So are files that cannot be parsed, with a warning.
 Not copied are .git, the markers .simllm, empty folders, pipes, sockets, devices, and links that are absolute
-or lead to nothing that is copied. Copies keep permissions, but no setuid, setgid and sticky bits, owners, ACLs
-or extended attributes; hard links become separate files.
+or lead to nothing that is copied. Copies keep permissions, but no setuid, setgid and sticky bits, owners,
+ACLs or extended attributes; hard links become separate files.
 
 A line of JSON lines has id, language (java or python), source (a file or a function), and possibly reference,
 label, nll, group and names (an object of new names by old names, which come before those of --names). A file
