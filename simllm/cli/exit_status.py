@@ -48,4 +48,4 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
-    print(f"simllm: warning: {message}", file=sys.stderr)
+    print(f"simllm: warning: {on_one_line(str(message))}", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""File names as text that can be printed, also if they have bytes that are not UTF-8."""
+"""File names as printable text, also those with control characters or bytes that are not UTF-8."""
 
 from __future__ import annotations
 
@@ -6,5 +6,9 @@ import os
 
 
 def printable(name: str | os.PathLike[str]) -> str:
-    """Return a file name as text that can be printed: U+FFFD replaces bytes that are not UTF-8."""
-    return os.fsencode(name).decode("utf-8", "replace")
+    """Return a file name as text that can be printed.
+
+    U+FFFD replaces bytes that are not UTF-8. Control characters, which steer a terminal, are escaped.
+    """
+    text = os.fsencode(name).decode("utf-8", "replace")
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

@@ -1,6 +1,9 @@
 """`simllm perturb code`: files, folders, JSON lines, and bad input."""
 
 import json
+import os
+import socket
+import subprocess
 import sys
 
 import pytest
@@ -311,3 +314,162 @@ def test_a_command_proves_a_folder(tmp_path):
 def test_options_of_proofs_that_do_not_fit_are_refused(items, tmp_path, words, message):
     done = run("perturb", "code", *(word.format(items=items, dir="{dir}") for word in words), cwd=tmp_path)
     assert (done.returncode, message in done.stderr) == (2, True), done.stderr
+
+
+def test_copies_carry_no_special_permissions(tmp_path):
+    source, out = tmp_path / "src", tmp_path / "out"
+    (source / "deep").mkdir(parents=True)
+    modes = {"deep/A.java": 0o4755, "tool": 0o6711, "data": 0o1640, "deep": 0o2750, "": 0o1700}
+    (source / "deep" / "A.java").write_text(JAVA)
+    (source / "tool").write_text("x")
+    (source / "data").write_text("x")
+    for name, mode in modes.items():
+        (source / name).chmod(mode)
+    done = run("perturb", "code", source, "-o", out, "-q")
+    assert done.returncode == 0, done.stderr
+    assert {name: (out / name).stat().st_mode & 0o7777 for name in modes} == {
+        name: mode & 0o777 for name, mode in modes.items()
+    }
+    assert {(out / name).stat().st_uid for name in modes} == {os.geteuid()}
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+def test_copies_belong_to_the_user_and_have_no_attributes(tmp_path):
+    source, out = tmp_path / "src", tmp_path / "out"
+    source.mkdir()
+    (source / "A.java").write_text(JAVA)
+    (source / "tool").write_text("x")
+    for name in ("A.java", "tool"):
+        os.setxattr(source / name, "user.note", b"x")
+        os.chown(source / name, 12345, 12346)
+        (source / name).chmod(0o6755)
+    done = run("perturb", "code", source, "-o", out, "-q")
+    assert done.returncode == 0, done.stderr
+    for name in ("A.java", "tool"):
+        status = (out / name).stat()
+        assert (status.st_uid, status.st_gid, status.st_mode & 0o7777) == (0, os.getegid(), 0o755)
+        assert os.listxattr(out / name) == []
+
+
+def test_special_files_are_left_out_and_hard_links_and_holes_become_files(tmp_path):
+    source, out = tmp_path / "src", tmp_path / "out"
+    source.mkdir()
+    (source / "A.java").write_text(JAVA)
+    os.mkfifo(source / "pipe")
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(source / "socket"))
+    (source / "one").write_text("linked")
+    os.link(source / "one", source / "two")
+    with (source / "sparse").open("wb") as file:
+        file.seek(2**25)
+        file.write(b"end")
+        file.truncate(2**26)
+    done = run("perturb", "code", source, "-o", out, "-q")
+    assert done.returncode == 0, done.stderr
+    assert {path.name for path in out.iterdir()} == {
+        "A.java",
+        "one",
+        "two",
+        "sparse",
+        "variants.jsonl",
+        ".simllm",
+    }
+    assert [(out / name).stat().st_nlink for name in ("one", "two")] == [1, 1]
+    assert (out / "sparse").read_bytes() == (source / "sparse").read_bytes()
+    if (source / "sparse").stat().st_blocks * 512 < 2**20:  # the file system knows holes
+        assert (out / "sparse").stat().st_blocks * 512 < 2**20
+    done = run("perturb", "code", source / "pipe", "-o", tmp_path / "other")
+    assert (done.returncode, "not a pipe, socket or device" in done.stderr) == (2, True)
+
+
+def test_a_source_file_that_is_too_large_is_copied(tmp_path):
+    source, out = tmp_path / "src", tmp_path / "out"
+    source.mkdir()
+    (source / "A.java").write_text(JAVA)
+    with (source / "large.py").open("wb") as file:
+        file.truncate(2**24 + 1)
+    done = run("perturb", "code", source, "-o", out)
+    assert done.returncode == 0, done.stderr
+    assert "large.py:1: the file is larger than 16 MiB; copied unchanged" in done.stderr
+    assert (out / "large.py").stat().st_size == 2**24 + 1
+
+
+def test_names_of_files_cannot_steer_the_terminal(tmp_path):
+    source = tmp_path / "src\x1b]0;title\x07"
+    source.mkdir()
+    (source / "a\u202eb\x1b[31m.py").write_text("x = (\n")
+    (source / "A.java").write_text(JAVA)
+    done = run("perturb", "code", source, "-o", tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    assert "src\\x1b]0;title\\x07/a\\u202eb\\x1b[31m.py:1: " in done.stderr
+    (source / "A.java").unlink()
+    failed = run("perturb", "code", source, "-o", tmp_path / "other")
+    assert failed.returncode == 2
+    assert all(line.isprintable() for line in (done.stderr + failed.stderr).splitlines())
+
+
+def test_syntax_errors_name_the_version_of_python(tmp_path):
+    (tmp_path / "a.py").write_text("def f(x):\n    return (x\n")
+    done = run("perturb", "code", tmp_path / "a.py", "-o", tmp_path / "out")
+    version = f"{sys.version_info[0]}.{sys.version_info[1]}"
+    assert (done.returncode, f"(read by Python {version})" in done.stderr) == (2, True)
+
+
+def test_two_processes_do_not_write_the_same_file(items, tmp_path):
+    out = tmp_path / "v.jsonl"
+    os.mkfifo(tmp_path / "slow.jsonl")
+    words = [sys.executable, "-m", "simllm", "perturb", "code", "-o", str(out), "--jsonl"]
+    first = subprocess.Popen([*words, str(tmp_path / "slow.jsonl")], stderr=subprocess.DEVNULL)
+    try:
+        with (tmp_path / "slow.jsonl").open("wb") as pipe:  # waits until the first process reads
+            second = subprocess.run([*words, str(items)], capture_output=True, text=True)
+            assert second.returncode == 2
+            assert second.stderr == f"simllm: error: {out}: another process is writing there\n"
+            pipe.write(items.read_bytes())
+        assert first.wait(60) == 0
+    finally:
+        first.kill()
+    assert len(out.read_text().splitlines()) == 3
+    third = subprocess.run([*words, str(items)], capture_output=True, text=True)
+    assert (third.returncode, "exists already" in third.stderr) == (2, True)
+
+
+def test_names_that_are_not_used_and_code_that_stays_are_told(items, tmp_path):
+    (tmp_path / "names.tsv").write_text("a\tleft\nb\treturn1\nother\tthing\ncommon\tcompares\n")
+    words = (
+        "perturb",
+        "code",
+        "--jsonl",
+        items,
+        "--rules",
+        "rename-parameter",
+        "--names",
+        tmp_path / "names.tsv",
+    )
+    done = run(*words)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout.splitlines()[0])["names"] == {"a": "left", "b": "return1"}
+    assert "2 of 4 old names are renamed nowhere (other, common)" in done.stderr
+    (tmp_path / "names.tsv").write_text("a\tif\n")
+    done = run(*words)
+    assert (done.returncode, done.stderr) == (
+        2, f"simllm: error: {tmp_path / 'names.tsv'}:1: if cannot be a new name for a\n"
+    )  # fmt: skip
+    done = run("perturb", "code", "--jsonl", items, "--rules", "dead-code")
+    assert "rewritten" in done.stderr
+    done = run("perturb", "code", "--jsonl", items, "--rules", "for-to-while")
+    assert "warning: no code differs from its original: 0 of 3 rewritten" in done.stderr
+
+
+def test_an_item_has_names_of_its_own(tmp_path):
+    row = {"id": "a", "language": "java", "source": FUNCTION, "names": {"a": "left", "b": "f"}}
+    (tmp_path / "items.jsonl").write_text(json.dumps(row) + "\n")
+    done = run("perturb", "code", "--jsonl", tmp_path / "items.jsonl", "--names", "plain", "-q")
+    found = json.loads(done.stdout)
+    assert found["names"] == {"f": "f0", "a": "left"}
+    assert "there is no new name for b: 'f' is taken: the word occurs in the code" in {
+        place["reason"] for place in found["skipped"]
+    }
+    (tmp_path / "items.jsonl").write_text(json.dumps(row | {"names": ["a"]}) + "\n")
+    done = run("perturb", "code", "--jsonl", tmp_path / "items.jsonl")
+    assert (done.returncode, "line 1: expected an object of new names" in done.stderr) == (2, True)

@@ -7,6 +7,7 @@ original code. The success rate is the share of answers that are judged to be su
 from __future__ import annotations
 
 import argparse
+import math
 import shlex
 import sys
 from pathlib import Path
@@ -19,6 +20,7 @@ from simllm.cli import metrics_option
 from simllm.errors import InputError
 from simllm.io import output_file_check, write_into_folder
 from simllm.io.file_lock import locked
+from simllm.io.number_format import format_count
 from simllm.io.tables import FORMATS as FORMATS
 from simllm.io.tables import Table
 
@@ -36,8 +38,13 @@ EXAMPLES = """examples:
 
 The command reads code on standard input and writes its answer; the environment variables SIMLLM_LANGUAGE and
 SIMLLM_DRAW tell it the language and the number of the draw. An answer is a success if the judge command that
-reads it exits with status 0 ({id} and {side} in it are replaced), if its score against the item's `reference`
-reaches the threshold, or if it equals the item's `label`.
+reads it exits with status 0, if its score against the item's `reference` reaches the threshold, or if it
+equals the item's `label`. The judge command finds the id and the side in the environment variables SIMLLM_ID
+and SIMLLM_SIDE. In its words, {id} and {side} are replaced; {id} is refused where it may run as code.
+
+--restore puts the old names of renamed functions into answers about variants, where code defines or calls
+the function. Parameters, variables, attributes, keyword arguments, strings and comments stay as they are. In
+prose, all names that cannot be ordinary words are put back.
 
 Recorded results are JSON lines: {"id", "side": "original" or "transformed", "draw", "success" or "output"} or
 {"id", "original": [7, 10], "transformed": [0, 10]} (successes and draws); optional: model, group, nll, rules.
@@ -61,7 +68,9 @@ def add_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("--metric", metavar="NAME", help="metric of an answer and the reference")
     command.add_argument("--threshold", type=float, metavar="X", help="least score of --metric for a success")
     command.add_argument(
-        "--restore", action="store_true", help="put old names into answers about variants before judging"
+        "--restore",
+        action="store_true",
+        help="put old names of functions (in prose: all names) into answers about variants before judging",
     )
     command.add_argument("--nll-model", type=Path, metavar="FOLDER", help="causal language model for the NLL")
     command.add_argument("--parallel", type=int, metavar="N", help="commands at once; default: 1")
@@ -94,14 +103,16 @@ def run(options: argparse.Namespace) -> None:
     _check(options)
     with optional_packages.require_eval_extra():
         from simllm.evaluation import metamorphic
-        from simllm.evaluation.metamorphic import metamorphic_report
+        from simllm.evaluation.metamorphic import answer_judges, metamorphic_report
         from simllm.metrics import registry
     given = [file for file in (options.recorded, options.items, options.variants) if file]
     output_file_check.check_output(options.output, given, options.overwrite)
     metamorphic_report.check(options.out, given)
-    items = _read_items(options)
+    items, warned = _read_items(options)
     if options.command and not options.judge:
         _check_judged_by(options, items)
+    if options.judge:
+        answer_judges.check_command(options.judge, items)
     variants = metamorphic.read_variants(options.variants, items) if options.variants else []
     if options.model and not (options.metric and registry.uses_model(options.metric)):
         raise InputError("--model goes with --metric simllm or simllm-same, without =FOLDER")
@@ -110,9 +121,10 @@ def run(options: argparse.Namespace) -> None:
         recorded = metamorphic.read_recorded(options.recorded)
     else:
         recorded = _ask(options, items, variants)
+    recorded.warnings[:0] = warned
     if options.restore:
-        _restore(recorded, variants)
-    judge = _judge(options, items, metric)
+        _restore(recorded, items, variants)
+    judge = _judge(options, items, metric, recorded.warnings)
     study = metamorphic.evaluate(recorded, items, variants, judge, metric, options.alpha)
     metamorphic_report.write(study, options.out, "simllm " + shlex.join(sys.argv[1:]))
     rows = [
@@ -122,9 +134,12 @@ def run(options: argparse.Namespace) -> None:
     table = Table(
         columns=("tool", *_COLUMNS, "p"), rows=rows, summary={"report": f"{options.out}/report.html"}
     )
+    if options.format == "json":
+        table.summary["warnings"] = study.warnings
     metrics_option.write_table(table, {}, options)
 
 
+_MOST, _LONGEST = 10_000, 1_000_000
 _COLUMNS = ("items", "original", "transformed", "difference", "low", "high")
 
 
@@ -146,13 +161,20 @@ def _check(options: argparse.Namespace) -> None:
         raise InputError("--judge and --threshold are two ways to judge; name one")
     if options.threshold is not None and not options.metric:
         raise InputError("--threshold needs --metric")
+    if options.threshold is not None and not math.isfinite(options.threshold):
+        raise InputError(f"--threshold {options.threshold}: expected a number")
     if options.restore and not options.variants:
         raise InputError("--restore needs --variants, which hold the names")
     if options.nll_model and not options.items:
         raise InputError("--nll-model needs --items: the original code")
     _set_limits(options)
-    if options.draws < 1 or options.parallel < 1 or not options.timeout > 0:
-        raise InputError("expected --draws and --parallel from 1, and --timeout above 0")
+    if not (1 <= options.draws <= _MOST and 1 <= options.parallel <= _MOST):
+        raise InputError(f"expected --draws and --parallel from 1 to {_MOST:,}")
+    if not 0 < options.timeout <= _LONGEST:
+        raise InputError(f"expected --timeout above 0 and at most {_LONGEST:,} seconds")
+    for word in options.command or ():
+        if "{id}" in word or "{side}" in word:
+            raise InputError("--command: {id} and {side} are only replaced in --judge")
 
 
 def _set_limits(options: argparse.Namespace) -> None:
@@ -173,7 +195,7 @@ def _set_limits(options: argparse.Namespace) -> None:
             raise InputError(f"--{name} goes with {' or '.join(f'--{command}' for command in commands)}")
 
 
-def _read_items(options: argparse.Namespace) -> dict[str, dict[str, Any]]:
+def _read_items(options: argparse.Namespace) -> tuple[dict[str, dict[str, Any]], list[str]]:
     """Read the items (pieces of original code) from the file that the option `--items` names.
 
     With the option `--nll-model`, a language model measures how likely each piece of code is. The mean
@@ -181,20 +203,27 @@ def _read_items(options: argparse.Namespace) -> dict[str, dict[str, Any]]:
     value with the effect of rewriting the code.
 
     Returns:
-        A dict from the id of each item to the item; empty without `--items`.
+        A dict from the id of each item to the item, empty without `--items`; and warnings for the report.
     """
+    warned: list[str] = []
     if not options.items:
-        return {}
+        return {}, warned
     with optional_packages.require_code_extra():
         from simllm.perturb.code.rewrite_json_lines import read_items
+    from simllm.evaluation.metamorphic.read_tool_results import read_nll
+
     items = {item["id"]: item for item in read_items(options.items)}
+    for item in items.values():
+        read_nll(item, item["where"])  # before a tool is asked
     if options.nll_model:
         from simllm.evaluation.metamorphic.likelihood import mean_nll
 
-        values = mean_nll([item["source"] for item in items.values()], options.nll_model)
+        values, cut = mean_nll([item["source"] for item in items.values()], options.nll_model)
+        if cut:
+            warned.append(f"{format_count(cut, 'source')} longer than what --nll-model reads were cut off")
         for item, value in zip(items.values(), values, strict=True):
             item["nll"] = value
-    return items
+    return items, warned
 
 
 def _check_judged_by(options: argparse.Namespace, items: dict[str, dict[str, Any]]) -> None:
@@ -249,11 +278,18 @@ def _ask(
                 pass
         except KeyboardInterrupt:
             raise KeyboardInterrupt("(the same command continues)") from None
-    return Recorded(draws=record.draws(questions))
+    crashes = record.count_crashes(questions)
+    reasons = [f"{count:,} with {reason}" for reason, count in crashes.most_common()]
+    total = format_count(crashes.total(), "run")
+    warned = [f"{total} of the command crashed: {', '.join(reasons)}"] if reasons else []
+    return Recorded(draws=record.draws(questions), warnings=warned)
 
 
 def _judge(
-    options: argparse.Namespace, items: dict[str, dict[str, Any]], metric: Metric | None
+    options: argparse.Namespace,
+    items: dict[str, dict[str, Any]],
+    metric: Metric | None,
+    warned: list[str],
 ) -> Judge | None:
     """Return the judge: a function that decides which answers of a tool are successes.
 
@@ -261,6 +297,7 @@ def _judge(
         options: The parsed options of the command.
         items: A dict from the id of each item to the item with its original code.
         metric: The metric of `--metric`; None without this option.
+        warned: The list to which warnings of the judge are appended.
 
     Returns:
         The judge depends on the options:
@@ -273,24 +310,34 @@ def _judge(
     from simllm.evaluation.metamorphic import answer_judges
 
     if options.judge:
-        return answer_judges.by_command(options.judge, options.parallel, options.timeout)
+        return answer_judges.by_command(options.judge, options.parallel, options.timeout, warned)
     if metric is not None and options.threshold is not None:
         return answer_judges.by_metric(metric, options.threshold, items)
     return answer_judges.by_label(items) if any("label" in item for item in items.values()) else None
 
 
-def _restore(recorded: Recorded, variants: list[dict[str, Any]]) -> None:
-    """Put the original names back into a tool's answers about rewritten code.
-
-    Rewriting can rename variables or functions, and an answer then has the new names.
+def _restore(recorded: Recorded, items: dict[str, dict[str, Any]], variants: list[dict[str, Any]]) -> None:
+    """Put the original names of functions back into a tool's answers about rewritten code.
 
     Args:
         recorded: The answers of the tool. Answers about rewritten code are changed in place.
+        items: A dict from the id of each item to the item with its original code.
         variants: The rewritten items. In each item, `names` is a dict from original names to new names.
     """
-    from simllm.perturb.code import restore
+    from simllm.perturb.code.restore_names import restore_functions, uses_new_function
 
-    names = {(row["id"], row.get("arm") or ""): row.get("names") or {} for row in variants}
+    rows = {(row["id"], row.get("arm") or ""): row for row in variants}
+    recorded.restored = left = 0
     for draw in recorded.draws:
-        if draw.side == "transformed" and draw.output is not None:
-            draw.output = restore(draw.output, names.get((draw.id, draw.arm), {}))
+        row = rows.get((draw.id, draw.arm))
+        if draw.side == "transformed" and draw.output is not None and row and row.get("names"):
+            about = row["text"], items[draw.id]["language"], row["names"]
+            restored = restore_functions(draw.output, *about)
+            recorded.restored += restored != draw.output
+            left += uses_new_function(restored, *about)
+            draw.output = restored
+    if left:
+        recorded.warnings.append(
+            f"{format_count(left, 'answer')} about variants still used the new name of a function: the old "
+            "name means something else there"
+        )

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import sys
+import warnings
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +16,9 @@ from tqdm import tqdm
 from simllm import optional_packages
 from simllm.errors import InputError
 from simllm.io import atomic_write, folder_replacement, output_file_check, output_folder_check, tables
+from simllm.io.file_lock import locked
 from simllm.io.number_format import format_count
+from simllm.io.real_path import real
 
 if TYPE_CHECKING:
     from simllm.perturb.code.new_names import Namer
@@ -22,6 +26,8 @@ if TYPE_CHECKING:
 
 FORMATS: tuple[str, ...] = ()  # JSON lines, or a folder
 MODEL = ("FOLDER", "with --names nearest: the model that knows the words; default: the included one")
+_NAMERS = ("lexicon", "nearest", "plain")
+_SHOWN = 3  # names that a warning tells
 _CONTENT = "variants of code"  # of the output folder, for its marker
 HELP = "rewrite Java and Python code so that it behaves the same"
 EXAMPLES = """examples:
@@ -43,11 +49,13 @@ A rule rewrites every place where the language guarantees that nothing changes. 
 reasons are in the output under `skipped`.
 
 A folder keeps its other files: they are copied unchanged. So are files that cannot be parsed, with a warning.
-Not copied are .git, the markers .simllm, empty folders, and links that are absolute or lead to nothing that
-is copied.
+Not copied are .git, the markers .simllm, empty folders, pipes, sockets, devices, and links that are absolute
+or lead to nothing that is copied. Copies keep permissions, but no setuid, setgid and sticky bits, owners,
+ACLs or extended attributes; hard links become separate files.
 
 A line of JSON lines has id, language (java or python), source (a file or a function), and possibly reference,
-label, nll and group. A file whose name ends in .json is an object of sources by their ids.
+label, nll, group and names (an object of new names by old names, which come before those of --names). A file
+whose name ends in .json is an object of sources by their ids.
 """
 
 
@@ -88,6 +96,7 @@ def run(options: argparse.Namespace) -> None:
         raise InputError("expected files or folders, or --jsonl FILE")
     with optional_packages.require_code_extra():
         from simllm.perturb.code.default_rules import DEFAULT_RULES
+        from simllm.perturb.code.new_names import read_names
         from simllm.perturb.code.rewrite_folder import find_files, vary_files
         from simllm.perturb.code.rewrite_json_lines import read_items, vary_items
         from simllm.perturb.code.rewrite_settings import RewritePlan
@@ -96,15 +105,18 @@ def run(options: argparse.Namespace) -> None:
     rules = DEFAULT_RULES
     if options.rules is not None:
         rules = tuple(part.strip() for part in options.rules.split(",") if part.strip())
-    plan = RewritePlan(rules, _namer(options), options.share, options.seed)
+    given = {} if options.names in _NAMERS else read_names(Path(options.names))
+    plan = RewritePlan(rules, _namer(options, given), options.share, options.seed)
     counts = VariantCounts()
     if options.jsonl:
-        output_file_check.check_output(options.output, [options.jsonl], options.overwrite)
-        items = read_items(options.jsonl, options.language)
-        pairs = ((item, row) for item in items for row in vary_items([item], plan, options.each_rule))
-        rows = _proven(pairs, options)
-        shown = tables.show if options.output is None else lambda text, file: atomic_write.write(file, text)
-        shown(_lines(_counted(rows, counts, options)), options.output)
+        with _reserved(options):
+            items = read_items(options.jsonl, options.language)
+            pairs = ((item, row) for item in items for row in vary_items([item], plan, options.each_rule))
+            rows = _lines(_counted(_proven(pairs, options), counts, options))
+            if options.output is None:
+                tables.show(rows, None)
+            else:
+                atomic_write.write(options.output, rows)
     else:
         if options.output is None:
             raise InputError("expected -o FOLDER, to write the variants to")
@@ -120,6 +132,41 @@ def run(options: argparse.Namespace) -> None:
                 _prove_folder(options, partial)
     if not options.quiet:
         _print(counts, rules)
+    _warn(counts, given, options)
+
+
+@contextlib.contextmanager
+def _reserved(options: argparse.Namespace) -> Iterator[None]:
+    """Hold the output file of `--jsonl` during a `with` block, so that no other process writes it.
+
+    Raises:
+        InputError: The file may not be written, or another process is writing it.
+    """
+
+    def check() -> None:
+        output_file_check.check_output(options.output, [options.jsonl], options.overwrite)
+
+    check()
+    if options.output is None or (options.output.exists() and not options.output.is_file()):
+        yield  # a pipe or a device
+        return
+    with locked(real(options.output)):
+        check()  # again: a process that had the lock may have written the file
+        yield
+
+
+def _warn(counts: VariantCounts, given: dict[str, str], options: argparse.Namespace) -> None:
+    """Warn if nothing was rewritten, or if names of the file of `--names` were not used."""
+    total = sum(counts.status.values())
+    if total and not counts.status["rewritten"]:
+        warnings.warn(f"no code differs from its original: 0 of {total:,} rewritten", stacklevel=2)
+    if unused := [name for name in given if name not in counts.renamed]:
+        more = ", …" if len(unused) > _SHOWN else ""
+        warnings.warn(
+            f"{options.names}: {len(unused):,} of {len(given):,} old names are renamed nowhere "
+            f"({', '.join(unused[:_SHOWN])}{more}); `skipped` in the output has reasons",
+            stacklevel=2,
+        )
 
 
 def _check_proof(options: argparse.Namespace) -> None:
@@ -192,9 +239,9 @@ def _prove_folder(options: argparse.Namespace, variant: Path) -> None:
         print(f"simllm: {proof.verdict}", file=sys.stderr)
 
 
-def _namer(options: argparse.Namespace) -> Namer:
+def _namer(options: argparse.Namespace, given: dict[str, str]) -> Namer:
     """Return the function that proposes new names for symbols in code; the option `--names` selects it."""
-    from simllm.perturb.code.new_names import namer_of, read_names
+    from simllm.perturb.code.new_names import namer_of
 
     if options.names == "nearest":
         from simllm.metric import SimLLM
@@ -203,9 +250,7 @@ def _namer(options: argparse.Namespace) -> Namer:
         return nearest_names(SimLLM(options.model).embed)
     if options.model:
         raise InputError("--model goes with --names nearest")
-    if options.names in ("lexicon", "plain"):
-        return namer_of(options.names)
-    return namer_of(read_names(Path(options.names)))
+    return namer_of(options.names if options.names in _NAMERS else given)
 
 
 def _counted(

@@ -7,7 +7,8 @@ the rewritten code of an item.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import combinations, product
@@ -17,7 +18,8 @@ import numpy as np
 
 from simllm.errors import InputError
 from simllm.evaluation.metamorphic.read_tool_results import SIDES, Draw
-from simllm.evaluation.metamorphic.tool_command import run_command
+from simllm.evaluation.metamorphic.success_rates import FEWEST
+from simllm.evaluation.metamorphic.tool_command import TIMEOUT, CommandRunner
 from simllm.metrics.metric_interface import Example, Metric
 from simllm.stats.paired_bootstrap_and_permutation import SEED, interval, resampled_means, sign_flip_p
 
@@ -63,28 +65,110 @@ def by_label(items: Mapping[str, dict[str, Any]]) -> Judge:
     return judge
 
 
-def by_command(command: Sequence[str], parallel: int, timeout: float) -> Judge:
+def by_command(command: Sequence[str], parallel: int, timeout: float, warned: list[str]) -> Judge:
     """Make a judge that runs a command on each answer; exit status 0 means that the answer is a success.
 
-    A judge is a function that decides which answers of a tool are successes. An answer is about an item: a
-    piece of code in an original and a transformed (rewritten) form.
+    A judge is a function that decides which answers of a tool are successes. The command reads the answer
+    from its standard input. In its words, `{id}` is replaced by the item's id, and `{side}` by "original" or
+    "transformed". The environment variables SIMLLM_ID and SIMLLM_SIDE hold them, too.
 
     Args:
-        command: The words of the command, which reads the answer from its standard input. In the words,
-            `{id}` is replaced by the item's id, and `{side}` by "original" or "transformed".
+        command: The words of the command.
         parallel: The number of commands that run at the same time.
         timeout: The time limit of a command, in seconds. If it is exceeded, the answer is a failure.
-    """
+        warned: The list to which sentences about commands that failed themselves are appended.
 
-    def judge_one(draw: Draw) -> bool:
-        words = [word.replace("{id}", draw.id).replace("{side}", draw.side) for word in command]
-        return run_command(words, draw.output or "", {}, timeout)[0] == "0"
+    Raises:
+        InputError: The id of an item would be run as code (see `check_command`).
+    """
+    check_command(command)
 
     def judge(draws: Sequence[Draw]) -> list[bool]:
-        with ThreadPoolExecutor(parallel) as pool:
-            return list(pool.map(judge_one, draws))
+        check_command(command, {draw.id for draw in draws})
+        # The runner is left first: it kills the commands for which the threads of the pool wait.
+        with ThreadPoolExecutor(parallel) as pool, CommandRunner() as runner:
+
+            def status(draw: Draw) -> str:
+                values = {"{id}": draw.id, "{side}": draw.side}
+                words = [_PLACEHOLDER.sub(lambda found: values[found[0]], word) for word in command]
+                variables = {"SIMLLM_ID": draw.id, "SIMLLM_SIDE": draw.side}
+                return runner.run(words, draw.output or "", variables, timeout)[0]
+
+            try:
+                statuses = list(pool.map(status, draws))
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
+        warned.extend(_failures(statuses))
+        return [status == "0" for status in statuses]
 
     return judge
+
+
+def _failures(statuses: Sequence[str]) -> Iterator[str]:
+    """Yield sentences about commands that did not judge an answer, but failed themselves."""
+    late = sum(status == TIMEOUT for status in statuses)
+    broken = sum(status in ("126", "127") or status.startswith("-") for status in statuses)
+    for count, what in ((late, "took too long"), (broken, "crashed or was not found")):
+        if count:
+            yield f"the judge {what} on {count:,} of {len(statuses):,} answers, which count as failures"
+
+
+_PLACEHOLDER = re.compile(r"\{(?:id|side)\}")
+# Programs that run a word as code after an option, and programs that run the words after them as code.
+_INTERPRETER = re.compile(
+    r"(?:ba|da|z|k|mk|c|tc|fi|a|rba|pw)?sh|busybox|powershell|(?:python|pypy|perl|ruby|php|lua)[\d.]*|"
+    r"node(?:js)?|deno|bun|R|Rscript|su|sudo|doas|script|env|nice|nohup|time|exec|command|setsid|stdbuf"
+)
+_RUNS_ALL = frozenset(
+    ("ssh", "rsh", "eval", "watch", "parallel", "xargs", "find", "awk", "gawk", "mawk", "sed")
+)
+_RUNS_NEXT = re.compile(r"-\w*[ceEprS]|--?(?:eval|exec|execute|command|print|expression|run|split-string)=?")
+_CODE = re.compile(r"[\s;|&$`()<>'\"\\]")  # characters of a template's word that is itself code
+_SAFE = re.compile(r"[\w.,:@%+=/][\w.,:@%+=/-]*")
+
+
+def check_command(command: Sequence[str], ids: Iterable[str] = ()) -> None:
+    """Check that the words of a judge's command do not let the id of an item run as code.
+
+    Args:
+        command: The words of the command, with `{id}` and `{side}`.
+        ids: The ids, which come from the data. Those that a shell would interpret are refused if the command
+            names an interpreter with a script; ids that would be read as an option, or that lead out of a
+            folder, are refused everywhere.
+
+    Raises:
+        InputError: `{id}` stands where it would be read as code, or an id is refused.
+    """
+    names = [word.rpartition("/")[2] for word in command]
+    interpreters = [bool(_INTERPRETER.fullmatch(name)) for name in names]
+    has_script = any(interpreters) and any(_RUNS_NEXT.fullmatch(word) for word in command)
+    places = [number for number, word in enumerate(command) if "{id}" in word]
+    for at in places:
+        word, before = command[at], command[at - 1] if at else ""
+        option = word.partition("{")[0]
+        is_parameter = any(map(_RUNS_NEXT.fullmatch, command[: at - 1]))  # of a script: sh -c SCRIPT sh {id}
+        is_program = at == 0 or (interpreters[at - 1] and not is_parameter)
+        follows = any(interpreters[:at]) and bool(
+            _RUNS_NEXT.fullmatch(before) or _RUNS_NEXT.fullmatch(option)
+        )
+        is_joined = bool(_RUNS_ALL.intersection(names[:at]) or _CODE.search(_PLACEHOLDER.sub("", word)))
+        if is_program or follows or is_joined:
+            raise InputError(
+                f"{{id}} in {word!r} of the judge's command may run as code; pass it as a word of its own to "
+                "a program, or read the environment variable SIMLLM_ID"
+            )
+    if not places:
+        return
+    inner = any(command[at] != "{id}" for at in places)
+    for name in ids:
+        is_option = name.startswith("-") and any(command[at].startswith("{id}") for at in places)
+        leads_out = inner and (".." in name.split("/") or name.startswith("/"))
+        if is_option or leads_out or "\0" in name or (has_script and not _SAFE.fullmatch(name)):
+            raise InputError(
+                f"the id {name!r} cannot be put into the judge's command; read the environment variable "
+                "SIMLLM_ID instead of {id}"
+            )
 
 
 def by_metric(metric: Metric, threshold: float, items: Mapping[str, dict[str, Any]]) -> Judge:
@@ -138,8 +222,9 @@ class OutputAgreement:
         within: The mean similarity of two answers about the original code. It shows how much answers differ
             by chance.
         difference: `across` - `within`; negative if rewriting changes the answers.
-        low: The lower end of the 95% bootstrap interval of `difference`; None with fewer than 2 items.
-        high: The upper end of this interval; None with fewer than 2 items.
+        low: The lower end of the 95% bootstrap interval of `difference`; None with fewer than 6 items, or if
+            all items have the same difference.
+        high: The upper end of this interval, or None.
         p: The p-value of a sign flip test of the hypothesis that `difference` is 0.
     """
 
@@ -190,7 +275,7 @@ def measure_agreement(draws: Sequence[Draw], metric: Metric) -> OutputAgreement 
     )
     differences = means[:, 0] - means[:, 1]
     low = high = None
-    if len(parts) > 1:
+    if len(parts) >= FEWEST and np.ptp(differences) > 0:
         low, high = interval(resampled_means(differences[None], np.random.default_rng(SEED))[:, 0])
     across_mean, within_mean = means.mean(axis=0)
     return OutputAgreement(

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+import math
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from simllm.errors import InputError
 
 _LONGEST = 2048  # longest input in tokens, if the model's configuration does not give it
 
 
-def mean_nll(texts: Sequence[str], folder: Path) -> list[float | None]:
+def mean_nll(texts: Sequence[str], folder: Path) -> tuple[list[float | None], int]:
     """Return the mean negative log-likelihood of the tokens of each text, in nats.
 
     The value is usually lower for a text that the model has read in training. The first token has no context,
-    and is left out. The end of a text that is too long for the model is cut off.
+    and is left out. The end of a text that is too long for the model is cut off. No code of the folder is
+    run, and weights must be safetensors.
 
     Args:
         texts: The texts.
         folder: The folder of a causal language model, as saved by the package transformers.
 
     Returns:
-        A number for each text; None for a text of fewer than two tokens.
+        A number for each text, None for a text of fewer than two tokens; and how many texts were cut off.
 
     Raises:
         InputError: The package transformers is not installed, or the folder has no such model.
@@ -29,24 +33,88 @@ def mean_nll(texts: Sequence[str], folder: Path) -> list[float | None]:
     import torch
 
     try:
-        from transformers import AutoModelForCausalLM, AutoTokenizer
+        from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
     except ImportError:
         raise InputError("--nll-model needs the package transformers") from None
     if not folder.is_dir():
         raise InputError(f"{folder}: no such folder; expected a causal language model")
+    own = {"local_files_only": True, "trust_remote_code": False}
+    load: Any = AutoModelForCausalLM.from_pretrained
     try:
-        tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
-        model = AutoModelForCausalLM.from_pretrained(folder, local_files_only=True).eval()
-    except (OSError, ValueError, KeyError) as error:
-        raise InputError(f"{folder}: no causal language model ({str(error).splitlines()[0]})") from None
-    longest = getattr(model.config, "max_position_embeddings", None) or _LONGEST
+        tokenizer = AutoTokenizer.from_pretrained(folder, **own)
+        _check_size(folder, AutoConfig.from_pretrained(folder, **own))
+        own |= {"use_safetensors": True, "output_loading_info": True}
+        with _quiet():
+            model, loaded = load(folder, **own)
+        if loaded["missing_keys"] or loaded["mismatched_keys"]:
+            raise ValueError("weights are missing, or have other shapes")
+        model.eval()
+    except Exception as error:  # whatever a damaged or hostile folder makes transformers raise
+        raise InputError(f"{folder}: no causal language model ({_first_line(error)})") from None
+    longest = getattr(model.config, "max_position_embeddings", None)
+    if not isinstance(longest, int) or longest < 2:
+        longest = _LONGEST
     found: list[float | None] = []
+    cut = 0
     with torch.inference_mode():
         for text in texts:
-            ids = torch.tensor([tokenizer(text)["input_ids"][:longest]], dtype=torch.long)
-            if ids.shape[1] < 2:
+            try:
+                whole = tokenizer(text)["input_ids"]
+                ids = torch.tensor([whole[:longest]], dtype=torch.long)
+                logits = model(input_ids=ids).logits[0, :-1] if ids.shape[1] > 1 else None
+            except Exception as error:
+                raise InputError(f"{folder}: the model cannot read a text ({_first_line(error)})") from None
+            cut += len(whole) > longest
+            if logits is None:
                 found.append(None)
                 continue
-            logits = model(input_ids=ids).logits[0, :-1]
             found.append(float(torch.nn.functional.cross_entropy(logits.float(), ids[0, 1:])))
-    return found
+            if not math.isfinite(found[-1] or 0):
+                raise InputError(f"{folder}: the likelihood of a text is not finite")
+    return found, cut
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep transformers from printing tables and progress bars while it loads weights."""
+    from transformers.utils import logging
+
+    before = logging.get_verbosity()
+    logging.set_verbosity(50)  # critical
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(before)
+        logging.enable_progress_bar()
+
+
+def _check_size(folder: Path, config: Any) -> None:
+    """Check that the weights in a folder suffice for a configuration, before memory is taken for it.
+
+    Raises:
+        ValueError: They do not.
+    """
+    import torch
+    from safetensors import safe_open
+    from transformers import AutoModelForCausalLM
+
+    tensors = elements = 0
+    for file in folder.glob("*.safetensors"):
+        with safe_open(file, "pt") as weights:
+            for key in weights.keys():  # noqa: SIM118
+                tensors += 1
+                elements += math.prod(weights.get_slice(key).get_shape())
+    if not tensors:
+        raise ValueError("no weights in the format safetensors")
+    if getattr(config, "num_hidden_layers", 0) > tensors:
+        raise ValueError("there are more layers than weights")
+    with torch.device("meta"):
+        network = AutoModelForCausalLM.from_config(config, trust_remote_code=False)
+    needed = sum(parameter.numel() for parameter in network.parameters())
+    if needed > 2 * elements:  # a weight that is used twice is stored once
+        raise ValueError(f"needs {needed:,} numbers, but {elements:,} are stored")
+
+
+def _first_line(error: Exception) -> str:
+    return next(iter(str(error).splitlines()), "") or type(error).__name__

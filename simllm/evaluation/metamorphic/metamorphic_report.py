@@ -77,6 +77,7 @@ def numbers(study: MetamorphicStudy) -> dict[str, Any]:
         for part in (found["pooled"], *found["items"]):
             part["odds_ratio"] = "inf" if part["odds_ratio"] == math.inf else part["odds_ratio"]
     finite: dict[str, Any] = tables.finite({"alpha": study.alpha, "tools": tools})
+    finite |= {"warnings": study.warnings, "restored": study.restored}
     return finite
 
 
@@ -107,8 +108,8 @@ def html(study: MetamorphicStudy, facts: dict[str, Any]) -> str:
 def write_conclusions(study: MetamorphicStudy) -> list[str]:
     """Write the main results as English sentences.
 
-    For each tool, the sentences compare its success rates on original and on rewritten code. They say whether
-    the difference is significant, and how often the tool crashed.
+    For each tool, the sentences compare its success rates on original and on rewritten code, and say whether
+    the difference is significant.
     """
     sentences = []
     for tool, found in study.tools.items():
@@ -124,7 +125,9 @@ def write_conclusions(study: MetamorphicStudy) -> list[str]:
         else:
             text += f". The data do not show that this is more than chance ({p}); it may be."
         sentences.append(text)
-        sentences += _warnings(name, found)
+        if noise := found.study.unchanged:
+            unchanged = format_count(noise.items, "unchanged variant")
+            sentences.append(f"On {unchanged}, {_signed(noise)}: this is the noise of the draws.")
     return sentences
 
 
@@ -142,31 +145,6 @@ def _signed(mean: MeanDifference) -> str:
     if mean.low is not None and mean.high is not None:
         text += f" (95% interval {mean.low:+.3f} to {mean.high:+.3f})"
     return text
-
-
-def _warnings(name: str, found: ToolResult) -> list[str]:
-    """Write up to two sentences that warn the reader about the results of one tool.
-
-    The first sentence counts the tool's crashes. It is left out if the tool never crashed.
-
-    The second sentence is about items (pieces of code) that the rewriting did not change: the original and
-    the rewritten code are the same. The sentence gives the difference between the success rates (rewritten
-    minus original), which is due to chance alone. It is left out if there are no such items.
-
-    Args:
-        name: The name of the tool, as the sentences show it.
-        found: The results of the tool.
-    """
-    sentences = []
-    original, transformed = found.crashes["original"], found.crashes["transformed"]
-    if original or transformed:
-        times = [format_count(number, "time") for number in (original, transformed)]
-        sides = f"{times[0]} on originals and {times[1]} on variants"
-        sentences.append(f"{name} crashed {sides}; crashes are left out.")
-    if noise := found.study.unchanged:
-        items = format_count(noise.items, "unchanged variant")
-        sentences.append(f"On {items}, {_signed(noise)}: this is the noise of the draws.")
-    return sentences
 
 
 def draw(study: SuccessStudy) -> str:

@@ -9,6 +9,7 @@ was used, and empty if all rules were used together.
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -20,6 +21,7 @@ from simllm.io import read_json_lines
 SIDES = ("original", "transformed")
 _DRAW_FIELDS = ("id", "side", "draw", "success", "output", "crashed")
 _COUNT_FIELDS = ("id", *SIDES)
+_MOST_DRAWS = 1_000_000  # of an item, so that sums and tests stay exact
 _FACT_FIELDS = ("model", "arm", "nll", "group", "rules", "unchanged")
 
 
@@ -83,11 +85,15 @@ class Recorded:
             code, the second for the rewritten code.
         facts: A dict from (rule, id of the item) to properties of the item, such as its group (a label like
             "long"), and of its rewritten code, such as whether it equals the original.
+        warnings: Sentences about what was left out or changed before the results were recorded.
+        restored: The number of answers into which old names were put back; None if this was not asked for.
     """
 
     draws: list[Draw] = field(default_factory=list)
     counts: dict[tuple[str, str, str], tuple[tuple[int, int], tuple[int, int]]] = field(default_factory=dict)
     facts: dict[tuple[str, str], ItemFacts] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
+    restored: int | None = None
 
     def facts_about(self, arm: str, item: str) -> ItemFacts:
         """Return the properties of an item (a piece of code) and of one of its variants (rewritten versions).
@@ -188,7 +194,7 @@ def _read_draw(row: dict[str, Any], model: str, arm: str, where: str) -> Draw:
     if row["side"] not in SIDES:
         raise InputError(f"{where}: expected the side original or transformed, not {row['side']!r}")
     number, success, output = row.get("draw", 0), row.get("success"), row.get("output")
-    if not isinstance(number, int):
+    if type(number) is not int:
         raise InputError(f"{where}: expected a number under draw, not {number!r}")
     if row.get("crashed") is True:
         success = output = None
@@ -215,8 +221,9 @@ def _count(row: dict[str, Any], side: str, where: str) -> tuple[int, int]:
     """
     value = row[side]
     is_pair = isinstance(value, list) and len(value) == 2 and all(type(part) is int for part in value)
-    if not is_pair or not 0 <= value[0] <= value[1] or value[1] < 1:
-        raise InputError(f"{where}: expected [successes, draws] under {side}, such as [7, 10], not {value!r}")
+    if not is_pair or not 0 <= value[0] <= value[1] or not 1 <= value[1] <= _MOST_DRAWS:
+        shown = repr(value) if len(repr(value)) < 60 else "a longer value"
+        raise InputError(f"{where}: expected [successes, draws] under {side}, such as [7, 10], not {shown}")
     return value[0], value[1]
 
 
@@ -236,15 +243,33 @@ def _read_facts(row: dict[str, Any], where: str) -> dict[str, Any]:
     Raises:
         InputError: The value of a property has the wrong type.
     """
-    nll, rules = row.get("nll"), row.get("rules")
-    if nll is not None and (isinstance(nll, bool) or not isinstance(nll, int | float) or nll != nll):
-        raise InputError(f"{where}: expected a number under nll, not {nll!r}")
+    nll, rules = read_nll(row, where), row.get("rules")
     if rules is not None and not (isinstance(rules, list) and all(isinstance(rule, str) for rule in rules)):
         raise InputError(f"{where}: expected a list of names under rules, not {rules!r}")
+    if type(row.get("unchanged", False)) not in (bool, type(None)):
+        raise InputError(f"{where}: expected true or false under unchanged, not {row['unchanged']!r}")
     facts = {
         "nll": nll,
         "group": row.get("group") or None,
         "rules": None if rules is None else tuple(rules),
-        "unchanged": None if row.get("unchanged") is None else bool(row["unchanged"]),
+        "unchanged": row.get("unchanged"),
     }
     return {name: value for name, value in facts.items() if value is not None}
+
+
+def read_nll(row: Mapping[str, Any], where: str) -> float | None:
+    """Read the negative log-likelihood of an item from a JSON object; None if it has none.
+
+    Raises:
+        InputError: The value is not a finite number.
+    """
+    nll = row.get("nll")
+    if nll is None:
+        return None
+    try:
+        if type(nll) in (int, float) and math.isfinite(nll):
+            return float(nll)
+    except OverflowError:
+        pass  # an integer that no float can hold
+    shown = repr(nll) if len(str(nll)) < 60 else "a longer value"
+    raise InputError(f"{where}: expected a number under nll, not {shown}")

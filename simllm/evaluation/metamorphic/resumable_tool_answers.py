@@ -11,14 +11,22 @@ import hashlib
 import json
 import os
 import threading
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from simllm.errors import InputError
 from simllm.evaluation.metamorphic.read_tool_results import SIDES, Draw
-from simllm.evaluation.metamorphic.tool_command import environment, run_command
+from simllm.evaluation.metamorphic.tool_command import (
+    LARGEST_OUTPUT,
+    TIMEOUT,
+    TOO_LONG,
+    CommandRunner,
+    environment,
+)
 from simllm.io import read_json_lines
 
 ANSWERS = "answers.jsonl"
@@ -122,6 +130,9 @@ class AnswerRecord:
             self._cut_half_a_line()
             for where, row in read_json_lines.objects(self._file):
                 self._known[read_json_lines.text_under(row, "key", where)] = row
+                status = read_json_lines.text_under(row, "status", where)
+                if (status == "0") != isinstance(row.get("output"), str):
+                    raise InputError(f"{where}: expected a text under output if the status is 0, else null")
 
     def _cut_half_a_line(self) -> None:
         """Remove the last line of the file if it is incomplete.
@@ -133,26 +144,10 @@ class AnswerRecord:
             with self._file.open("r+b") as file:
                 file.truncate(content.rfind(b"\n") + 1)
 
-    def ask(self, question: Question, timeout: float) -> dict[str, Any]:
-        """Run a tool on a piece of code, and append the tool's answer to the file `answers.jsonl`.
-
-        A tool is a program that reads code and writes an answer, such as a summary or corrected code. A
-        command runs the tool.
-
-        Args:
-            question: The piece of code, called a question because it needs an answer of the tool.
-            timeout: The time limit of the command, in seconds.
-
-        Returns:
-            The stored record: a dict with the keys `key`, `status` and `output`. `key` is a hash of the
-            question. `status` is the exit status as text, or "timeout" if the limit was exceeded. `output` is
-            the answer; None unless the status is "0".
-
-        Raises:
-            InputError: The command cannot be started.
-        """
+    def _ask(self, question: Question, runner: CommandRunner, timeout: float) -> None:
+        """Run the tool on a piece of code, and append its answer to the file of answers."""
         variables = environment(question.language, question.draw)
-        status, output = run_command(self._command, question.code, variables, timeout)
+        status, output = runner.run(self._command, question.code, variables, timeout)
         key = question.key(self._command)
         row = {"key": key, "status": status, "output": output if status == "0" else None}
         line = json.dumps(row, ensure_ascii=False).encode(errors="replace") + b"\n"
@@ -162,13 +157,9 @@ class AnswerRecord:
                 file.flush()
                 os.fsync(file.fileno())
             self._known[key] = row
-        return row
 
     def ask_all(self, questions: Sequence[Question], parallel: int, timeout: float) -> Iterator[None]:
-        """Run a tool on each question that has no stored answer yet, and store the answers.
-
-        A tool is a program that reads code and writes an answer, such as a summary or corrected code. A
-        command runs the tool. A question is a piece of code.
+        """Run the tool on each question that has no stored answer yet, and store the answers.
 
         Args:
             questions: The questions.
@@ -184,8 +175,9 @@ class AnswerRecord:
         unknown = {question.key(self._command): question for question in questions}
         for key in self._known:
             unknown.pop(key, None)
-        with ThreadPoolExecutor(parallel) as pool:
-            futures = [pool.submit(self.ask, question, timeout) for question in unknown.values()]
+        # The runner is left first: it kills the commands for which the threads of the pool wait.
+        with ThreadPoolExecutor(parallel) as pool, CommandRunner() as runner:
+            futures = [pool.submit(self._ask, question, runner, timeout) for question in unknown.values()]
             try:
                 for future in as_completed(futures):
                     future.result()
@@ -193,6 +185,12 @@ class AnswerRecord:
             except BaseException:
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
+
+    def count_crashes(self, questions: Sequence[Question]) -> Counter[str]:
+        """Count the questions without an answer by the reason, such as "timeout" or "exit status 1"."""
+        statuses = (self._known[question.key(self._command)]["status"] for question in questions)
+        reasons = {TIMEOUT: "timeout", TOO_LONG: f"answer above {LARGEST_OUTPUT >> 20} MiB"}
+        return Counter(reasons.get(status, f"exit status {status}") for status in statuses if status != "0")
 
     def draws(self, questions: Sequence[Question]) -> list[Draw]:
         """Return the stored answers of a tool to questions, in the order of the questions.

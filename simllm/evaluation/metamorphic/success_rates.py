@@ -27,6 +27,9 @@ from simllm.evaluation.metamorphic.metamorphic_fisher_and_mcnemar import (
 from simllm.stats.paired_bootstrap_and_permutation import SEED, interval, resampled_means, sign_flip_p
 
 _LEVEL = 0.05
+# The fewest items for an interval: with fewer, a sign flip test cannot reach p = .05 (2 / 2^5 = .0625), and a
+# bootstrap of a handful of items gives intervals that are much too short.
+FEWEST = 6
 
 
 @dataclass(frozen=True)
@@ -42,8 +45,9 @@ class MeanDifference:
         original: The mean success rate on the original code of items.
         transformed: The mean success rate on the rewritten code.
         difference: `transformed` - `original`; negative if the rewritten code is harder for the tool.
-        low: The lower end of the 95% bootstrap interval of `difference`; None with fewer than 2 items.
-        high: The upper end of this interval; None with fewer than 2 items.
+        low: The lower end of the 95% bootstrap interval of `difference`; None with fewer than 6 items, or if
+            all items have the same difference.
+        high: The upper end of this interval, or None.
         p: The p-value of a sign flip test of the hypothesis that `difference` is 0; exact for at most 13
             items.
     """
@@ -170,7 +174,7 @@ def compare_means(outcomes: Sequence[ItemOutcome]) -> MeanDifference:
     rates = np.array([one.rates for one in outcomes])
     differences = rates[:, 1] - rates[:, 0]
     low = high = None
-    if len(outcomes) > 1:
+    if len(outcomes) >= FEWEST and np.ptp(differences) > 0:
         drawn = resampled_means(differences[None], np.random.default_rng(SEED))
         low, high = interval(drawn[:, 0])
     means = rates.mean(axis=0)

@@ -1,68 +1,199 @@
-"""Running of the command of a tool under test.
+"""Running of commands: the tool under test, and the judge of its answers.
 
-A tool is a program that reads code and writes an answer, such as a summary or corrected code. Its command
-runs as a process with a time limit. Environment variables tell the command the language of the code. A
-command that judges the answers of the tool is run in the same way, without these variables.
+A tool is a program that reads code and writes an answer, such as a summary or corrected code. Each command
+runs in a process group of its own, with a time limit and a bound on what it writes.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import selectors
 import signal
 import subprocess
+import sys
+import tempfile
+import threading
+import time
 from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import IO
 
 from simllm.errors import InputError
+
+LARGEST_OUTPUT = 16 * 2**20  # bytes of an answer
+_PAUSE = 0.05  # seconds between looks whether a silent command has ended
+TIMEOUT, TOO_LONG = "timeout", "too long"  # statuses of commands that were ended
+
+# A process of its own, because a process that is killed cannot end its children. It reads the number of each
+# process group when the group begins, and again when it ends; at the end of its input it kills the others.
+_WATCHDOG = """
+import os, signal, sys
+running = set()
+for line in sys.stdin:
+    running ^= {int(line)}
+for group in running:
+    try:
+        os.killpg(group, signal.SIGKILL)
+    except OSError:
+        pass
+"""
 
 
 def environment(language: str, draw: int) -> dict[str, str]:
     """Return the environment variables for one run of a tool's command.
 
-    SIMLLM_LANGUAGE is the language of the code. SIMLLM_DRAW is the number of this run among the runs on the
-    same code, counted from 0. No variable tells the command whether the code is original or rewritten.
+    No variable tells the command whether the code is original or rewritten.
 
     Args:
         language: The language of the code on which the command is run.
-        draw: The number of the run.
+        draw: The number of this run among the runs on the same code, counted from 0.
     """
     return {"SIMLLM_LANGUAGE": language, "SIMLLM_DRAW": str(draw)}
 
 
-def run_command(
-    command: Sequence[str], text: str, environment: Mapping[str, str], timeout: float
-) -> tuple[str, str]:
-    """Run a command that reads a text and writes a text.
+class CommandRunner:
+    """Runs commands, several at once, during a `with` block; none of them outlives the block.
 
-    Args:
-        command: The words of the command.
-        text: The text on its standard input.
-        environment: Environment variables to add to those of this process.
-        timeout: The time limit of the command, in seconds. A command that exceeds it is killed.
-
-    Returns:
-        The exit status as text, or "timeout"; and the standard output, which is empty after a timeout.
-
-    Raises:
-        InputError: The command cannot be started.
+    The commands are also ended if this process is killed.
     """
-    try:
-        process = subprocess.Popen(
-            command,
+
+    def __enter__(self) -> CommandRunner:
+        self._lock = threading.Lock()
+        self._running: set[int] = set()
+        self._is_closed = False
+        self._watchdog = subprocess.Popen(
+            [sys.executable, "-I", "-S", "-c", _WATCHDOG],
             stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            env={**os.environ, **environment},
             start_new_session=True,
         )
-    except OSError as error:
-        raise InputError(f"{command[0]}: cannot be started ({error.strerror})") from None
-    try:
-        output, _ = process.communicate(text.encode(errors="replace"), timeout)
-    except subprocess.TimeoutExpired:
-        return "timeout", ""
-    finally:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with self._lock:
+            self._is_closed = True
+            for group in self._running:
+                _kill(group)
+        with contextlib.suppress(OSError):
+            self._watchdog.communicate()
+
+    def run(
+        self,
+        command: Sequence[str],
+        text: str,
+        variables: Mapping[str, str],
+        timeout: float,
+    ) -> tuple[str, str]:
+        """Run a command that reads a text and writes a text.
+
+        Args:
+            command: The words of the command.
+            text: The text on its standard input.
+            variables: Environment variables to add to those of this process.
+            timeout: The time limit of the command, in seconds.
+
+        Returns:
+            The exit status as text, "timeout" or "too long"; and the standard output, which is empty if the
+            command was ended. At the end, all processes of the command's process group are killed.
+
+        Raises:
+            InputError: The command cannot be started.
+        """
+        deadline = time.monotonic() + timeout
+        with tempfile.TemporaryFile() as given:
+            given.write(text.encode(errors="replace"))
+            given.seek(0)
+            process = self._start(command, given, variables)
+        try:
+            output = _read(process, deadline)
+            if output is None:
+                return TOO_LONG, ""
+            process.wait(max(deadline - time.monotonic(), 0))
+        except (subprocess.TimeoutExpired, TimeoutError):
+            return TIMEOUT, ""
+        finally:
+            self._end(process)
+        if self._is_closed:  # `__exit__` has killed the command: its status is not the command's own
+            raise InputError(f"{command[0]}: was stopped")
+        return str(process.returncode), output.decode(errors="replace")
+
+    def _start(
+        self, command: Sequence[str], given: IO[bytes], variables: Mapping[str, str]
+    ) -> subprocess.Popen[bytes]:
+        with self._lock:
+            if self._is_closed:
+                raise InputError(f"{command[0]}: was stopped")
+            try:
+                process = subprocess.Popen(
+                    command,
+                    stdin=given,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.DEVNULL,
+                    env={**os.environ, **variables},
+                    start_new_session=True,
+                )
+            except OSError as error:
+                raise InputError(f"{command[0]}: cannot be started ({error.strerror})") from None
+            except ValueError as error:  # a null byte
+                raise InputError(f"{command[0]}: cannot be started ({error})") from None
+            self._running.add(process.pid)
+            self._tell_watchdog(process.pid)
+        return process
+
+    def _end(self, process: subprocess.Popen[bytes]) -> None:
+        """Kill what is left of the process group of a command."""
+        with self._lock:
+            _kill(process.pid)
+            self._running.discard(process.pid)
+            self._tell_watchdog(process.pid)
+        if process.stdout:
+            process.stdout.close()
         process.wait()
-    return str(process.returncode), output.decode(errors="replace")
+
+    def _tell_watchdog(self, group: int) -> None:
+        pipe = self._watchdog.stdin
+        with contextlib.suppress(BrokenPipeError, ValueError):
+            if pipe is not None:
+                pipe.write(b"%d\n" % group)
+                pipe.flush()
+
+
+def _kill(group: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(group, signal.SIGKILL)
+
+
+def _read(process: subprocess.Popen[bytes], deadline: float) -> bytes | None:
+    """Read the standard output of a process until the process ends; None if there is too much.
+
+    Processes that it leaves behind may keep the pipe open, so that the end of the pipe is not waited for.
+
+    Raises:
+        TimeoutError: The deadline (of `time.monotonic`) has passed.
+    """
+    found: list[bytes] = []
+    left = LARGEST_OUTPUT
+    pipe = process.stdout
+    if pipe is None:
+        return b""
+    with selectors.DefaultSelector() as selector:
+        selector.register(pipe, selectors.EVENT_READ)
+        while left >= 0:
+            seconds = deadline - time.monotonic()
+            has_ended = process.poll() is not None
+            if seconds <= 0 and not has_ended:
+                raise TimeoutError
+            if not selector.select(0 if has_ended else min(seconds, _PAUSE)):
+                if has_ended:
+                    return b"".join(found)
+                continue
+            part = os.read(pipe.fileno(), 2**16)
+            if not part:
+                return b"".join(found)
+            found.append(part)
+            left -= len(part)
+    return None

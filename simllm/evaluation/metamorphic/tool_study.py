@@ -5,6 +5,7 @@ A tool is a program that reads code and writes an answer, such as a summary or c
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,7 +18,8 @@ from simllm.evaluation.metamorphic.answer_judges import (
     judge_answers,
     measure_agreement,
 )
-from simllm.evaluation.metamorphic.read_tool_results import ItemFacts, Recorded
+from simllm.evaluation.metamorphic.read_tool_results import SIDES, ItemFacts, Recorded, read_nll
+from simllm.evaluation.metamorphic.study_warnings import warn_of_items, warn_of_study
 from simllm.evaluation.metamorphic.success_counts import count_successes
 from simllm.evaluation.metamorphic.success_rates import (
     MeanDifference,
@@ -68,12 +70,17 @@ class MetamorphicStudy:
             the code is unknown.
         variants: A dict from the id of each item to its code after rewriting by all rewriting rules together.
             The dict is empty if the code is unknown.
+        warnings: Sentences about figures that mean little, and about what was left out.
+        restored: The number of answers into which old names of functions were put back; None if this was not
+            asked for.
     """
 
     tools: dict[str, ToolResult]
     alpha: float
     sources: dict[str, str]
     variants: dict[str, str]
+    warnings: list[str]
+    restored: int | None
 
 
 def evaluate(
@@ -119,6 +126,7 @@ def evaluate(
     outcomes, crashes = count_successes(recorded)
     outcomes = {model: found for model, found in outcomes.items() if found}
     if not outcomes:
+        _warn(recorded.warnings)
         lost = sum(count for sides in crashes.values() for count in sides.values())
         raise InputError(
             f"no item has a draw on both sides; {lost:,} of {len(recorded.draws):,} draws crashed"
@@ -128,6 +136,11 @@ def evaluate(
     studies = {model: study_success(found, kept) for model, found in outcomes.items()}
     corrected = holm([study.mean.p for study in studies.values()])
     arms = _compare_arms(recorded)
+    warned = [*recorded.warnings, *warn_of_items(items, variants, _ids(recorded))]
+    for model, study in studies.items():
+        left_out = sorted(_ids(recorded, model) - {one.id for one in study.outcomes})
+        warned += warn_of_study(model, study, crashes[model], left_out, alpha)
+    _warn(warned)
     return MetamorphicStudy(
         {
             model: ToolResult(
@@ -144,7 +157,22 @@ def evaluate(
         alpha,
         {name: item["source"] for name, item in items.items()},
         {row["id"]: row["text"] for row in variants if not row.get("arm")},
+        warned,
+        recorded.restored,
     )
+
+
+def _warn(sentences: Iterable[str]) -> None:
+    for sentence in sentences:
+        warnings.warn(sentence, stacklevel=3)
+
+
+def _ids(recorded: Recorded, model: str | None = None) -> set[str]:
+    """Return the ids of the items with results; with `model`, of this tool on variants of all rules."""
+    drawn = {
+        d.id for d in recorded.draws if model is None or (d.model, d.arm, d.side) == (model, "", SIDES[1])
+    }
+    return drawn | {item for own, arm, item in recorded.counts if model is None or (own, arm) == (model, "")}
 
 
 def _check_ids(recorded: Recorded, items: Mapping[str, dict[str, Any]]) -> None:
@@ -207,7 +235,10 @@ def collect_facts(
         made the variant. It is empty if all rules together made the variant. Each item has an entry with an
         empty rule, even if it has no such variant.
     """
-    known = {name: ItemFacts(item.get("nll"), str(item.get("group") or "")) for name, item in items.items()}
+    known = {
+        name: ItemFacts(read_nll(item, item.get("where", name)), str(item.get("group") or ""))
+        for name, item in items.items()
+    }
     facts = {("", name): found for name, found in known.items()}
     for row in variants:
         rules = tuple(rule for rule, count in (row.get("counts") or {}).items() if count)
@@ -236,14 +267,34 @@ def read_variants(file: Path, items: Mapping[str, dict[str, Any]]) -> list[dict[
     """
     found: dict[tuple[str, str], dict[str, Any]] = {}
     for where, row in read_json_lines.objects(file):
-        name, arm = read_json_lines.text_under(row, "id", where), row.get("arm") or ""
+        name, arm = read_json_lines.text_under(row, "id", where), str(row.get("arm") or "")
         if name not in items:
             raise InputError(f"{where}: unknown item {name}")
         if (name, arm) in found:
             raise InputError(f"{where}: a second variant of the item {name}")
         if row.get("status") not in ("unparsed", "refuted"):
             read_json_lines.text_under(row, "text", where)
+            _check_variant(row, where)
             found[name, arm] = row
     if not found:
         raise InputError(f"{file}: no variants in it")
     return list(found.values())
+
+
+def _check_variant(row: dict[str, Any], where: str) -> None:
+    """Check the fields `names`, `counts` and `arm` of a variant.
+
+    Raises:
+        InputError: A field has the wrong type.
+    """
+    for field, kind, expected in (
+        ("names", str, "new by old names"),
+        ("counts", int, "counts by rule"),
+    ):
+        value = row.get(field)
+        if value is not None and not (
+            isinstance(value, dict) and all(type(part) is kind for part in value.values())
+        ):
+            raise InputError(f"{where}: expected {expected} under {field}")
+    if row.get("arm") is not None:
+        read_json_lines.text_under(row, "arm", where)

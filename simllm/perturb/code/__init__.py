@@ -6,7 +6,7 @@ the program behaves the same afterwards.
 """
 
 from simllm.perturb.code.default_rules import DEFAULT_RULES
-from simllm.perturb.code.restore_names import rename_text, restore
+from simllm.perturb.code.restore_names import rename_text, restore, restore_functions
 from simllm.perturb.code.rewriting import Rewrite, Skipped, rewrite
 
-__all__ = ["DEFAULT_RULES", "Rewrite", "Skipped", "rename_text", "restore", "rewrite"]
+__all__ = ["DEFAULT_RULES", "Rewrite", "Skipped", "rename_text", "restore", "restore_functions", "rewrite"]

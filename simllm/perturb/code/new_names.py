@@ -5,17 +5,19 @@ from __future__ import annotations
 import itertools
 import re
 import unicodedata
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
 from simllm.errors import InputError
 from simllm.io.read_lines import lines
+from simllm.perturb.code.default_rules import LANGUAGES, find_rules
 from simllm.perturb.summaries import lexicon
 
 Namer = Callable[[str, str], Iterable[str]]  # takes a name and its kind; returns proposals, best first
 _UPPER, _LOWER = "A-ZÀ-ÖØ-Þ", "a-zß-öø-ÿ"
 _WORDS = re.compile(rf"[{_UPPER}]+(?![{_LOWER}])|[{_UPPER}]?[{_LOWER}]+|\d+|[^\W\d_{_UPPER}{_LOWER}]+")
+_SHOWN = 3  # refused proposals that a reason names
 _LETTERS = {"function": "f", "parameter": "p", "variable": "v"}
 _FILE = Path(__file__).parent / "data" / "identifier_synonyms.txt"
 
@@ -46,19 +48,30 @@ def namer_of(names: str | Mapping[str, str] | Namer) -> Namer:
     raise InputError(f"unknown names {names!r}; expected lexicon, plain, or a file of names")
 
 
-def choose_name(name: str, kind: str, namer: Namer, used: Container[str]) -> str | None:
+def choose_name(
+    name: str, kind: str, namer: Namer, why_taken: Callable[[str], str | None]
+) -> tuple[str | None, str]:
     """Choose the new name of a function, parameter or variable: the first proposed name that can be used.
 
     Args:
         name: The old name.
         kind: "function", "parameter" or "variable".
         namer: The function that proposes new names.
-        used: The words that must not become a new name, such as keywords and all words of the source code.
+        why_taken: A function that tells why a proposal cannot be used; None if it can be.
 
     Returns:
-        The new name; None if no proposed name can be used.
+        The new name; None if no proposed name can be used. And the reason why there is none.
     """
-    return next((new for new in namer(name, kind) if _is_name(new) and new not in used), None)
+    reasons = []
+    for new in namer(name, kind):
+        reason = why_taken(new) if _is_name(new) else "cannot be a name in both languages"
+        if reason is None:
+            return new, ""
+        reasons.append(f"{new[:40]!r} {reason}")
+    more = f", and {len(reasons) - _SHOWN} more are taken" if len(reasons) > _SHOWN else ""
+    return None, ": ".join(
+        [f"there is no new name for {name}", *(["; ".join(reasons[:_SHOWN]) + more] if reasons else [])]
+    )
 
 
 def words_of(text: str) -> set[str]:
@@ -79,9 +92,11 @@ def read_names(file: Path) -> dict[str, str]:
         A dict from each old name to its new name.
 
     Raises:
-        InputError: A line has another form, or an old name occurs twice.
+        InputError: A line has another form, a name occurs twice, or a new name can be used in no language.
     """
+    reserved = frozenset[str].intersection(*(find_rules(language).reserved for language in LANGUAGES))
     names: dict[str, str] = {}
+    places: dict[str, int] = {}
     for number, line in lines(file):
         fields = line.split("\t")
         if not line.strip():
@@ -90,7 +105,14 @@ def read_names(file: Path) -> dict[str, str]:
             raise InputError(f"{file}:{number}: expected an old and a new name, separated by a tab")
         if fields[0] in names:
             raise InputError(f"{file}:{number}: {fields[0]} has a new name already")
+        if fields[1] in places:
+            raise InputError(
+                f"{file}:{number}: {fields[1]} is the new name of line {places[fields[1]]} already"
+            )
+        if fields[1] in reserved or not _is_name(fields[1]) or fields[0] == fields[1]:
+            raise InputError(f"{file}:{number}: {fields[1]} cannot be a new name for {fields[0]}")
         names[fields[0]] = fields[1]
+        places[fields[1]] = number
     return names
 
 

@@ -46,6 +46,9 @@ def read_items(file: Path, language: str | None = None) -> Iterator[dict[str, An
             read_json_lines.text_under(row, name, where)
         if row["id"] in seen:
             raise InputError(f"{where}: the id {row['id']!r} stands twice")
+        names = row.get("names") or {}
+        if not isinstance(names, dict) or not all(isinstance(new, str) for new in names.values()):
+            raise InputError(f"{where}: expected an object of new names by old names under names")
         if row["language"] not in LANGUAGES:
             raise InputError(f"{where}: expected the language java or python, not {row['language']!r}")
         seen.add(row["id"])
@@ -92,7 +95,7 @@ def vary_items(
         for arm, own in plan.arms() if each_rule else [(None, plan)]:
             row = kept | ({"arm": arm} if arm else {})
             try:
-                found = own.rewrite(item["source"], item["language"])
+                found = own.with_names(item.get("names") or {}).rewrite(item["source"], item["language"])
             except InputError as error:
                 yield row | {"status": "unparsed", "reason": str(error)}
                 break

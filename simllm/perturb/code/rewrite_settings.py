@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from simllm.perturb.code.default_rules import DEFAULT_RULES, check_rules
@@ -47,6 +47,14 @@ class RewritePlan:
         """
         return rewrite(
             source, language, self.rules, self.namer, share=self.share, seed=self.seed, is_file=self.is_file
+        )
+
+    def with_names(self, names: Mapping[str, str]) -> RewritePlan:
+        """Return this plan, but with the given new names for some old names."""
+        if not names:
+            return self
+        return replace(
+            self, namer=lambda name, kind: [names[name]] if name in names else self.namer(name, kind)
         )
 
     def arms(self) -> Iterator[tuple[str | None, RewritePlan]]:

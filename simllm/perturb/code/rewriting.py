@@ -182,24 +182,33 @@ class _Rewriting:
                 continue
             if isinstance(symbol, SkippedSite):
                 self._skip(unit, rule, symbol.node, symbol.reason)
-            elif new := self._new_name(symbol):
-                if self._is_chosen(rule):
-                    self._names[symbol.name] = new
-                    yield from (Edit(*use, (new.encode(),)) for use in symbol.uses)
-            else:
-                self._skip(unit, rule, symbol.node, f"there is no new name for {symbol.name}")
+                continue
+            new, reason = self._new_name(symbol, unit.language)
+            if new is None:
+                self._skip(unit, rule, symbol.node, reason)
+            elif self._is_chosen(rule):
+                self._names[symbol.name] = new
+                yield from (Edit(*use, (new.encode(),)) for use in symbol.uses)
 
-    def _new_name(self, symbol: Symbol) -> str | None:
-        """Return the new name of a function, parameter or variable; None if no proposed name can be used.
+    def _new_name(self, symbol: Symbol, language: str) -> tuple[str | None, str]:
+        """Return the new name of a function, parameter or variable; None and the reason if there is none.
 
         All symbols with the same old name get the same new name, and no two old names share a new name. A new
         name does not occur in the source, not even in comments and strings. The old names can therefore be
         restored.
         """
         if symbol.name in self._names:
-            return self._names[symbol.name]
-        used = self._words | self._rules.reserved | set(self._names.values())
-        return choose_name(symbol.name, symbol.kind, self._namer, used)
+            return self._names[symbol.name], ""
+        given = {new: old for old, new in self._names.items()}
+
+        def why_taken(new: str) -> str | None:
+            if new in self._rules.reserved:
+                return f"is reserved in {language.capitalize()}"
+            if new in given:
+                return f"is taken: it is the new name of {given[new]}"
+            return "is taken: the word occurs in the code" if new in self._words else None
+
+        return choose_name(symbol.name, symbol.kind, self._namer, why_taken)
 
     def _is_chosen(self, rule: str) -> bool:
         """Decide at random whether a rule rewrites a place in the code.

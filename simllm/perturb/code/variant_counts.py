@@ -20,6 +20,7 @@ class VariantCounts:
             has a syntax error; or "refuted", if the check shows that the variant behaves differently.
         rewritten: For each rule, the number of places that it rewrote.
         skipped: For each rule, the number of places that it could not rewrite safely.
+        renamed: The old names that were replaced in any variant.
         verdicts: The number of variants with each result of the check, such as "proven".
         mutants: Two numbers: how many mutants were run, and how many of them behaved differently from the
             original.
@@ -28,6 +29,7 @@ class VariantCounts:
     status: Counter[str] = field(default_factory=Counter)
     rewritten: Counter[str] = field(default_factory=Counter)
     skipped: Counter[str] = field(default_factory=Counter)
+    renamed: set[str] = field(default_factory=set)
     verdicts: Counter[str] = field(default_factory=Counter)
     mutants: tuple[int, int] = (0, 0)
 
@@ -39,6 +41,7 @@ class VariantCounts:
                 it.
         """
         self.status[row["status"]] += 1
+        self.renamed.update(row.get("names", ()))
         self.rewritten.update(row.get("counts", {}))
         self.skipped.update(place["rule"] for place in row.get("skipped", ()))
         proof = row.get("proof", {})

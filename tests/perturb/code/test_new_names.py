@@ -40,7 +40,16 @@ def test_names_are_read_from_a_file(tmp_path):
     file = tmp_path / "names.tsv"
     file.write_text("total\tsum\n\ncount\ttally\n")
     assert read_names(file) == {"total": "sum", "count": "tally"}
-    for text, message in [("a b\n", ":1: expected an old"), ("a\tb\na\tc\n", ":2: a has a new name already")]:
+    for text, message in [
+        ("a b\n", ":1: expected an old"),
+        ("a\tb\na\tc\n", ":2: a has a new name already"),
+        ("\na\tb\nc\tb\n", ":3: b is the new name of line 2 already"),
+        ("a\tb\nc\tfor\n", ":2: for cannot be a new name for c"),
+        ("a\t__b\n", ":1: __b cannot be a new name for a"),
+        ("a\ta\n", ":1: a cannot be a new name for a"),
+        ("a\tb\x1b\n", ":1: expected an old"),
+        ("a\t\\u0062\n", ":1: expected an old"),
+    ]:
         file.write_text(text)
         with pytest.raises(InputError, match=message):
             read_names(file)
@@ -51,11 +60,31 @@ def test_names_are_read_from_a_file(tmp_path):
 SOURCE = "int f(int a, int b) {\n    // a and b\n    int total = a + b;\n    return total;\n}\n"
 
 
-@pytest.mark.parametrize("taken", ["total", "and", "int", "f", "not a name", "1x", "", "return"])
-def test_a_name_that_occurs_or_is_none_is_not_given(taken):
+@pytest.mark.parametrize(
+    ("taken", "reason"),
+    [
+        ("total", ": 'total' is taken: the word occurs in the code"),
+        ("and", ": 'and' is taken: the word occurs in the code"),
+        ("int", ": 'int' is reserved in Java"),
+        ("f", ": 'f' is taken: the word occurs in the code"),
+        ("not a name", ": 'not a name' cannot be a name in both languages"),
+        ("1x", ": '1x' cannot be a name in both languages"),
+        ("", ""),
+        ("return", ": 'return' is reserved in Java"),
+    ],
+)
+def test_a_name_that_occurs_or_is_none_is_not_given(taken, reason):
     found = rewrite(SOURCE, "java", ["rename-parameter"], {"a": taken})
     assert (found.text, found.names) == (SOURCE, {})
     assert [(place.line, place.reason) for place in found.skipped] == [
-        (1, "there is no new name for a"),
+        (1, f"there is no new name for a{reason}"),
         (1, "there is no new name for b"),
+    ]
+
+
+def test_a_name_that_another_name_got_is_not_given_again():
+    found = rewrite(SOURCE, "java", ["rename-parameter"], {"a": "x", "b": "x"})
+    assert found.names == {"a": "x"}
+    assert [place.reason for place in found.skipped] == [
+        "there is no new name for b: 'x' is taken: it is the new name of a"
     ]

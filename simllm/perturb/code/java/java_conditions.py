@@ -58,17 +58,51 @@ def _nested(unit: JavaUnit, node: Node, inner: Node) -> Iterator[Edit]:
         node: The outer `if` statement.
         inner: The `if` statement after the `else` of `node`.
     """
-    word = next(child for child in node.children if child.type == "else")
+    word = _else(node)
     line = unit.text.rfind(b"\n", 0, word.start_byte) + 1
     indent = Span(line, line + len(unit.indent_of(word.start_byte)))  # copied with other insertions
-    step = b"\t" if unit.text[line : line + 1] == b"\t" else b"    "
+    step = _step(unit, node)
+    deeper = step * _depth_on_line(node, line)
     if unit.text[word.end_byte : inner.start_byte].strip():  # a comment stands between
         yield Edit(word.end_byte, word.end_byte, (b" {",))
     else:
-        yield Edit(word.end_byte, inner.start_byte, (b" {" + unit.newline, indent, step))
+        yield Edit(word.end_byte, inner.start_byte, (b" {" + unit.newline, indent, deeper + step))
     for start in _line_starts(unit, inner):
         yield Edit(start, start, (step,))
-    yield Edit(inner.end_byte, inner.end_byte, (unit.newline, indent, b"}"))
+    yield Edit(inner.end_byte, inner.end_byte, (unit.newline, indent, deeper + b"}"))
+
+
+def _else(node: Node) -> Node:
+    """Return the word `else` of an `if` statement."""
+    return next(child for child in node.children if child.type == "else")
+
+
+def _step(unit: JavaUnit, node: Node) -> bytes:
+    """Return the white space by which a statement is indented in the block around it."""
+    own = unit.indent_of(node.start_byte)
+    above = node.parent
+    while above is not None and above.type not in ("block", "constructor_body", "switch_block"):
+        above = above.parent
+    around = unit.indent_of(above.start_byte) if above is not None else b""
+    if own.startswith(around) and len(own) > len(around):
+        return own[len(around) :]
+    return b"\t" if own.startswith(b"\t") else b"    "
+
+
+def _depth_on_line(node: Node, line: int) -> int:
+    """Return how many `else if` around an `if` statement have their `else` on the same line as its `else`.
+
+    Args:
+        node: The `if` statement, which has an `else`.
+        line: The index of the first byte of the line.
+    """
+    depth = 0
+    above = node.parent
+    while above is not None and above.type == "if_statement" and field(above, "alternative") == node:
+        if _else(above).start_byte < line:
+            break
+        node, above, depth = above, above.parent, depth + 1
+    return depth
 
 
 def _line_starts(unit: JavaUnit, node: Node) -> Iterator[int]:
@@ -120,12 +154,28 @@ def reverse_if(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
                 node,
                 (
                     *negation(unit, children(condition)[0]),
+                    *_brace_on_line(unit, condition, first, second),
+                    *_brace_on_line(unit, _else(node), second, first),
                     Edit(first.start_byte, first.end_byte, (*moved, *(() if space else (b" ",)))),
                     Edit(
                         second.start_byte, second.end_byte, (*_space_after_else(unit, second), span_of(first))
                     ),
                 ),
             )
+
+
+def _brace_on_line(unit: JavaUnit, before: Node, old: Node, new: Node) -> Iterator[Edit]:
+    """Yield the edit that puts a moved block on the line of the word or condition before it.
+
+    Args:
+        unit: The parsed code.
+        before: The condition, or the word `else`.
+        old: The branch that stands after it. The edit is made if it is a single statement on the next line.
+        new: The branch that comes into its place.
+    """
+    gap = unit.text[before.end_byte : old.start_byte]
+    if new.type == "block" and old.type != "block" and b"\n" in gap and not gap.strip():
+        yield Edit(before.end_byte, old.start_byte, (b" ",))
 
 
 def _space_after_else(unit: JavaUnit, second: Node) -> tuple[bytes, ...]:

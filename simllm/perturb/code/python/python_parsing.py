@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import sys
 import tokenize
 import unicodedata
 import warnings
@@ -94,7 +95,9 @@ def _check_syntax(text: bytes, frame_lines: int) -> None:
             compile(text, "<code>", "exec", dont_inherit=True)
     except SyntaxError as error:
         line = max((error.lineno or 1) - frame_lines, 1)
-        raise InputError(f"line {line}: {error.msg}") from None
+        # Each version of Python has its own syntax: f-strings nest quotes since 3.12, for example.
+        version = ".".join(map(str, sys.version_info[:2]))
+        raise InputError(f"line {line}: {error.msg} (read by Python {version})") from None
     except (RecursionError, MemoryError):
         raise InputError("line 1: the code is nested too deeply") from None
     except ValueError as error:  # a null byte

@@ -155,3 +155,64 @@ def run(command):
     done = subprocess.run([str(part) for part in command], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[:2000]
     return done.stdout
+
+
+CHAIN = """int f(int a) {
+  if (a == 1)
+    return 1;
+  else if (a == 2)
+    return 2;
+  else
+    return 3;
+}
+"""
+
+
+def test_else_if_without_braces_keeps_the_layout():
+    assert (
+        rewrite(CHAIN, "java", ["nest-else-if"]).text
+        == """int f(int a) {
+  if (a == 1)
+    return 1;
+  else {
+    if (a == 2)
+      return 2;
+    else
+      return 3;
+  }
+}
+"""
+    )
+    assert (
+        rewrite(CHAIN, "java", ["nest-else-if", "reverse-if"]).text
+        == """int f(int a) {
+  if (a != 1) {
+    if (a != 2)
+      return 3;
+    else
+      return 2;
+  }
+  else return 1;
+}
+"""
+    )
+
+
+def test_else_if_on_one_line_is_nested_by_depth():
+    source = """int f(int a) {
+    if (a == 1) { return 1; } else if (a == 2) { return 2; } else if (a == 3) { return 3; }
+    return 4;
+}
+"""
+    assert (
+        rewrite(source, "java", ["nest-else-if"]).text
+        == """int f(int a) {
+    if (a == 1) { return 1; } else {
+        if (a == 2) { return 2; } else {
+            if (a == 3) { return 3; }
+        }
+    }
+    return 4;
+}
+"""
+    )
