@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from simllm.errors import InputError
-from simllm.io import atomic_write, read_json_lines
+from simllm.io import output_file, read_json_lines
 from simllm.optional_packages import missing_package
 from train.pretrain.held_out_perplexity import compute_perplexity
 from train.runtime.overwrite_option import add_overwrite_option, check_output
@@ -80,7 +80,7 @@ def draw(logs: list[Path], output: Path) -> None:
         figure.savefig(drawn, dpi=160, format=output.suffix[1:])
     except ValueError as error:  # an unknown suffix
         raise InputError(f"{output}: cannot be drawn ({error})") from None
-    atomic_write.write(output, drawn.getvalue())
+    output_file.write(output, drawn.getvalue())
 
 
 def _read(log: Path) -> tuple[list[float], list[float], list[float]]:

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from simllm.errors import InputError
-from simllm.io import atomic_write, folder_marker, folder_replacement, output_folder_check, write_into_folder
+from simllm.io import output_file
+from simllm.io.output_folder import MARKER, OutputFolder
 from simllm.io.read_json_object import read_json
 from train.runtime import path_encoding
 from train.runtime.config import TrainingConfig
@@ -42,7 +43,7 @@ def claim(config: TrainingConfig) -> IO[str]:
     """
     out, values = Path(config.out), json.loads(json.dumps(_config_values(config)))
     _check_run(out, config, values)
-    write_into_folder.own(out, CONTENT)
+    OutputFolder(out, CONTENT).own()
     try:
         lock = (out / "lock").open("a", encoding="utf-8")
     except OSError as error:
@@ -54,9 +55,9 @@ def claim(config: TrainingConfig) -> IO[str]:
     except OSError as error:
         raise InputError(f"{out / 'lock'}: cannot be locked ({error.strerror})") from None
     _check_run(out, config, values)  # again: another process may have begun a run there
-    atomic_write.write(out / CONFIG, json.dumps(values, indent=2) + "\n")
+    output_file.write(out / CONFIG, json.dumps(values, indent=2) + "\n")
     for folder in (out, *(out / name for name in _SUBFOLDERS)):
-        folder_replacement.recover_all(folder)
+        OutputFolder(folder).recover_inside()
     return lock
 
 
@@ -75,8 +76,8 @@ def _check_run(out: Path, config: TrainingConfig, values: dict[str, Any]) -> Non
         InputError: The folder has files that are not from a training run; or it has a run with another
             configuration; or its log shows past training, but the saved states from which to resume are gone.
     """
-    output_folder_check.check(out, CONTENT)
-    if not set(_file_names(out)) - {folder_marker.MARKER, "lock"}:
+    OutputFolder(out, CONTENT).check()
+    if not set(_file_names(out)) - {MARKER, "lock"}:
         return
     if not (out / CONFIG).is_file():
         raise InputError(f"{out}: holds something else than a training run; name a new or empty folder")

@@ -13,8 +13,9 @@ from tqdm import tqdm
 
 from simllm import optional_packages
 from simllm.errors import InputError
-from simllm.io import output_file_check, output_folder_check, real_path
-from simllm.io.file_lock import locked
+from simllm.io import output_file, real_path
+from simllm.io.output_file import locked
+from simllm.io.output_folder import OutputFolder
 
 if TYPE_CHECKING:
     from simllm.code.satd_mining.mine_repositories import Funnel
@@ -53,7 +54,7 @@ def run(options: argparse.Namespace) -> None:
         raise InputError("expected -o FILE, to write the items to")
     if options.model and not options.judge:
         raise InputError("--model goes with --judge")
-    output_file_check.check_output(options.output, [], overwrite=True)
+    output_file.check_output(options.output, [], overwrite=True)
     target = real_path.real(options.output)
     if target.exists() and not target.is_file():
         raise InputError(f"{options.output}: expected a file; the items cannot go to a pipe or a device")
@@ -68,12 +69,8 @@ def run(options: argparse.Namespace) -> None:
     endpoint = ChatEndpoint(options.judge, options.model, key) if options.judge else None
     repositories = find_repositories(options.folders)
     for each in repositories:
-        output_folder_check.check_apart(
-            options.output, [each.paths.folder, each.paths.own, each.paths.common]
-        )
-    output_file_check.check_output(
-        options.output, [], options.overwrite
-    )  # --overwrite never allows a file of git
+        OutputFolder(options.output).check_apart([each.paths.folder, each.paths.own, each.paths.common])
+    output_file.check_output(options.output, [], options.overwrite)  # --overwrite never allows a file of git
     with locked(target):
         mining = SatdMining(target, repositories)
         is_silent = options.quiet or not sys.stderr.isatty()
@@ -84,9 +81,7 @@ def run(options: argparse.Namespace) -> None:
                 pass
         except KeyboardInterrupt:
             raise KeyboardInterrupt("(the same command continues)") from None
-        output_file_check.check_output(
-            target, [], options.overwrite
-        )  # another program may have just written it
+        output_file.check_output(target, [], options.overwrite)  # another program may have just written it
         funnel = mining.write(endpoint)
     if not options.quiet:
         _print(funnel)

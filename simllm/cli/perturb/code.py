@@ -13,8 +13,9 @@ from tqdm import tqdm
 
 from simllm import optional_packages
 from simllm.errors import InputError
-from simllm.io import atomic_write, folder_replacement, output_file_check, output_folder_check, tables
+from simllm.io import output_file, tables
 from simllm.io.number_format import format_count
+from simllm.io.output_folder import OutputFolder
 
 if TYPE_CHECKING:
     from simllm.perturb.code.new_names import Namer
@@ -99,11 +100,11 @@ def run(options: argparse.Namespace) -> None:
     plan = RewritePlan(rules, _namer(options), options.share, options.seed)
     counts = VariantCounts()
     if options.jsonl:
-        output_file_check.check_output(options.output, [options.jsonl], options.overwrite)
+        output_file.check_output(options.output, [options.jsonl], options.overwrite)
         items = read_items(options.jsonl, options.language)
         pairs = ((item, row) for item in items for row in vary_items([item], plan, options.each_rule))
         rows = _proven(pairs, options)
-        shown = tables.show if options.output is None else lambda text, file: atomic_write.write(file, text)
+        shown = tables.show if options.output is None else lambda text, file: output_file.write(file, text)
         shown(_lines(_counted(rows, counts, options)), options.output)
     else:
         if options.output is None:
@@ -111,9 +112,9 @@ def run(options: argparse.Namespace) -> None:
         if options.each_rule or options.language:
             raise InputError("--each-rule and --language go with --jsonl")
         find_files(options.paths)
-        output_folder_check.check_replaceable(options.output, _CONTENT)
-        output_folder_check.check_apart(options.output, options.paths)
-        with folder_replacement.replacing(options.output, _CONTENT) as partial:
+        OutputFolder(options.output, _CONTENT).check_replaceable()
+        OutputFolder(options.output).check_apart(options.paths)
+        with OutputFolder(options.output, _CONTENT).replacing() as partial:
             for _ in _counted(vary_files(options.paths, plan, partial), counts, options):
                 pass
             if options.prove:
