@@ -74,8 +74,9 @@ def check(options: argparse.Namespace, inputs: Sequence[Path]) -> None:
         raise InputError(f"--report {options.report}: -o names the same file")
     with optional_packages.require_eval_extra():
         import jinja2  # noqa: F401
-        import matplotlib as mpl  # noqa: F401
         import scipy  # noqa: F401
+
+        from simllm.io import svg_figure  # noqa: F401
 
 
 def read_groups(options: argparse.Namespace) -> Groups:

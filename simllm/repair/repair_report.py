@@ -14,15 +14,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from matplotlib.figure import Figure
-
 from simllm.errors import InputError
 from simllm.io import output_file, tables
 from simllm.io.display_names import label, short_label
 from simllm.io.html_page import render
 from simllm.io.number_format import format_number, format_p_value
 from simllm.io.output_folder import OutputFolder
-from simllm.io.svg_figure import BLUE, GREY, INK, style, svg_element
+from simllm.io.svg_figure import BLUE, GREY, INK, Figure, style, svg_element
 from simllm.repair.attempt_results import AttemptResult, read_results
 from simllm.repair.patch_sizes_of_attempts import RPSR
 from simllm.repair.repair_items import RepairItem

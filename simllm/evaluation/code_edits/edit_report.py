@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from simllm.evaluation.code_edits.edit_latex import format_cell, latex
 from simllm.evaluation.code_edits.edit_study import UNCHANGED, EditStudy
@@ -23,7 +22,7 @@ from simllm.io.html_page import render
 from simllm.io.installed_versions import versions
 from simllm.io.number_format import format_number, format_p_value
 from simllm.io.output_folder import OutputFolder
-from simllm.io.svg_figure import BLUE, GREY, INK, style, svg_element
+from simllm.io.svg_figure import BLUE, GREY, INK, Figure, style, svg_element
 from simllm.metrics import registry
 from simllm.metrics.code.whole_or_edited_lines import edits
 

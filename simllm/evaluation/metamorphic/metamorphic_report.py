@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from simllm.evaluation.metamorphic.item_outcome import ItemOutcome
 from simllm.evaluation.metamorphic.success_rates import MeanDifference, SuccessStudy
@@ -25,7 +24,7 @@ from simllm.io.html_page import render
 from simllm.io.installed_versions import versions
 from simllm.io.number_format import format_count, format_number, format_p_value
 from simllm.io.output_folder import OutputFolder
-from simllm.io.svg_figure import BLUE, GREY, style, svg_element
+from simllm.io.svg_figure import BLUE, GREY, Figure, style, svg_element
 
 _LIBRARIES = ("numpy", "scipy")
 CONTENT = "a metamorphic study"  # of the folder, for its marker
