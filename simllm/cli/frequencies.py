@@ -17,6 +17,7 @@ from simllm.errors import InputError
 from simllm.io import output_file, read_lines
 
 FORMATS: tuple[str, ...] = ()  # the table is always JSON
+WALKED = ("references",)
 HELP = "count tokens in references, to weigh tokens; or n-grams in code, for CrystalBLEU"
 EXAMPLES = """examples:
   simllm frequencies references.txt -o frequencies.json

@@ -65,22 +65,28 @@ def check_unread(file: Path, inputs: Iterable[Path]) -> None:
         if is_stdin(path):
             continue
         source = real(path)
-        if source == target or _is_same(source, target):
+        is_in_folder = (
+            stat.S_ISREG(mode_of(target))
+            and stat.S_ISDIR(mode_of(source))
+            and (is_above(source, target) or _has_link_to(source, target))
+        )
+        if source == target or _is_same(source, target) or is_in_folder:
             raise InputError(f"{file}: would overwrite what is read")
-        if not (target.is_file() and source.is_dir()):
-            continue
-        if is_above(source, target) or _has_link_to(source, target):
-            raise InputError(f"{file}: would overwrite what is read (a file in {path})")
+
+
+def mode_of(path: Path) -> int:
+    """Return the type and permissions of what is at a path; 0 if nothing can be there."""
+    try:
+        return path.stat().st_mode
+    except (OSError, ValueError):  # missing, too long, or with a NUL character
+        return 0
 
 
 def _is_same(a: Path, b: Path) -> bool:
     """Return whether two paths lead to the same existing regular file or folder."""
-    try:
-        status = a.stat()
-        is_device = not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode))  # /dev/tty: in and out
-        return not is_device and os.path.samestat(status, b.stat())
-    except OSError:
-        return False
+    kinds = stat.S_IFMT(mode_of(a)), stat.S_IFMT(mode_of(b))
+    # Not a device such as /dev/tty, which can be read and written at once.
+    return kinds[0] in (stat.S_IFREG, stat.S_IFDIR) and kinds[0] == kinds[1] and a.samefile(b)
 
 
 def is_above(folder: Path, path: Path) -> bool:

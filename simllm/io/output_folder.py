@@ -140,7 +140,9 @@ class OutputFolder:
         a = real_path.real(self.path)
         for source in sources:
             b = real_path.real(source)
-            if output_file.is_above(a, b) or (b.is_dir() and output_file.is_above(b, a)):
+            if output_file.is_above(a, b) or (
+                stat.S_ISDIR(output_file.mode_of(b)) and output_file.is_above(b, a)
+            ):
                 raise InputError(
                     f"{self.path}: is the source {source}, inside it or above it; name another folder"
                 )

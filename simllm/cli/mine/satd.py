@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 FORMATS: tuple[str, ...] = ()  # always JSON lines
 MODEL = ("NAME", "with --judge: the name of the model; default: the server's choice")
+WALKED = ("folders",)
 HELP = "find commits that repay self-admitted technical debt, such as TODO comments"
 EXAMPLES = """examples:
   simllm mine satd my/repositories -o items.jsonl
