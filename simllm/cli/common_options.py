@@ -79,13 +79,13 @@ def guarded_outputs(options: argparse.Namespace) -> Iterator[None]:
             if _is_folder(file):
                 continue  # a command that expects a file refuses the folder
             output_file.check_unread(file, inputs)
-            unfinished = partial_file.path_of(real_path.real(file))
+            target, mode = real_path.real(file), output_file.mode_of(file)
             # A partial file may lie in a folder that is read: an earlier run of the same command wrote it.
-            output_file.check_unread(unfinished, (path for path in inputs if not _is_folder(path)))
-            mode = output_file.mode_of(file)
-            if os.access(unfinished.parent, os.W_OK) and (mode == 0 or stat.S_ISREG(mode)):
-                # Not the lock of the file itself, which a command that resumes holds for its partial file.
-                locks.enter_context(output_file.locked(unfinished))
+            no_folders = (path for path in inputs if not _is_folder(path))
+            output_file.check_unread(partial_file.path_of(target), no_folders)
+            if os.access(target.parent, os.W_OK) and (mode == 0 or stat.S_ISREG(mode)):
+                # A lock of its own, because a command that resumes holds the usual one for its partial file.
+                locks.enter_context(output_file.locked(target, ".output.lock"))
         yield
 
 

@@ -198,19 +198,19 @@ def sha256_of(file: Path) -> str:
 
 
 @contextlib.contextmanager
-def locked(path: Path) -> Iterator[None]:
+def locked(path: Path, suffix: str = ".lock") -> Iterator[None]:
     """Hold a lock on a file or folder during a `with` block, so that no other process writes there.
 
-    The lock is a file `.NAME.lock` beside `path`. Only processes that call this function respect the lock.
-    If this process is killed, the lock is released.
+    Only processes that call this function respect the lock. If this process is killed, it is released.
 
     Args:
         path: The file or folder; it need not exist.
+        suffix: The lock is a file `.NAME` + `suffix` beside `path`.
 
     Raises:
         InputError: Another process has the lock, or the lock file cannot be written.
     """
-    lock = hidden_path(path, ".lock")
+    lock = hidden_path(path, suffix)
     try:
         lock.parent.mkdir(parents=True, exist_ok=True)
         while True:
