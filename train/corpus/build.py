@@ -84,6 +84,7 @@ def build(
     OutputFolder(folder, CORPUS).check_replaceable((TRAIN, TEST, COMMENTS, PAIRS, REPORT, PAGE, FACTS))
     for source in config.sources:
         OutputFolder(folder).check_apart(sources.source_paths(source))
+    OutputFolder(folder).check_apart(map(Path, config.exclude))
     OutputFolder(scratch, PARTS).check()
     with locked(scratch):
         built = corpus_folder.read_facts(folder)

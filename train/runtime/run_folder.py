@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import glob
 import hashlib
 import json
 import os
@@ -11,11 +12,12 @@ from pathlib import Path
 from typing import IO, Any
 
 from simllm.errors import InputError
-from simllm.io import output_file
+from simllm.io import output_file, real_path
 from simllm.io.output_folder import MARKER, OutputFolder
 from simllm.io.read_json_object import read_json
 from train.runtime import path_encoding
 from train.runtime.config import TrainingConfig
+from train.runtime.map_nested_texts import map_texts
 from train.runtime.training_checkpoint import has_saved_states
 from train.runtime.training_log_and_tensorboard import LOG_FILE, read_log
 
@@ -43,6 +45,7 @@ def claim(config: TrainingConfig) -> IO[str]:
     """
     out, values = Path(config.out), json.loads(json.dumps(_config_values(config)))
     _check_run(out, config, values)
+    _check_unread(out, values)
     OutputFolder(out, CONTENT).own()
     try:
         lock = (out / "lock").open("a", encoding="utf-8")
@@ -95,6 +98,27 @@ def _check_run(out: Path, config: TrainingConfig, values: dict[str, Any]) -> Non
     # A run that was killed while it saved its first state has a log and a model, but no state.
     if trained > config.evaluate_every and not saved:
         raise InputError(f"{out}: has a trained model, but its states are gone; choose another `out`")
+
+
+def _check_unread(out: Path, values: dict[str, Any]) -> None:
+    """Check that no file or folder that the configuration names is in the run folder.
+
+    Raises:
+        InputError: A path or glob pattern leads into the folder, where training would replace it.
+    """
+
+    def check(text: str) -> str:
+        pattern = path_encoding.encode_path(text)
+        matches = glob.glob(pattern, recursive=True) if glob.has_magic(pattern) else []  # noqa: PTH207
+        for path in (pattern, *matches):
+            read = real_path.real(Path(path))
+            if output_file.mode_of(read) and output_file.is_above(real_path.real(out), read):
+                raise InputError(
+                    f"{out}: training would overwrite {text}, which it reads; choose another `out`"
+                )
+        return text
+
+    map_texts({key: value for key, value in values.items() if key != "out"}, check)
 
 
 def _file_names(folder: Path) -> list[str]:

@@ -47,6 +47,22 @@ def test_folders_of_other_commands_are_refused(run, resumable_run, few_comments,
     assert content(resumable_run) == before
 
 
+@pytest.mark.parametrize("given", ["data/a.txt", "data/*.txt", "link.txt"])
+def test_folder_with_what_the_run_reads_is_refused(run, few_comments, tmp_path, given):
+    out = tmp_path / "run"
+    OutputFolder(out, "a training run").own()
+    (out / "data").mkdir()
+    shutil.copy(few_comments, out / "data" / "a.txt")
+    (tmp_path / "link.txt").symlink_to(out / "data" / "a.txt")
+    (out / "config.json").write_text('{"out": "", "updates": 1}')
+    before = content(out)
+    source = tmp_path / given if given == "link.txt" else out / given
+    status, errors = run("train.pretrain", *pretraining(source, out))
+    expected = f"training would overwrite {source}, which it reads; choose another `out`"
+    assert (status, errors) == (2, f"error: {out}: {expected}\n")
+    assert content(out) == before
+
+
 def test_user_folder_inside_a_run_is_refused(run, few_comments, tmp_path):
     out = tmp_path / "run"
     OutputFolder(out, "a training run").own()
