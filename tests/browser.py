@@ -24,12 +24,18 @@ class Visit:
         page: The page of Playwright.
         requests: The addresses that were requested, that of the page included.
         errors: The uncaught errors of the page's scripts.
+        alerts: The texts of the dialogs that scripts opened.
     """
 
     def __init__(self, page):
-        self.page, self.requests, self.errors = page, [], []
+        self.page, self.requests, self.errors, self.alerts = page, [], [], []
+        page.on("dialog", self._close)
         page.on("request", lambda request: self.requests.append(request.url))
         page.on("pageerror", lambda error: self.errors.append(str(error)))
+
+    def _close(self, dialog):
+        self.alerts.append(dialog.message)
+        dialog.dismiss()
 
     def faults(self):
         """Return the serious accessibility faults that axe finds: for each, the rule and the elements."""

@@ -21,7 +21,8 @@ from simllm.analysis.comparison import compare
 from simllm.analysis.explanation import explain
 from simllm.evaluation import contrast_triples, human_correlation, metric_robustness, model_variants
 from simllm.evaluation.metric_study.research_questions import run_study
-from simllm.io import atomic_write, folder_replacement
+from simllm.io import output_file
+from simllm.io.output_folder import OutputFolder
 from simllm.metrics import registry
 from simllm.metrics.metric_interface import Example, UnavailableError, pair_scores
 from simllm.perturb.summaries import lexicon
@@ -131,9 +132,9 @@ def test_evaluating(model_folder, tmp_path, comments):
 
 @pytest.mark.usefixtures("unchanged")
 def test_writing_files(tmp_path):
-    atomic_write.write(tmp_path / "file", "text")
-    with folder_replacement.replacing(tmp_path / "folder", "results") as partial:
-        atomic_write.write(partial / "file", "text")
+    output_file.write(tmp_path / "file", "text")
+    with OutputFolder(tmp_path / "folder", "results").replacing() as partial:
+        output_file.write(partial / "file", "text")
 
 
 @pytest.mark.slow

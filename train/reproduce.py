@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from simllm.errors import InputError
-from simllm.io import output_folder_check
+from simllm.io.output_folder import OutputFolder
 from train.data.corpus_repositories import fetch_repository, read_repositories
 from train.data.remote_repository import GITHUB
 from train.runtime import signal_handlers
@@ -145,7 +145,7 @@ def reproduce(recipe: Recipe) -> None:
         stages += [*_triplet_runs(number, recipe.seeds), *_triplet_runs(number, 1, _CONTROL)]
         stages += [_round_name(_AVERAGE, number) + suffix for suffix in ("", _CONTROL)]
     for folder in (_CORPUS, _UNSEEN, _DISTILLED, *(_RUNS / stage for stage in stages), recipe.out):
-        output_folder_check.check(folder)
+        OutputFolder(folder).check()
     lists = [
         read_repositories(Path("configs", name)) for name in ("repositories.tsv", "unseen_repositories.tsv")
     ]

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from simllm.errors import InputError
-from simllm.io import write_into_folder
+from simllm.io.output_folder import OutputFolder
 from simllm.io.read_json_object import read_json
 from simllm.io.strict_dataclass_loading import build
 from simllm.metric import SimLLM
@@ -63,7 +63,7 @@ def write_golden_scores(folder: Path) -> None:
     metric = SimLLM(folder, mode="plain", device="cpu")
     values = metric.score(*zip(*PAIRS, strict=True)).values
     golden = GoldenScores(metric.model.hash, tuple(round(value, 7) for value in values.tolist()))
-    write_into_folder.add(folder, GOLDEN_FILE, json.dumps(asdict(golden), indent=2) + "\n")
+    OutputFolder(folder).write(GOLDEN_FILE, json.dumps(asdict(golden), indent=2) + "\n")
 
 
 def largest_difference(metric: SimLLM, folder: Path) -> float:

@@ -10,7 +10,8 @@ from typing import Any
 
 from simllm.analysis.changing_words import SMALLEST_GAIN
 from simllm.errors import InputError
-from simllm.io import atomic_write, folder_replacement
+from simllm.io import output_file
+from simllm.io.output_folder import OutputFolder
 from simllm.io.packaged_folder import find_packaged
 from simllm.metric import SimLLM
 from simllm.model.browser_onnx_export import write_browser_model
@@ -37,7 +38,7 @@ def write_playground(metric: SimLLM, folder: Path, int8: bool = False) -> None:
         InputError: The metric does not use mean pooling and cosine, a package that the export needs is not
             installed, or the folder cannot be written.
     """
-    with folder_replacement.replacing(folder, CONTENT) as partial:
+    with OutputFolder(folder, CONTENT).replacing() as partial:
         shutil.copytree(page_folder(), partial, copy_function=shutil.copyfile, dirs_exist_ok=True)
         write_model(metric, partial, int8)
 
@@ -78,7 +79,7 @@ def write_model(metric: SimLLM, folder: Path, int8: bool = False) -> None:
         "doubtful": DOUBTFUL,
         "gain": SMALLEST_GAIN,
     }
-    atomic_write.write(folder / MODEL / SETTINGS, json.dumps(settings))
+    output_file.write(folder / MODEL / SETTINGS, json.dumps(settings))
 
 
 def page_folder() -> Path:

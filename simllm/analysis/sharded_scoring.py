@@ -13,16 +13,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from simllm.errors import InputError
-from simllm.io import (
-    folder_marker,
-    folder_replacement,
-    output_folder_check,
-    real_path,
-    tables,
-    write_into_folder,
-)
-from simllm.io.file_lock import locked
+from simllm.io import output_file, real_path, tables
 from simllm.io.number_format import format_count
+from simllm.io.output_file import locked
+from simllm.io.output_folder import OutputFolder
 from simllm.io.read_text_pairs import from_jsonl
 from simllm.metric import SimLLM
 from simllm.scoring.score_table import ScoreTable
@@ -196,17 +190,17 @@ def score_shards(
             has files that simllm did not write, or it has tables of a run with other settings or input files.
             Or the Ray cluster is lost. In all cases, complete tables stay in the folder.
     """
-    output_folder_check.check_apart(folder, sources)
+    OutputFolder(folder).check_apart(sources)
     shards = _plan(sources, folder, settings.format)
-    write_into_folder.own(folder, "score tables")
+    OutputFolder(folder, "score tables").own()
     with locked(real_path.real(folder)):
-        folder_replacement.recover_all(folder)
+        OutputFolder(folder).recover_inside()
         done = _done(folder, settings)
         _check_sources(shards, done, folder)
         _drop_outdated(shards, done)
         if done:
             _check_signature(ShardScorer(settings).signature, done, folder)
-        write_into_folder.reserve(folder, [SUMMARY, *(shard.table.name for shard in shards)])
+        OutputFolder(folder).reserve([SUMMARY, *(shard.table.name for shard in shards)])
         missing = [s for s in shards if s.table.name not in done or not s.table.exists()]
         complete = len(shards) - len(missing)
         progress(complete, len(shards))
@@ -325,7 +319,7 @@ def _sha256(file: Path) -> str:
         InputError: The file cannot be read.
     """
     try:
-        return folder_marker.sha256_of(file)
+        return output_file.sha256_of(file)
     except OSError as error:
         raise InputError(f"{file}: cannot be read ({error.strerror})") from None
 
@@ -348,5 +342,5 @@ def _check_signature(signature: str, done: dict[str, Any], folder: Path) -> None
 
 def _write_summary(folder: Path, settings: ShardSettings, done: dict[str, Any]) -> dict[str, Any]:
     summary = {"settings": asdict(settings), "tables": done}
-    write_into_folder.add(folder, SUMMARY, json.dumps(summary, indent=1) + "\n")
+    OutputFolder(folder).write(SUMMARY, json.dumps(summary, indent=1) + "\n")
     return summary

@@ -9,7 +9,7 @@ import argparse
 import re
 from itertools import takewhile
 from types import ModuleType
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import simllm
 from simllm.cli import (
@@ -39,6 +39,8 @@ from simllm.cli import (
 #   OUTPUT           only if -o is not a file: the placeholder of its value, and its help; None if the command
 #                    has no -o. A command whose -o is a folder has no --overwrite, because it replaces only
 #                    folders that simllm wrote.
+#   WALKED           only if the command walks folders and checks itself that it reads none of its outputs
+#                    there: the names of the arguments with these folders
 # The module of a group of commands has HELP, EXAMPLES and COMMANDS (the modules of its commands).
 _WORK: tuple[ModuleType, ...] = (score, compare, explain, evaluate, perturb, repair, mine, split)
 _COMMANDS = (*_WORK, info, selftest, frequencies, export, playground)
@@ -64,7 +66,17 @@ def parse(arguments: list[str]) -> argparse.Namespace:
 
 
 class _Parser(argparse.ArgumentParser):
-    """Argument parser that reports an error in one line and exits with status 2."""
+    """Argument parser that reports an error in one line and exits with status 2.
+
+    The attribute `text_arguments` of the options names the arguments that are texts, and never paths.
+    """
+
+    def add_argument(self, *names: Any, **keywords: Any) -> argparse.Action:
+        """Add an argument, and remember it if it is a text."""
+        action = super().add_argument(*names, **keywords)
+        if not action.option_strings and action.type is None:
+            self.set_defaults(text_arguments=(*(self.get_default("text_arguments") or ()), action.dest))
+        return action
 
     def error(self, message: str) -> NoReturn:
         """Print an error message as one line, and exit with status 2."""
@@ -113,7 +125,9 @@ def _add_commands(parser: argparse.ArgumentParser, modules: tuple[ModuleType, ..
                 getattr(module, "MODEL", common_options.MODEL),
                 getattr(module, "OUTPUT", common_options.OUTPUT),
             )
-            command.set_defaults(run=module.run)
+            texts = command.get_default("text_arguments") or ()
+            walked = getattr(module, "WALKED", ())
+            command.set_defaults(run=module.run, text_arguments=texts, walked=walked)
 
 
 def _with_correlation(arguments: list[str]) -> list[str]:

@@ -1,12 +1,22 @@
-"""The options that most subcommands have: `--model`, `--format`, `-o`, `--overwrite` and `--quiet`."""
+"""The options that most subcommands have, such as `-o`, and the protection of what a command reads."""
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import glob
+import os
+import stat
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
+
+from simllm.io import output_file, partial_file, real_path
+from simllm.io.output_folder import OutputFolder
 
 MODEL = ("FOLDER", "a model folder; default: the included one")
 OUTPUT = ("FILE", "write to FILE, not to stdout")
+_FILES, _FOLDERS = ("output", "report"), ("out", "web")  # the options that name what a command writes
 
 
 def add_options(
@@ -42,3 +52,73 @@ def _output_file(name: str) -> Path | None:
     if not name:
         raise argparse.ArgumentTypeError("expected a file name, not an empty text")
     return None if name == "-" else Path(name)
+
+
+@contextlib.contextmanager
+def guarded_outputs(options: argparse.Namespace) -> Iterator[None]:
+    """Protect what a command reads and writes while the command runs.
+
+    Before it runs, every path that an option names is compared with the outputs. While it runs, its output
+    files are locked. Commands that write folders lock these themselves.
+
+    Args:
+        options: The parsed options of any command.
+
+    Raises:
+        InputError: An output would replace something that the command reads, or another process is writing
+            the same output.
+    """
+    given = vars(options)
+    files = [path for name in _FILES if (path := given.get(name)) is not None]
+    folders = [path for name in _FOLDERS if (path := given.get(name)) is not None]
+    inputs = _named_paths(options) if files or folders else []
+    for folder in folders:
+        OutputFolder(folder).check_apart(inputs)
+    with contextlib.ExitStack() as locks:
+        for file in {real_path.real(file): file for file in files}.values():  # no file is locked twice
+            if _is_folder(file):
+                continue  # a command that expects a file refuses the folder
+            output_file.check_unread(file, inputs)
+            target, mode = real_path.real(file), output_file.mode_of(file)
+            # A partial file may lie in a folder that is read: an earlier run of the same command wrote it.
+            no_folders = (path for path in inputs if not _is_folder(path))
+            output_file.check_unread(partial_file.path_of(target), no_folders)
+            if os.access(target.parent, os.W_OK) and (mode == 0 or stat.S_ISREG(mode)):
+                # A lock of its own, because a command that resumes holds the usual one for its partial file.
+                locks.enter_context(output_file.locked(target, ".output.lock"))
+        yield
+
+
+def _is_folder(path: Path) -> bool:
+    return stat.S_ISDIR(output_file.mode_of(path))
+
+
+def _named_paths(options: argparse.Namespace) -> list[Path]:
+    """Return the files and folders that options name for reading, the default model included.
+
+    A path is a whole value, or the part of a list "A,NAME=PATH" that an option such as `--metrics` takes.
+    """
+    found = list[Path]()
+    for name, value in vars(options).items():
+        if name in (*_FILES, *_FOLDERS, *options.text_arguments):
+            continue
+        paths = [path for one in (value if isinstance(value, list) else [value]) for path in _paths_in(one)]
+        found += (path for path in paths if name not in options.walked or not _is_folder(path))
+    if getattr(options, "model", "") is None:
+        from simllm.model.default_model import default_model
+
+        found.append(default_model())
+    return found
+
+
+def _paths_in(value: Any) -> list[Path]:
+    """Return the existing paths in the value of an option; a glob pattern gives those that it matches."""
+    if not isinstance(value, str | Path):
+        return []
+    whole = str(value)
+    words = [whole, *whole.split(",")]
+    words += [word.partition("=")[2] for word in words]
+    found = [Path(word) for word in words if word and output_file.mode_of(Path(word))]
+    if isinstance(value, Path) and not found:
+        found = [value, *map(Path, glob.glob(whole, recursive=True))]  # noqa: PTH207 (also absolute patterns)
+    return found

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from simllm.cli import score_report_option
 from simllm.errors import InputError
-from simllm.io import latex, output_file_check, read_lines, tables
+from simllm.io import latex, output_file, read_lines, tables
 from simllm.io.number_format import format_count
 
 if TYPE_CHECKING:
@@ -48,11 +48,11 @@ def run(options: argparse.Namespace) -> None:
     The comparison is written to the output file or to standard output.
     """
     inputs = [*options.candidates, *options.references]
-    output_file_check.check_output(options.output, inputs, options.overwrite)
+    output_file.check_output(options.output, inputs, options.overwrite)
     score_report_option.check(options, inputs)
     if sum(map(read_lines.is_stdin, inputs)) > 1:
         raise InputError("-: standard input can be one of the files only")
-    output_file_check.check_different(options.candidates)
+    output_file.check_different(options.candidates)
     texts = {file: [line for _, line in read_lines.lines(file)] for file in inputs}
     first = options.references[0]
     for file, lines in texts.items():

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 import sys
+import threading
 import warnings
+from collections.abc import Iterator
 
 from simllm.cli import parse
+from simllm.cli.common_options import guarded_outputs
 from simllm.errors import InputError
 from simllm.io.tables import on_one_line
 
@@ -19,7 +24,7 @@ def main(arguments: list[str] | None = None) -> int:
 
     Returns:
         0 for success, 1 for an incomplete result, 2 for bad input, 130 after Ctrl+C, and 141 if standard
-        output is a pipe whose reader has ended.
+        output is a pipe whose reader has ended. After SIGTERM, the process cleans up and ends by the signal.
 
     Raises:
         SystemExit: The arguments ask for help or the version (status 0), or an option is wrong (status 2).
@@ -28,7 +33,8 @@ def main(arguments: list[str] | None = None) -> int:
     with warnings.catch_warnings():
         warnings.showwarning = _show_warning if not options.quiet else lambda *_, **__: None
         try:
-            status: int | None = options.run(options)
+            with _unwinding_when_killed(), guarded_outputs(options):
+                status: int | None = options.run(options)
             sys.stdout.flush()
         except InputError as error:
             print(f"simllm: error: {on_one_line(str(error))}", file=sys.stderr)
@@ -44,7 +50,44 @@ def main(arguments: list[str] | None = None) -> int:
         except KeyboardInterrupt as stop:
             print("simllm: interrupted", *stop.args, file=sys.stderr)
             return 130
+        except _KilledError as kill:
+            signal.raise_signal(kill.number)
     return status or 0
+
+
+class _KilledError(BaseException):
+    """A signal that ends the process, after temporary files and locks are removed and child processes end."""
+
+    def __init__(self, number: int) -> None:
+        """Remember the number of the signal."""
+        super().__init__()
+        self.number = number
+
+
+@contextlib.contextmanager
+def _unwinding_when_killed() -> Iterator[None]:
+    """Turn SIGTERM and SIGHUP into `_KilledError` during a `with` block; a second signal kills at once."""
+    process = os.getpid()
+    numbers = [
+        number
+        for number in (signal.SIGTERM, signal.SIGHUP)
+        if threading.current_thread() is threading.main_thread()
+        and signal.getsignal(number) == signal.SIG_DFL
+    ]
+
+    def stop(number: int, _: object) -> None:
+        signal.signal(number, signal.SIG_DFL)
+        if os.getpid() != process:  # a worker process, which has nothing to clean up
+            signal.raise_signal(number)
+        raise _KilledError(number)
+
+    for number in numbers:
+        signal.signal(number, stop)
+    try:
+        yield
+    finally:
+        for number in numbers:
+            signal.signal(number, signal.SIG_DFL)
 
 
 def _show_warning(message: Warning | str, *_: object, **__: object) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from simllm import optional_packages
-from simllm.io import output_file_check, tables
+from simllm.io import output_file, tables
 from simllm.scoring.changed_meaning import CHANGED
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def add_options(explain: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Run `simllm explain` with the parsed options: score two texts and show each word's contribution."""
-    output_file_check.check_output(options.output, [], options.overwrite)
+    output_file.check_output(options.output, [], options.overwrite)
     from simllm.analysis.explanation import explain
     from simllm.metric import SimLLM
 

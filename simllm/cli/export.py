@@ -6,7 +6,8 @@ import argparse
 from pathlib import Path
 
 from simllm.errors import InputError
-from simllm.io import output_file_check, output_folder_check
+from simllm.io import output_file
+from simllm.io.output_folder import OutputFolder
 
 FORMATS: tuple[str, ...] = ()
 HELP = "write the model as ONNX, or as a web page that scores in the browser"
@@ -38,10 +39,10 @@ def run(options: argparse.Namespace) -> None:
         from simllm.analysis import playground_export
         from simllm.metric import SimLLM
 
-        output_folder_check.check_replaceable(options.web, playground_export.CONTENT)
+        OutputFolder(options.web, playground_export.CONTENT).check_replaceable()
         playground_export.write_playground(SimLLM(options.model), options.web, options.int8)
         return
-    output_file_check.check_output(options.output, [], options.overwrite)
+    output_file.check_output(options.output, [], options.overwrite)
     if options.output.exists() and not options.output.is_file():
         raise InputError(f"{options.output}: expected a file; an ONNX model cannot go to a pipe or a device")
     from simllm.model.default_model import default_model

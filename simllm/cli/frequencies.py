@@ -14,9 +14,10 @@ from pathlib import Path
 
 from simllm import optional_packages
 from simllm.errors import InputError
-from simllm.io import output_file_check, read_lines
+from simllm.io import output_file, read_lines
 
 FORMATS: tuple[str, ...] = ()  # the table is always JSON
+WALKED = ("references",)
 HELP = "count tokens in references, to weigh tokens; or n-grams in code, for CrystalBLEU"
 EXAMPLES = """examples:
   simllm frequencies references.txt -o frequencies.json
@@ -48,7 +49,7 @@ def run(options: argparse.Namespace) -> None:
     if options.ngrams is not None:
         _write_ngrams(options.references, options.ngrams, options.language, options.output, options.overwrite)
         return
-    output_file_check.check_output(options.output, [options.references], options.overwrite)
+    output_file.check_output(options.output, [options.references], options.overwrite)
     from simllm.metric import SimLLM
 
     metric = SimLLM(options.model)
@@ -83,7 +84,7 @@ def _write_ngrams(place: Path, k: int, language: str, output: Path, overwrite: b
     found = sorted(_code_files(place, suffixes)) if place.is_dir() else [place]
     if not found:
         raise InputError(f"{place}: no files of {language} ({', '.join(sorted(suffixes))})")
-    output_file_check.check_output(output, found, overwrite)
+    output_file.check_output(output, found, overwrite)
     shared = crystalbleu.count_shared(_texts(found), language, k)
     if not shared:
         raise InputError(f"{place}: no code")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 
-from simllm.io import output_file_check, tables
+from simllm.io import output_file, tables
 from simllm.io.tables import FORMATS as FORMATS
 
 HELP = "describe a model folder"
@@ -18,7 +18,7 @@ _PROVENANCE = ("objective", "updates", "date", "hardware", "git_revision", "dev_
 
 def run(options: argparse.Namespace) -> None:
     """Run `simllm info` with the parsed options: write a table of facts about a model."""
-    output_file_check.check_output(options.output, [], options.overwrite)
+    output_file.check_output(options.output, [], options.overwrite)
     from simllm.metric import SimLLM
     from simllm.model.default_model import default_model
 

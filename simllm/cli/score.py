@@ -22,9 +22,10 @@ from simllm.cli import (
 from simllm.cli.mean_score_on_stderr import print_mean
 from simllm.cli.score_report_option import Groups
 from simllm.errors import InputError
-from simllm.io import folder_marker, output_file_check, partial_file, real_path, tables
-from simllm.io.file_lock import locked
+from simllm.io import output_file, partial_file, real_path, tables
 from simllm.io.number_format import format_count
+from simllm.io.output_file import locked
+from simllm.io.output_folder import OutputFolder
 from simllm.io.partial_file import PartialFile
 from simllm.io.read_text_pairs import PairSource, PairWithId, from_files, from_jsonl
 from simllm.io.tables import FORMATS as FORMATS
@@ -128,7 +129,7 @@ def run(options: argparse.Namespace) -> None:
     source = _choose_source(options)
     output: Path | None = options.output
     read = _files_read(options, source)
-    output_file_check.check_output(output, read, options.overwrite or options.resume)
+    output_file.check_output(output, read, options.overwrite or options.resume)
     score_report_option.check(options, read)
     groups = score_report_option.read_groups(options)
     if options.metrics is not None:
@@ -137,7 +138,7 @@ def run(options: argparse.Namespace) -> None:
     # A file is written when all pairs are scored. Standard output, pipes and devices get each pair at once.
     target = real_path.real(output) if output and (output.is_file() or not output.exists()) else None
     if target:
-        output_file_check.check_output(partial_file.path_of(target), read, overwrite=True)
+        output_file.check_output(partial_file.path_of(target), read, overwrite=True)
     elif options.resume:
         raise InputError("--resume goes with -o FILE")
     if target and options.resume and not options.overwrite:
@@ -176,9 +177,7 @@ def run(options: argparse.Namespace) -> None:
                 raise KeyboardInterrupt("before any pair was scored") from None
             after = f"after {format_count(done, 'pair')}" if done else "early"
             raise KeyboardInterrupt(f"{after}; --resume continues from there") from None
-        output_file_check.check_output(
-            target, (), options.overwrite
-        )  # another program may have just written it
+        output_file.check_output(target, (), options.overwrite)  # another program may have just written it
         scores = _write(options, scale, metric, resume_scoring.read_chunks(partial, metric.no_scores))
         partial.remove()
     _write_report(options, groups, pairs, scores, metric)
@@ -194,7 +193,7 @@ def _files_read(options: argparse.Namespace, source: PairSource) -> list[Path]:
     files = list(source.files)
     if options.frequencies is not None:
         files.append(options.frequencies)
-    if options.model is not None and (marker := folder_marker.read_marker(Path(options.model))):
+    if options.model is not None and (marker := OutputFolder(Path(options.model)).marker):
         files += [Path(options.model) / name for name in marker.files]
     return files
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from simllm import optional_packages
 from simllm.errors import InputError
-from simllm.io import atomic_write, output_file_check, printable_path, read_json_lines, read_lines, real_path
+from simllm.io import output_file, printable_path, read_json_lines, read_lines, real_path
 from simllm.text_cleaning import encodable
 
 if TYPE_CHECKING:
@@ -69,13 +69,14 @@ def check(options: argparse.Namespace, inputs: Sequence[Path]) -> None:
         return
     if read_lines.is_stdin(options.report):
         raise InputError("--report -: expected a file; the table goes to standard output")
-    output_file_check.check_output(options.report, inputs, options.overwrite)
+    output_file.check_output(options.report, inputs, options.overwrite)
     if options.output is not None and real_path.real(options.output) == real_path.real(options.report):
         raise InputError(f"--report {options.report}: -o names the same file")
     with optional_packages.require_eval_extra():
         import jinja2  # noqa: F401
-        import matplotlib as mpl  # noqa: F401
         import scipy  # noqa: F401
+
+        from simllm.io import svg_figure  # noqa: F401
 
 
 def read_groups(options: argparse.Namespace) -> Groups:
@@ -175,9 +176,9 @@ def write(
 
         words, long = explain_changed_pairs(metrics, scored), find_long_texts(metrics, scored.texts)
         scored = replace(scored, changed_by=words, long_texts=long)
-    output_file_check.check_output(
+    output_file.check_output(
         options.report, (), options.overwrite
     )  # another program may have just written it
-    atomic_write.write(options.report, render_report(scored, command, comparison))
+    output_file.write(options.report, render_report(scored, command, comparison))
     if not options.quiet:
         print(f"simllm: report {printable_path.printable(options.report)}", file=sys.stderr)

@@ -8,7 +8,7 @@ import warnings
 from pathlib import Path
 
 from simllm.errors import InputError
-from simllm.io import output_file_check, tables
+from simllm.io import output_file, tables
 from simllm.io.tables import FORMATS as FORMATS
 
 HELP = "check scores and speed on this machine"
@@ -28,7 +28,7 @@ def run(options: argparse.Namespace) -> None:
     Raises:
         InputError: A score differs from its golden score by more than the mode's tolerance.
     """
-    output_file_check.check_output(options.output, [], options.overwrite)
+    output_file.check_output(options.output, [], options.overwrite)
     import torch
 
     from simllm.analysis import golden_scores

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from simllm import optional_packages
 from simllm.errors import InputError
-from simllm.io import output_file_check, tables
+from simllm.io import output_file, tables
 
 HELP = "split items into training, validation and test data, or into folds"
 EXAMPLES = """examples:
@@ -57,7 +57,7 @@ def run(options: argparse.Namespace) -> None:
     the row's fold. In cross-validation, the rows of a fold are tested together, by a model that is trained on
     the other folds.
     """
-    output_file_check.check_output(options.output, [options.items], options.overwrite)
+    output_file.check_output(options.output, [options.items], options.overwrite)
     if options.method != "holdout" and (options.test is not None or options.validation is not None):
         raise InputError(f"--test and --validation go with --method holdout, not {options.method}")
     if options.method != "k-fold" and options.folds is not None:

@@ -11,8 +11,9 @@ _SPECIAL |= {character: f"\\{character}" for character in "&%$#_{}"}
 
 
 def escape_latex(text: str) -> str:
-    """Escape the characters of a text that are special in LaTeX, and put the text on one line."""
-    return "".join(_SPECIAL.get(character, character) for character in " ".join(text.split()))
+    """Escape what is special in LaTeX, remove control characters, and put the text on one line."""
+    line = re.sub(r"[\x00-\x1f\x7f-\x9f]", "", " ".join(text.split()))
+    return "".join(_SPECIAL.get(character, character) for character in line)
 
 
 def latex_table(

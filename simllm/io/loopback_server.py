@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import re
 from collections.abc import Iterator
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -14,8 +16,19 @@ from simllm.errors import InputError
 _HOST = "127.0.0.1"
 
 
+class _Server(ThreadingHTTPServer):
+    """Server that ends a connection in silence if the client goes away or sends what nobody expects."""
+
+    request_queue_size = 128
+
+    def handle_error(self, *_: Any) -> None:
+        """Print no traceback; the connection is closed, and the server goes on."""
+
+
 class _Handler(SimpleHTTPRequestHandler):
     """Handler of HTTP requests that serves files; it logs no requests, and does not list folders."""
+
+    timeout = 30  # seconds that a client may stay silent
 
     # The machine's own table of types may lack these, and browsers refuse modules of another type.
     extensions_map = {  # noqa: RUF012
@@ -28,22 +41,42 @@ class _Handler(SimpleHTTPRequestHandler):
         "": "application/octet-stream",
     }
 
+    def send_head(self) -> Any:
+        """Send the headers of a file, and return the opened file; None after an error."""
+        # Another site can make its own name lead to this machine (DNS rebinding), but not change `Host`.
+        if not all(map(_is_loopback, self.headers.get_all("Host", []))):
+            self.send_error(403, explain="This server answers to 127.0.0.1 and localhost only.")
+            return None
+        try:
+            path, root = os.path.realpath(self.translate_path(self.path)), os.path.realpath(self.directory)
+            if os.path.commonpath([path, root]) == root:
+                return super().send_head()
+        except ValueError:  # a NUL character, or one that no file name has
+            pass
+        self.send_error(404)
+        return None
+
     def list_directory(self, path: Any) -> None:
         """Answer a request for a folder with status 404, instead of a list of its files."""
         self.send_error(404)
 
     def end_headers(self) -> None:
-        """Add two headers to an answer, and end its headers.
+        """Add headers to an answer, and end its headers.
 
-        `Cache-Control` makes browsers ask whether a file was changed. `X-Content-Type-Options` forbids
-        browsers to guess the types of files.
+        Browsers ask whether a file was changed, guess no types of files, and give no file to other sites.
         """
         self.send_header("Cache-Control", "no-cache")
         self.send_header("X-Content-Type-Options", "nosniff")
+        self.send_header("Cross-Origin-Resource-Policy", "same-origin")
         super().end_headers()
 
     def log_message(self, *_: Any) -> None:
         """Do nothing, so that requests are not logged."""
+
+
+def _is_loopback(host: str) -> bool:
+    """Return whether the value of the header `Host` is a name of this machine, with or without a port."""
+    return re.fullmatch(r"(127\.0\.0\.1|localhost)(:[0-9]{1,5})?", host.strip().lower()) is not None
 
 
 @contextlib.contextmanager
@@ -62,7 +95,7 @@ def serving(folder: Path, port: int) -> Iterator[ThreadingHTTPServer]:
             number from 0 to 65535.
     """
     try:
-        server = ThreadingHTTPServer((_HOST, port), partial(_Handler, directory=str(folder)))
+        server = _Server((_HOST, port), partial(_Handler, directory=str(folder)))
     except OSError as error:
         raise InputError(f"port {port}: cannot be used ({error.strerror}); name another") from None
     except OverflowError:

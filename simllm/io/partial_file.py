@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from simllm.errors import InputError
-from simllm.io import atomic_write
+from simllm.io import output_file
 
 
 class PartialFile:
@@ -19,7 +19,7 @@ class PartialFile:
     Each line has a checksum and a JSON object. The object in the first line has the command's settings. The
     objects in all other lines are called records; they have the results. If the process is killed while it
     writes a line, this incomplete line is ignored. The caller must hold the lock of FILE (see
-    `simllm.io.file_lock.locked`).
+    `simllm.io.output_file.locked`).
     """
 
     def __init__(self, output: Path, settings: Mapping[str, Any], resume: bool) -> None:
@@ -66,7 +66,7 @@ class PartialFile:
             InputError: The file cannot be written.
         """
         if self._records == 0:
-            atomic_write.write(self.path, _line(self.settings))
+            output_file.write(self.path, _line(self.settings))
         try:
             with self.path.open("ab") as file:
                 file.write(_line(record))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from simllm.io import atomic_write
+from simllm.io import output_file
 from simllm.text_cleaning import encodable
 
 FORMATS = ("text", "json", "tsv")
@@ -73,7 +73,7 @@ def show(text: str | Iterable[str], output: Path | None) -> None:
         output: The file, which is written atomically; None means standard output.
     """
     if output is not None:
-        atomic_write.write(output, text)
+        output_file.write(output, text)
         return
     for piece in [text] if isinstance(text, str) else text:
         sys.stdout.write(piece)

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from simllm.errors import InputError
-from simllm.io import read_json_lines, write_into_folder
+from simllm.io import read_json_lines
+from simllm.io.output_folder import OutputFolder
 
 
 class JsonLinesLog:
@@ -35,8 +36,8 @@ class JsonLinesLog:
 
     def __init__(self, folder: Path, name: str, is_synced: bool = False) -> None:
         file = folder / name
-        if name not in write_into_folder.check_addition(folder, name) or not file.exists():
-            write_into_folder.add(folder, name, "")
+        if name not in OutputFolder(folder).check_addition(name) or not file.exists():
+            OutputFolder(folder).write(name, "")
         try:
             with file.open("rb+") as data:
                 content = data.read()

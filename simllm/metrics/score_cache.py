@@ -16,7 +16,7 @@ import numpy as np
 
 import simllm
 from simllm.errors import InputError
-from simllm.io import atomic_write
+from simllm.io import output_file
 from simllm.metrics.metric_interface import Example, Metric, PlainScores, candidates_and_references
 
 
@@ -59,7 +59,7 @@ class CachedMetric:
         values = np.array([float(f"{value:.12g}") for value in self.metric.score(examples).values])
         with contextlib.suppress(OSError, RuntimeError, InputError):  # the scores are good all the same
             (_folder() / key[:2]).mkdir(parents=True, exist_ok=True)
-            atomic_write.write(_folder() / key[:2] / f"{key}.json", json.dumps(values.tolist()))
+            output_file.write(_folder() / key[:2] / f"{key}.json", json.dumps(values.tolist()))
         return PlainScores(values, self.signature)
 
 

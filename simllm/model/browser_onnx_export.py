@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from simllm.array_types import Floats32
-from simllm.io import atomic_write
+from simllm.io import output_file
 from simllm.model.encoder import of_last_layer
 from simllm.model.fast_attention import matmul_attention
 from simllm.model.onnx_export import to_onnx
@@ -117,15 +117,15 @@ def write_browser_model(model: SavedModel, folder: Path, int8: bool = False) -> 
     inputs = {"input_ids": (ids, ("batch", "length"))}
     encoder = to_onnx(TokenStates(model), inputs, outputs)
     rounded = _compress(encoder.graph, int8)
-    atomic_write.write(folder / TOKENS, _move_token_table(encoder.graph))
-    atomic_write.write(folder / ENCODER, encoder.SerializeToString())
-    atomic_write.write(folder / TOKENIZER, model.tokenizer.backend.to_str())
+    output_file.write(folder / TOKENS, _move_token_table(encoder.graph))
+    output_file.write(folder / ENCODER, encoder.SerializeToString())
+    output_file.write(folder / TOKENIZER, model.tokenizer.backend.to_str())
     if model.head:
         first, second = (torch.zeros(2, length, model.head.config.width) for length in (5, 4))
         examples = {"first": (first, ("pairs", "length")), "second": (second, ("pairs", "other_length"))}
         head = to_onnx(PairLogits(model.head), examples, ["logits"])
         rounded |= _compress(head.graph, int8)
-        atomic_write.write(folder / HEAD, head.SerializeToString())
+        output_file.write(folder / HEAD, head.SerializeToString())
     return rounded
 
 

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from simllm.errors import InputError
-from simllm.io import atomic_write
+from simllm.io import output_file
 from simllm.model.fast_attention import matmul_attention
 from simllm.model.pooling import get_pooling
 from simllm.model.saved_model import SavedModel
@@ -62,9 +62,7 @@ def export_onnx(model: SavedModel, file: Path) -> None:
     ids = torch.tensor([[0, 5, 6, 2], [0, 5, 2, 1]])
     sizes = ("batch", "length")
     inputs = {"input_ids": (ids, sizes), "attention_mask": ((ids != 1).long(), sizes)}
-    atomic_write.write(
-        file, to_onnx(PooledEncoder(model), inputs, ["sentence_embedding"]).SerializeToString()
-    )
+    output_file.write(file, to_onnx(PooledEncoder(model), inputs, ["sentence_embedding"]).SerializeToString())
 
 
 def to_onnx(

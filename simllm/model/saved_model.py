@@ -26,7 +26,8 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from simllm.errors import InputError
-from simllm.io import atomic_write, folder_replacement
+from simllm.io import output_file
+from simllm.io.output_folder import OutputFolder
 from simllm.io.read_json_object import read_json
 from simllm.io.strict_dataclass_loading import build
 from simllm.model.encoder import Encoder
@@ -220,7 +221,7 @@ def save(
         transformers_name(name): tensor.detach().to("cpu", dtype).contiguous()
         for name, tensor in encoder.state_dict().items()
     }
-    with folder_replacement.replacing(folder, CONTENT, keep_edits=keep_edits) as partial:
+    with OutputFolder(folder, CONTENT).replacing(keep_edits=keep_edits) as partial:
         encoder.config.save(partial / CONFIG)
         save_file(state, partial / SINGLE_FILE, metadata={"format": "pt"})
         # save_file makes a file that other users cannot read.
@@ -231,9 +232,9 @@ def save(
             }
             save_file(weights_of_head, partial / HEAD)
             shutil.copymode(partial / CONFIG, partial / HEAD)
-        atomic_write.write(partial / TOKENIZER, tokenizer.backend.to_str())
-        atomic_write.write(partial / "README.md", card)
-        atomic_write.write(partial / INFO, info_json(info))
+        output_file.write(partial / TOKENIZER, tokenizer.backend.to_str())
+        output_file.write(partial / "README.md", card)
+        output_file.write(partial / INFO, info_json(info))
         for name, values in other_libraries_files(encoder.config, info.pooling).items():
             (partial / name).parent.mkdir(exist_ok=True)
-            atomic_write.write(partial / name, json.dumps(values, indent=1) + "\n")
+            output_file.write(partial / name, json.dumps(values, indent=1) + "\n")

@@ -10,7 +10,7 @@ from typing import Any
 
 from simllm.errors import InputError
 from simllm.execution.output_comparison import comparison
-from simllm.io import output_folder_check
+from simllm.io.output_folder import OutputFolder
 from simllm.llm.limits import read_price
 from simllm.repair.ask_or_replay import Source
 from simllm.repair.prompt_templates import load_prompts
@@ -139,7 +139,7 @@ def run(
         None if replay is None else Path(replay),
     )
     folder = Path(output)
-    output_folder_check.check_apart(folder, [Path(items), *([Path(replay)] if replay is not None else [])])
+    OutputFolder(folder).check_apart([Path(items), *([Path(replay)] if replay is not None else [])])
     rows = read_items(Path(items), settings.judge is not None)
     return run_items(rows, settings, source, folder, progress)
 

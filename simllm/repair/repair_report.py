@@ -14,14 +14,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from matplotlib.figure import Figure
-
 from simllm.errors import InputError
-from simllm.io import atomic_write, folder_replacement, output_file_check, output_folder_check, tables
+from simllm.io import output_file, tables
 from simllm.io.display_names import label, short_label
 from simllm.io.html_page import render
 from simllm.io.number_format import format_number, format_p_value
-from simllm.io.svg_figure import BLUE, GREY, INK, style, svg_element
+from simllm.io.output_folder import OutputFolder
+from simllm.io.svg_figure import BLUE, GREY, INK, Figure, style, svg_element
 from simllm.repair.attempt_results import AttemptResult, read_results
 from simllm.repair.patch_sizes_of_attempts import RPSR
 from simllm.repair.repair_items import RepairItem
@@ -77,9 +76,9 @@ def write(runs: Sequence[Path], folder: Path, rpsr: str = "mean") -> None:
         InputError: A run cannot be read or is named twice, the runs have different items, or the report
             cannot be written.
     """
-    output_file_check.check_different(runs)
-    output_folder_check.check_replaceable(folder, _CONTENT, (PAGE, _FIGURES))
-    output_folder_check.check_apart(folder, runs)
+    output_file.check_different(runs)
+    OutputFolder(folder, _CONTENT).check_replaceable((PAGE, _FIGURES))
+    OutputFolder(folder).check_apart(runs)
     found = read_runs(runs)
     _check_items(found)
     comparisons = compare_runs({run.name: run.attempts for run in found})
@@ -92,8 +91,8 @@ def write(runs: Sequence[Path], folder: Path, rpsr: str = "mean") -> None:
         },
     }
     attempts = {run.name: _by_item(run.attempts) for run in found}
-    with folder_replacement.replacing(folder, _CONTENT) as partial_folder:
-        atomic_write.write(partial_folder / _FIGURES, json.dumps(tables.finite(figures), indent=1) + "\n")
+    with OutputFolder(folder, _CONTENT).replacing() as partial_folder:
+        output_file.write(partial_folder / _FIGURES, json.dumps(tables.finite(figures), indent=1) + "\n")
         page = _render(
             "repair_report.html",
             runs=found,
@@ -105,11 +104,11 @@ def write(runs: Sequence[Path], folder: Path, rpsr: str = "mean") -> None:
             probability=format_p_value,
             number=format_number,
         )
-        atomic_write.write(partial_folder / PAGE, page)
+        output_file.write(partial_folder / PAGE, page)
         (partial_folder / "items").mkdir()
         for item in found[0].items:
             own = {name: by_item.get(item.id, []) for name, by_item in attempts.items()}
-            atomic_write.write(partial_folder / pages[item.id], item_page(item, own))
+            output_file.write(partial_folder / pages[item.id], item_page(item, own))
 
 
 def read_runs(runs: Sequence[Path]) -> list[ReportedRun]:

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from simllm.execution.sandbox import Sandbox
-from simllm.io import output_folder_check, real_path, write_into_folder
-from simllm.io.file_lock import locked
+from simllm.io import real_path
+from simllm.io.output_file import locked
+from simllm.io.output_folder import OutputFolder
 from simllm.llm.endpoint import parse_reply
 from simllm.llm.limits import RequestBudget
 from simllm.llm.records import KeptValues
@@ -77,7 +78,7 @@ def run_items(
         check_messages(prompts, rounds, items, bar, settings.shows_output)
     budget = RequestBudget(settings.price, source.most_cost, source.rate)
     known = read_records(source.replay) if source.replay else None
-    output_folder_check.check(folder, CONTENT)
+    OutputFolder(folder, CONTENT).check()
     with contextlib.ExitStack() as held:
         client = held.enter_context(
             contextlib.nullcontext() if known is not None else contextlib.closing(make_client(source))
@@ -113,9 +114,9 @@ def run_items(
 
         attempts = _hold_all(conversation, items, settings.attempts, source.parallel, stop, progress)
         attempts = [measure_patches(attempt, item, patches) for attempt, item in _with_items(attempts, items)]
-        write_into_folder.add(folder, RESULTS, to_json_lines(attempts))
+        OutputFolder(folder).write(RESULTS, to_json_lines(attempts))
         summary = summarize(attempts, items, settings, len(rounds), about)
-        write_into_folder.add(folder, SUMMARY, to_json(summary))
+        OutputFolder(folder).write(SUMMARY, to_json(summary))
     return summary
 
 

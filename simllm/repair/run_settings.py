@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 
 from simllm.errors import InputError
-from simllm.io import write_into_folder
+from simllm.io.output_folder import OutputFolder
 from simllm.io.read_json_object import read_json
 from simllm.io.strict_dataclass_loading import build
 from simllm.llm.limits import Price
@@ -115,16 +115,16 @@ def own_folder(folder: Path, settings: RunSettings, items: list[RepairItem]) -> 
     Raises:
         InputError: The folder has a run with other settings or items, or files that simllm did not write.
     """
-    write_into_folder.own(folder, CONTENT)
+    OutputFolder(folder, CONTENT).own()
     texts = {
         ITEMS: "".join(json.dumps(_given(asdict(item)), ensure_ascii=False) + "\n" for item in items),
         SETTINGS: json.dumps(asdict(settings), indent=1, ensure_ascii=False) + "\n",
     }
     for name in texts:
-        write_into_folder.check_addition(folder, name)
+        OutputFolder(folder).check_addition(name)
     if not (folder / SETTINGS).exists():
         for name, text in texts.items():
-            write_into_folder.add(folder, name, text)
+            OutputFolder(folder).write(name, text)
         return
     old = read_settings(folder)
     for part in fields(RunSettings):

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simllm.errors import InputError
-from simllm.io import atomic_write
+from simllm.io import output_file
 from simllm.io.read_json_object import read_json
 from simllm.io.strict_dataclass_loading import build
 from simllm.model.tokenizer import Tokenizer
@@ -69,7 +69,7 @@ class Frequencies:
 
     def save(self, file: str | os.PathLike[str]) -> None:
         """Save the document frequencies as JSON; raise InputError if the file cannot be written."""
-        atomic_write.write(Path(file), json.dumps(asdict(self), ensure_ascii=False) + "\n")
+        output_file.write(Path(file), json.dumps(asdict(self), ensure_ascii=False) + "\n")
 
     @property
     def hash(self) -> str:

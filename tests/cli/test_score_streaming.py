@@ -19,7 +19,7 @@ import pytest
 from transformers import AutoModel
 
 from simllm import InputError, SimLLM
-from simllm.io.file_lock import locked
+from simllm.io.output_file import locked
 from simllm.io.partial_file import PartialFile
 from simllm.model import saved_model
 from simllm.model.token_batches import pad
@@ -322,7 +322,7 @@ def test_resume_with_ids_of_every_type(stopped_run, model_folder, tmp_path):
     whole = (tmp_path / "scores.tsv").read_bytes()
     (tmp_path / "scores.tsv").unlink()
     with (
-        mock.patch("simllm.io.output_file_check.check_output", side_effect=[None, None, StoppedError]),
+        mock.patch("simllm.io.output_file.check_output", side_effect=[None, None, StoppedError]),
         pytest.raises(StoppedError),
     ):
         run(*command)

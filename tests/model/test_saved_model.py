@@ -12,7 +12,7 @@ from transformers import AutoModel, AutoTokenizer
 
 from simllm import SimLLM
 from simllm.errors import InputError
-from simllm.io import folder_replacement
+from simllm.io.output_folder import OutputFolder
 from simllm.metric import default_model
 from simllm.model import saved_model
 
@@ -98,7 +98,7 @@ def test_an_edited_card_is_kept_except_in_the_folder_of_a_training_run(model_fol
 
 def test_saving_replaces_the_whole_folder(model_folder, tmp_path):
     loaded = saved_model.load(model_folder)
-    with folder_replacement.replacing(tmp_path / "model", saved_model.CONTENT) as earlier:
+    with OutputFolder(tmp_path / "model", saved_model.CONTENT).replacing() as earlier:
         (earlier / "stale").write_text("")
     info = saved_model.ModelInfo(pooling="cls", provenance={"updates": 3})
     saved_model.save(tmp_path / "model", loaded.encoder, loaded.tokenizer, info, "# Card\n")

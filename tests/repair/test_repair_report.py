@@ -12,7 +12,7 @@ from simllm.errors import InputError
 from simllm.repair import repair_report
 from simllm.repair.attempt_results import read_results
 from simllm.repair.run_settings import read_run_items, read_settings
-from tests.browser import check_page, needs_browser
+from tests.browser import check_page, needs_browser, visit
 from tests.repair.programs import WRONG, by_content, fenced, items
 
 HOSTILE = '</pre><script>alert(1)</script><img src=x onerror="alert(2)">{{ 7 * 7 }}\u202e'
@@ -56,6 +56,14 @@ def test_pages_escape_hostile_texts(runs, tmp_path):
     found = json.loads((tmp_path / "report" / "report.json").read_text())
     assert set(found["comparisons"]) == {"AVG", "TOP-2"}
     assert len(found["runs"]) == 2
+
+
+@needs_browser
+def test_pages_run_nothing_of_hostile_texts(runs, tmp_path):
+    repair_report.write([runs / "cref", runs / "single"], tmp_path / "report")
+    for page in (tmp_path / "report").rglob("*.html"):
+        with visit(page.as_uri()) as shown:
+            assert (shown.alerts, shown.errors) == ([], [])
 
 
 def test_pages_of_a_replay_are_equal(runs, tmp_path):

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 from simllm.errors import InputError
-from simllm.io import folder_replacement
+from simllm.io.output_folder import OutputFolder
 from tests.conftest import ROOT
 from train import reproduce
 from train.contrastive.config import ContrastiveConfig
@@ -251,7 +251,7 @@ def test_finished_files_are_not_made_again(call, checkout):
     assert recipe(call, checkout).returncode == 0
     assert checkout.steps.count("train.contrastive.wordnet_pairs") == 2
     for corpus in ("repositories", "unseen-repositories"):
-        with folder_replacement.replacing(checkout.folder / "runs" / corpus, "a corpus") as partial:
+        with OutputFolder(checkout.folder / "runs" / corpus, "a corpus").replacing() as partial:
             for name in ("train.txt", "corpus.json"):
                 (partial / name).write_text("{}\n")
     for name in (

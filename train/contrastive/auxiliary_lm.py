@@ -14,7 +14,8 @@ import torch
 from torch import Tensor
 
 from simllm.errors import InputError
-from simllm.io import read_lines, write_into_folder
+from simllm.io import read_lines
+from simllm.io.output_folder import OutputFolder
 from simllm.model.saved_model import SavedModel
 from simllm.text_cleaning import clean
 from train.contrastive.config import LanguageModelConfig
@@ -166,6 +167,6 @@ def _write_texts(pattern: str, excluded: ExcludedTexts, folder: Path) -> tuple[P
     except OSError as error:
         raise InputError(f"{out}: cannot be read ({error.strerror})") from None
     if not exists:
-        write_into_folder.own(out.parent, "training texts")
-        write_into_folder.add(out.parent, out.name, kept)
+        OutputFolder(out.parent, "training texts").own()
+        OutputFolder(out.parent).write(out.name, kept)
     return out, identity

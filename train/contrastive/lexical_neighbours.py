@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 
 from simllm.errors import InputError
-from simllm.io import atomic_write, read_lines
+from simllm.io import output_file, read_lines
 from simllm.text_cleaning import clean
 from train.contrastive.lexical_teacher import LexicalTeacher
 from train.runtime.overwrite_option import add_overwrite_option, check_output
@@ -73,7 +73,7 @@ def _write(corpus: Path, out: Path, pairs: int, overwrite: bool) -> None:
     rows = [{"a": first, "b": second} for first, second in neighbour_pairs(texts, pairs)]
     if pairs and not rows:
         raise InputError(f"{corpus}: no two texts share a word")
-    atomic_write.write(out, "".join(json.dumps(row) + "\n" for row in rows))
+    output_file.write(out, "".join(json.dumps(row) + "\n" for row in rows))
     print(f"{len(rows):,} pairs in {out}", file=sys.stderr)
 
 

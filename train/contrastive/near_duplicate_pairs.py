@@ -22,7 +22,7 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from pathlib import Path
 
-from simllm.io import atomic_write, read_lines
+from simllm.io import output_file, read_lines
 from simllm.perturb.summaries import lexicon
 from simllm.perturb.summaries.function_words import BEFORE_VERBS, DETERMINERS, FUNCTION_WORDS
 from simllm.perturb.summaries.inflection import THIRD_PERSON
@@ -62,7 +62,7 @@ def _write(corpus: Path, out: Path, overwrite: bool) -> None:
     check_output(out, overwrite, [corpus])
     texts = (clean(line) for _, line in read_lines.lines(corpus))
     rows = list(find_pairs(texts, lexicon.load()))
-    atomic_write.write(out, "".join(json.dumps(row) + "\n" for row in rows))
+    output_file.write(out, "".join(json.dumps(row) + "\n" for row in rows))
     print(f"{len(rows):,} pairs in {out}", file=sys.stderr)
 
 

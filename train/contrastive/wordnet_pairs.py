@@ -21,7 +21,7 @@ from pathlib import Path
 
 from simllm.errors import InputError
 from simllm.evaluation.contrast_word_pairs import deciding_word_pairs
-from simllm.io import atomic_write, read_lines
+from simllm.io import output_file, read_lines
 from simllm.perturb.summaries.held_out_words import HeldOutWords
 from simllm.perturb.summaries.lexicon import load_irregular_forms
 from train.runtime.overwrite_option import add_overwrite_option, check_output
@@ -90,7 +90,7 @@ def _write(wordnet: Path, corpus: Path, out: Path, hold_out_contrast: bool, over
     check_output(out, overwrite, [corpus, *data])
     held_out = HeldOutWords(deciding_word_pairs() if hold_out_contrast else (), load_irregular_forms())
     rows = list(make_pairs(read_synsets(wordnet), find_frequent_words(corpus), held_out))
-    atomic_write.write(out, "".join(json.dumps(row) + "\n" for row in rows))
+    output_file.write(out, "".join(json.dumps(row) + "\n" for row in rows))
     opposites = sum("c" in row for row in rows)
     print(f"{len(rows):,} pairs, {opposites:,} with an opposite, in {out}", file=sys.stderr)
 

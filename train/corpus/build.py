@@ -13,8 +13,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from simllm.io import atomic_write, folder_replacement, output_folder_check, real_path
-from simllm.io.file_lock import locked
+from simllm.io import output_file, real_path
+from simllm.io.output_file import locked
+from simllm.io.output_folder import OutputFolder
 from train.corpus import corpus_folder, decontaminate, merge_parts, resumable_batches, sources
 from train.corpus.config import CorpusConfig
 from train.corpus.corpus_folder import (
@@ -80,10 +81,11 @@ def build(
     built = corpus_folder.read_facts(folder)
     if built and _is_current(built, config_values, excluded) and not scratch.exists():
         return built
-    output_folder_check.check_replaceable(folder, CORPUS, (TRAIN, TEST, COMMENTS, PAIRS, REPORT, PAGE, FACTS))
+    OutputFolder(folder, CORPUS).check_replaceable((TRAIN, TEST, COMMENTS, PAIRS, REPORT, PAGE, FACTS))
     for source in config.sources:
-        output_folder_check.check_apart(folder, sources.source_paths(source))
-    output_folder_check.check(scratch, PARTS)
+        OutputFolder(folder).check_apart(sources.source_paths(source))
+    OutputFolder(folder).check_apart(map(Path, config.exclude))
+    OutputFolder(scratch, PARTS).check()
     with locked(scratch):
         built = corpus_folder.read_facts(folder)
         if not built or not _is_current(built, config_values, excluded):
@@ -126,14 +128,14 @@ def _write(
     Returns:
         The content of `corpus.json`.
     """
-    with folder_replacement.replacing(folder, CORPUS) as partial:
+    with OutputFolder(folder, CORPUS).replacing() as partial:
         if copied:
             for name in (TRAIN, TEST, COMMENTS, PAIRS, REPORT, PAGE):
                 if (Path(config.sources[0]) / name).is_file():
                     shutil.copyfile(Path(config.sources[0]) / name, partial / name)
         built = copied or merge_parts.write_corpus(config, parts, tallies, excluded, partial, engine)
         built["config"] = config_values
-        atomic_write.write(partial / FACTS, json.dumps(built, indent=2) + "\n")
+        output_file.write(partial / FACTS, json.dumps(built, indent=2) + "\n")
     for problem in tallies.problems():
         print(f"warning: {problem}", file=sys.stderr)
     return built

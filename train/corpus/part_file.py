@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simllm.errors import InputError
-from simllm.io import atomic_write
+from simllm.io import output_file
 from train.corpus.deduplicate import SIGNATURE, signature
 from train.corpus.function_comment import Comment
 from train.corpus.text_hash import identity
@@ -194,9 +194,9 @@ class PartWriter:
         )
         data = tables.getvalue()
         try:
-            with atomic_write.temporary(file) as partial:
+            with output_file.temporary(file) as partial:
                 partial.write_bytes(data + _checksum(data))
-                atomic_write.sync(partial)
+                output_file.sync(partial)
                 partial.replace(file)
         except OSError as error:
             raise InputError(f"{file}: cannot be written ({error.strerror})") from None

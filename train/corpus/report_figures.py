@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from matplotlib.figure import Figure
-
-from simllm.io.svg_figure import BLUE, PALE, style, svg_element
+from simllm.io.svg_figure import BLUE, PALE, Figure, style, svg_element
 
 
 def draw_lengths(counts: Mapping[str, Mapping[int, int]], most_words: int) -> str:

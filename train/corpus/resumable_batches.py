@@ -19,7 +19,7 @@ from pathlib import Path
 from tqdm import tqdm
 
 import simllm
-from simllm.io import folder_replacement, write_into_folder
+from simllm.io.output_folder import OutputFolder
 from train.corpus import sources
 from train.corpus.config import CorpusConfig
 from train.corpus.corpus_folder import PARTS
@@ -71,7 +71,7 @@ def make_parts(
     Raises:
         InputError: A part cannot be written or read, or a worker process is killed.
     """
-    write_into_folder.own(folder, PARTS)
+    OutputFolder(folder, PARTS).own()
     for name in _part_names(folder):
         if name.endswith(".partial"):
             (folder / name).unlink()
@@ -107,7 +107,7 @@ def remove_parts(folder: Path) -> None:
     """
     for name in _part_names(folder):
         (folder / name).unlink(missing_ok=True)
-    folder_replacement.remove(folder)
+    OutputFolder(folder).remove()
 
 
 def _part_names(folder: Path) -> list[str]:

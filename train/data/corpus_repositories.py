@@ -8,7 +8,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from simllm.errors import InputError
-from simllm.io import folder_replacement, read_lines
+from simllm.io import read_lines
+from simllm.io.output_folder import OutputFolder
 from train.data.remote_repository import RemoteRepository
 
 
@@ -54,6 +55,6 @@ def fetch_repository(folder: Path, name: str, revision: str, host: str) -> Path:
     # Keep the last two folders of the path: the corpus chooses held-out texts by a hash of them.
     path = folder / name.replace("/", "+") / "repo"
     if not path.is_dir():
-        with folder_replacement.replacing(path, "a repository", keep_edits=False) as partial:
+        with OutputFolder(path, "a repository").replacing(keep_edits=False) as partial:
             RemoteRepository(name, revision, host, partial).fetch_all()
     return path

@@ -12,8 +12,8 @@ from functools import cached_property
 from pathlib import Path
 
 from simllm.errors import InputError
-from simllm.io import write_into_folder
-from simllm.io.file_lock import locked
+from simllm.io.output_file import locked
+from simllm.io.output_folder import OutputFolder
 from train.data.catalog import READERS, Catalog, DataSet, Input, OutputFile
 from train.data.decontaminate_fetched_texts import EvaluationTexts
 from train.data.fetched_text_filters import CLEANINGS
@@ -42,14 +42,14 @@ def fetch(catalog: Catalog, sets: Iterable[DataSet], root: Path, host: str, cach
         if not missing:
             print(f"{one.name}: already there", file=sys.stderr)
             continue
-        write_into_folder.own(root, "data sets")
+        OutputFolder(root, "data sets").own()
         with locked(root):
             for file in missing:
-                write_into_folder.check_addition(root, file.path)
+                OutputFolder(root).check_addition(file.path)
                 path = root / file.path
                 again = f"warning: {path}: damaged or changed; fetching it again"
                 print(again if path.exists() else f"{path}: fetching", file=sys.stderr)
-                write_into_folder.add(root, file.path, _compress(file.path, converter.content(file)))
+                OutputFolder(root).write(file.path, _compress(file.path, converter.content(file)))
         print(f"{one.name}: {one.rows:,} texts; licence: {one.licence}; {one.terms}", file=sys.stderr)
 
 

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from simllm.errors import InputError
-from simllm.io import atomic_write, read_json_lines
+from simllm.io import output_file, read_json_lines
 from train.corpus.sources import match_files
 from train.corpus.text_hash import identity
 from train.runtime.overwrite_option import add_overwrite_option, check_output
@@ -68,7 +68,7 @@ def write_held_out(patterns: Iterable[str], share: float, output: Path, overwrit
     if not pairs:
         raise InputError("no pair is held out; name a larger --share")
     output.parent.mkdir(parents=True, exist_ok=True)
-    atomic_write.write(output, "".join(pairs))
+    output_file.write(output, "".join(pairs))
 
 
 def held_out_pairs(file: Path, share: float) -> Iterator[dict[str, str]]:

@@ -17,7 +17,8 @@ import numpy as np
 
 from simllm.errors import InputError
 from simllm.evaluation.contrast_word_pairs import deciding_word_pairs
-from simllm.io import atomic_write, folder_replacement
+from simllm.io import output_file
+from simllm.io.output_folder import OutputFolder
 from simllm.io.read_json_lines import text_under
 from simllm.io.read_lines import lines
 from simllm.perturb.summaries import lexicon
@@ -154,9 +155,9 @@ def gather(
             if not kept:
                 raise InputError(f"texts {source.source!r}: all texts are excluded")
         mixed = [groups[number] for number in random.permutation(len(groups))]
-        with folder_replacement.replacing(folder, "training texts", keep_edits=False) as partial:
-            atomic_write.write(partial / LINES, "".join(f"{text}\n" for group in mixed for text in group))
-            atomic_write.write(partial / GROUPS, "".join(json.dumps(group) + "\n" for group in mixed))
+        with OutputFolder(folder, "training texts").replacing(keep_edits=False) as partial:
+            output_file.write(partial / LINES, "".join(f"{text}\n" for group in mixed for text in group))
+            output_file.write(partial / GROUPS, "".join(json.dumps(group) + "\n" for group in mixed))
     return [tuple(json.loads(line)) for _, line in lines(file)]
 
 

@@ -17,7 +17,8 @@ import torch
 from torch import Tensor
 
 from simllm.errors import InputError
-from simllm.io import atomic_write, folder_replacement
+from simllm.io import output_file
+from simllm.io.output_folder import OutputFolder
 from simllm.model.read_weights import weight_files
 from train.distill.load_teachers import load
 from train.runtime.distributed import World
@@ -75,9 +76,9 @@ def _write(shard: Path, embeddings: np.ndarray) -> None:
         shard: The folder of the shard. If it exists, it is replaced.
         embeddings: (n, D) embeddings of the n texts of the shard.
     """
-    with folder_replacement.replacing(shard, "embeddings", keep_edits=False) as partial:
+    with OutputFolder(shard, "embeddings").replacing(keep_edits=False) as partial:
         np.save(partial / _FILE, embeddings.astype(np.float16))
-        atomic_write.write(partial / _CHECKSUM, digest(partial / _FILE))
+        output_file.write(partial / _CHECKSUM, digest(partial / _FILE))
 
 
 def _is_whole(shard: Path, warn: bool) -> bool:

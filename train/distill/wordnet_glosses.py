@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from simllm.errors import InputError
-from simllm.io import atomic_write, read_lines
+from simllm.io import output_file, read_lines
 from train.runtime.overwrite_option import add_overwrite_option, check_output
 from train.runtime.tool_exit_status import run_tool
 
@@ -66,7 +66,7 @@ def main() -> int:
         if not options.wordnet.is_dir():
             raise InputError(f"{options.wordnet}: no such folder")
         check_output(options.output, options.overwrite, (options.wordnet / f"data.{part}" for part in _PARTS))
-        atomic_write.write(
+        output_file.write(
             options.output, "".join(f"{text}\n" for text in dict.fromkeys(read_glosses(options.wordnet)))
         )
 

@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 from simllm.errors import InputError
-from simllm.io import output_folder_check
+from simllm.io.output_folder import OutputFolder
 from simllm.model.tokenizer import Tokenizer
 from train.fairseq import dictionary
 from train.fairseq.export_dataset import export_dataset
@@ -33,7 +33,7 @@ def _run(options: argparse.Namespace) -> None:
     """Run the command that the user chose, or raise InputError if its output folder exists."""
     if options.out.exists() or options.out.is_symlink():
         raise InputError(f"{options.out}: exists already")
-    output_folder_check.check_place(options.out)
+    OutputFolder(options.out).check_place()
     try:
         options.run(options)
     except OSError as error:

@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from simllm.errors import InputError
-from simllm.io.folder_replacement import replacing
+from simllm.io.output_folder import OutputFolder
 from simllm.model.tokenizer import SPECIAL_TOKENS, Tokenizer
 from train.corpus import build
 from train.fairseq import dictionary
@@ -44,7 +44,7 @@ def export_dataset(run: Path, out: Path) -> None:
     """
     tokenizer = Tokenizer.load(_tokenizer_file(run))
     folders = {"train": run / "shards" / build.TRAIN, "valid": run / "shards" / build.TEST}
-    with replacing(out, "a fairseq dataset") as partial:
+    with OutputFolder(out, "a fairseq dataset").replacing() as partial:
         for stem, folder in folders.items():
             if not folder.is_dir():
                 raise InputError(f"{folder}: no such shards; expected the folder of a pretraining run")

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from simllm.errors import InputError
-from simllm.io import atomic_write, read_json_lines
+from simllm.io import output_file, read_json_lines
 from simllm.optional_packages import missing_package
 from train.pretrain.held_out_perplexity import compute_perplexity
 from train.runtime.overwrite_option import add_overwrite_option, check_output
@@ -54,33 +54,35 @@ def draw(logs: list[Path], output: Path) -> None:
         InputError: A log is not from a pretraining run, or the image cannot be drawn or written.
     """
     try:
-        from matplotlib.figure import Figure
-        from matplotlib.ticker import LogLocator, ScalarFormatter
+        from simllm.io.svg_figure import Figure, style  # first: it imports matplotlib
+
+        from matplotlib.ticker import LogLocator, ScalarFormatter  # isort: skip
     except ImportError:
         raise InputError(missing_package("matplotlib", "train")) from None
-    figure = Figure(figsize=(6.4, 4), layout="constrained")
-    axes = figure.subplots()
-    for number, log in enumerate(logs):
-        updates, trained, tested = _read(log)
-        name, color = decode_paths(log.parent.name or log.stem), f"C{number}"
-        axes.plot(updates, tested, color=color, label=f"{name}, test")
-        axes.plot(updates, trained, color=color, linewidth=0.8, alpha=0.5, label=f"{name}, training")
-        best = min(range(len(updates)), key=lambda i: math.inf if math.isnan(tested[i]) else tested[i])
-        axes.plot(updates[best], tested[best], "o", color=color, markersize=4)
-        axes.text(updates[best], tested[best] * 1.01, f"{tested[best]:.1f} ", ha="right", fontsize=8)
-    axes.set(xlabel="updates", ylabel="perplexity", yscale="log", xlim=(0, None))
-    axes.yaxis.set_major_locator(LogLocator(10, (1, 2, 5)))
-    axes.yaxis.set_major_formatter(ScalarFormatter())
-    axes.yaxis.set_minor_locator(LogLocator(10, ()))
-    axes.grid(alpha=0.3)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False)
     drawn = io.BytesIO()
-    try:
-        figure.savefig(drawn, dpi=160, format=output.suffix[1:])
-    except ValueError as error:  # an unknown suffix
-        raise InputError(f"{output}: cannot be drawn ({error})") from None
-    atomic_write.write(output, drawn.getvalue())
+    with style(10):
+        figure = Figure(figsize=(6.4, 4), layout="constrained")
+        axes = figure.subplots()
+        for number, log in enumerate(logs):
+            updates, trained, tested = _read(log)
+            name, color = decode_paths(log.parent.name or log.stem), f"C{number}"
+            axes.plot(updates, tested, color=color, label=f"{name}, test")
+            axes.plot(updates, trained, color=color, linewidth=0.8, alpha=0.5, label=f"{name}, training")
+            best = min(range(len(updates)), key=lambda i: math.inf if math.isnan(tested[i]) else tested[i])
+            axes.plot(updates[best], tested[best], "o", color=color, markersize=4)
+            axes.text(updates[best], tested[best] * 1.01, f"{tested[best]:.1f} ", ha="right", fontsize=8)
+        axes.set(xlabel="updates", ylabel="perplexity", yscale="log", xlim=(0, None))
+        axes.yaxis.set_major_locator(LogLocator(10, (1, 2, 5)))
+        axes.yaxis.set_major_formatter(ScalarFormatter())
+        axes.yaxis.set_minor_locator(LogLocator(10, ()))
+        axes.grid(alpha=0.3)
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.legend(frameon=False)
+        try:
+            figure.savefig(drawn, dpi=160, format=output.suffix[1:])
+        except ValueError as error:  # an unknown suffix
+            raise InputError(f"{output}: cannot be drawn ({error})") from None
+    output_file.write(output, drawn.getvalue())
 
 
 def _read(log: Path) -> tuple[list[float], list[float], list[float]]:

@@ -19,8 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from simllm.errors import InputError
-from simllm.io import atomic_write, output_folder_check
-from simllm.io.file_lock import locked
+from simllm.io import output_file
+from simllm.io.output_file import locked
+from simllm.io.output_folder import OutputFolder
 from train.contrastive.config import ContrastiveConfig
 from train.distill.config import DistillConfig
 from train.pretrain.config import PretrainConfig
@@ -140,7 +141,7 @@ def run_ablations(config: AblationsConfig, output: Path, overwrite: bool = False
     check_comments(sets)
     outs = {variant.name: Path(config.out) / variant.folder for variant in config.variants}
     for out in outs.values():
-        output_folder_check.check(out)
+        OutputFolder(out).check()
     runs = {
         variant.name: training_commands(config, variant, outs[variant.name]) for variant in config.variants
     }
@@ -170,7 +171,7 @@ def run_ablations(config: AblationsConfig, output: Path, overwrite: bool = False
                 raise InputError(f"{name}: training ended with exit status {status}")
         rows[name] = {"variant": name, **settings[name], **measure(outs[name] / "model", sets)}
         ordered = [rows[other] for other in runs if other in rows]
-        atomic_write.write(output, json.dumps(ordered, indent=1) + "\n")
+        output_file.write(output, json.dumps(ordered, indent=1) + "\n")
 
 
 def _made_model(command: list[str]) -> str:

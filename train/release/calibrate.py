@@ -23,7 +23,8 @@ from scipy.optimize import isotonic_regression
 from simllm.array_types import Floats
 from simllm.errors import InputError
 from simllm.evaluation import ratings
-from simllm.io import read_lines, write_into_folder
+from simllm.io import read_lines
+from simllm.io.output_folder import OutputFolder
 from simllm.metric import SimLLM
 from simllm.model import saved_model
 from simllm.model.percentiles_and_expected_ratings import ScoreScale
@@ -80,7 +81,7 @@ def calibrate(folder: Path, comments: Path, rated: Path) -> None:
     Raises:
         InputError: simllm did not write the folder, a file is wrong, or there are too few texts.
     """
-    write_into_folder.check_addition(folder, saved_model.INFO)
+    OutputFolder(folder).check_addition(saved_model.INFO)
     metric = SimLLM(folder)
     texts = list(dict.fromkeys(line for _, line in read_lines.lines(comments)))
     people = ratings.load(rated)
@@ -91,7 +92,7 @@ def calibrate(folder: Path, comments: Path, rated: Path) -> None:
         f"{_PAIRS:,} random pairs of {comments.name}; {len(people.values):,} ratings of {rated.name}",
     )
     info = replace(metric.model.info, calibration=calibration)
-    write_into_folder.add(folder, saved_model.INFO, saved_model.info_json(info))
+    OutputFolder(folder).write(saved_model.INFO, saved_model.info_json(info))
 
 
 def _random_scores(metric: SimLLM, texts: list[str]) -> Floats:

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from simllm.errors import InputError
-from simllm.io import read_json_lines, read_lines, write_into_folder
+from simllm.io import read_json_lines, read_lines
+from simllm.io.output_folder import OutputFolder
 from simllm.metric import SimLLM
 from simllm.model import saved_model
 from simllm.perturb.summaries import lexicon
@@ -96,7 +97,7 @@ def calibrate_meaning(folder: Path, held_out: Sequence[MeaningPair], source: str
     Raises:
         InputError: simllm did not write the folder, or it has no meaning head.
     """
-    write_into_folder.check_addition(folder, saved_model.INFO)
+    OutputFolder(folder).check_addition(saved_model.INFO)
     metric = SimLLM(folder)
     info = metric.model.info
     if info.meaning is None:
@@ -112,7 +113,7 @@ def calibrate_meaning(folder: Path, held_out: Sequence[MeaningPair], source: str
         intercept=round(intercept, 5),
         fitted_on=f"{len(pairs):,} pairs, among them those of {source}",
     )
-    write_into_folder.add(folder, saved_model.INFO, saved_model.info_json(replace(info, meaning=meaning)))
+    OutputFolder(folder).write(saved_model.INFO, saved_model.info_json(replace(info, meaning=meaning)))
 
 
 def measure_reliability(learned: SimLLM, config: MeasureConfig) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from simllm.errors import InputError
-from simllm.io import folder_replacement, output_folder_check
+from simllm.io.output_folder import OutputFolder
 from simllm.model import saved_model
 from simllm.model.saved_model import SavedModel
 from train.release.released_weights import save_rounded
@@ -71,11 +71,11 @@ def write_mixed(run: Path, folder: Path, start: Sequence[Path], share: float) ->
     """
     if not 0 <= share <= 1:
         raise InputError(f"--share {share:g}: expected 0 to 1")
-    output_folder_check.check(folder, saved_model.CONTENT)
-    output_folder_check.check_apart(folder, [run, *start])
+    OutputFolder(folder, saved_model.CONTENT).check()
+    OutputFolder(folder).check_apart([run, *start])
     starts = [saved_model.load(each) for each in start]
     mixed = interpolate_weights(saved_model.load(run / "model"), starts, share)
-    with folder_replacement.replacing(folder, saved_model.CONTENT) as candidate:
+    with OutputFolder(folder, saved_model.CONTENT).replacing() as candidate:
         save_rounded(mixed, candidate)
 
 

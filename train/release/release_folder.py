@@ -15,7 +15,8 @@ from typing import Any
 
 from simllm.analysis import golden_scores
 from simllm.errors import InputError
-from simllm.io import atomic_write, folder_replacement, output_folder_check, read_lines
+from simllm.io import output_file, read_lines
+from simllm.io.output_folder import OutputFolder
 from simllm.model import saved_model
 from train.release import model_card
 from train.release.calibrate import calibrate
@@ -82,9 +83,9 @@ def write_release(release: Release) -> None:
         InputError: An input is missing or wrong, or the folder exists and simllm did not write it.
     """
     runs = release.runs
-    output_folder_check.check(release.out, saved_model.CONTENT)
-    output_folder_check.check_apart(
-        release.out, [*runs, *release.seeds, *([release.held_out] if release.held_out else [])]
+    OutputFolder(release.out, saved_model.CONTENT).check()
+    OutputFolder(release.out).check_apart(
+        [*runs, *release.seeds, *([release.held_out] if release.held_out else [])]
     )
     config = yaml_and_overrides.load(MeasureConfig, release.config, [])
     check_comments(config)
@@ -97,7 +98,7 @@ def write_release(release: Release) -> None:
     training = model_card.describe_training(stages)
     comments = [line for _, line in read_lines.lines(release.centre)] if release.centre else []
     write_model = partial(postprocess, comments=comments)
-    with folder_replacement.replacing(release.out, saved_model.CONTENT) as candidate:
+    with OutputFolder(release.out, saved_model.CONTENT).replacing() as candidate:
         write_model(run, candidate)
         if release.calibrate:
             calibrate(candidate, *release.calibrate)
@@ -106,11 +107,11 @@ def write_release(release: Release) -> None:
                 calibrate_meaning(candidate, pairs, release.calibrate_meaning.name)
         golden_scores.write_golden_scores(candidate)
         for name, log in logs.items():
-            atomic_write.write(candidate / name, log)
+            output_file.write(candidate / name, log)
         figures = measure(candidate, config)
         if release.held_out:
             figures["held_out"] = measure_run(release.held_out, write_model, config)
-        atomic_write.write(candidate / "figures.json", json.dumps(figures, indent=1) + "\n")
+        output_file.write(candidate / "figures.json", json.dumps(figures, indent=1) + "\n")
         parts = [model_card.describe_model(candidate), *training, *model_card.figure_sections(figures)]
         if release.seeds:
             each = {
@@ -119,7 +120,7 @@ def write_release(release: Release) -> None:
             parts += model_card.seeds_section({_seed_name(other, run): row for other, row in each.items()})
         if ablations:
             parts += model_card.ablations_section(ablations)
-        atomic_write.write(candidate / "README.md", "\n\n".join([*parts, notes]) + "\n")
+        output_file.write(candidate / "README.md", "\n\n".join([*parts, notes]) + "\n")
 
 
 def measure_run(

@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from simllm.errors import InputError
-from simllm.io import output_file_check, output_folder_check
+from simllm.io import output_file
+from simllm.io.output_folder import OutputFolder
 
 
 def add_overwrite_option(parser: argparse.ArgumentParser) -> None:
@@ -30,7 +31,7 @@ def check_output(file: Path, overwrite: bool, inputs: Iterable[Path]) -> None:
         InputError: `file` is one of `inputs`, `file` exists although `overwrite` is false, or the folder of
             `file` does not exist.
     """
-    output_file_check.check_output(file, inputs, overwrite)
-    output_folder_check.check_place(file.parent)
+    output_file.check_output(file, inputs, overwrite)
+    OutputFolder(file.parent).check_place()
     if not file.parent.is_dir():
         raise InputError(f"{file.parent}: no such folder")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import glob
 import hashlib
 import json
 import os
@@ -11,10 +12,12 @@ from pathlib import Path
 from typing import IO, Any
 
 from simllm.errors import InputError
-from simllm.io import atomic_write, folder_marker, folder_replacement, output_folder_check, write_into_folder
+from simllm.io import output_file, real_path
+from simllm.io.output_folder import MARKER, OutputFolder
 from simllm.io.read_json_object import read_json
 from train.runtime import path_encoding
 from train.runtime.config import TrainingConfig
+from train.runtime.map_nested_texts import map_texts
 from train.runtime.training_checkpoint import has_saved_states
 from train.runtime.training_log_and_tensorboard import LOG_FILE, read_log
 
@@ -42,7 +45,8 @@ def claim(config: TrainingConfig) -> IO[str]:
     """
     out, values = Path(config.out), json.loads(json.dumps(_config_values(config)))
     _check_run(out, config, values)
-    write_into_folder.own(out, CONTENT)
+    _check_unread(out, values)
+    OutputFolder(out, CONTENT).own()
     try:
         lock = (out / "lock").open("a", encoding="utf-8")
     except OSError as error:
@@ -54,9 +58,9 @@ def claim(config: TrainingConfig) -> IO[str]:
     except OSError as error:
         raise InputError(f"{out / 'lock'}: cannot be locked ({error.strerror})") from None
     _check_run(out, config, values)  # again: another process may have begun a run there
-    atomic_write.write(out / CONFIG, json.dumps(values, indent=2) + "\n")
+    output_file.write(out / CONFIG, json.dumps(values, indent=2) + "\n")
     for folder in (out, *(out / name for name in _SUBFOLDERS)):
-        folder_replacement.recover_all(folder)
+        OutputFolder(folder).recover_inside()
     return lock
 
 
@@ -75,8 +79,8 @@ def _check_run(out: Path, config: TrainingConfig, values: dict[str, Any]) -> Non
         InputError: The folder has files that are not from a training run; or it has a run with another
             configuration; or its log shows past training, but the saved states from which to resume are gone.
     """
-    output_folder_check.check(out, CONTENT)
-    if not set(_file_names(out)) - {folder_marker.MARKER, "lock"}:
+    OutputFolder(out, CONTENT).check()
+    if not set(_file_names(out)) - {MARKER, "lock"}:
         return
     if not (out / CONFIG).is_file():
         raise InputError(f"{out}: holds something else than a training run; name a new or empty folder")
@@ -94,6 +98,27 @@ def _check_run(out: Path, config: TrainingConfig, values: dict[str, Any]) -> Non
     # A run that was killed while it saved its first state has a log and a model, but no state.
     if trained > config.evaluate_every and not saved:
         raise InputError(f"{out}: has a trained model, but its states are gone; choose another `out`")
+
+
+def _check_unread(out: Path, values: dict[str, Any]) -> None:
+    """Check that no file or folder that the configuration names is in the run folder.
+
+    Raises:
+        InputError: A path or glob pattern leads into the folder, where training would replace it.
+    """
+
+    def check(text: str) -> str:
+        pattern = path_encoding.encode_path(text)
+        matches = glob.glob(pattern, recursive=True) if glob.has_magic(pattern) else []  # noqa: PTH207
+        for path in (pattern, *matches):
+            read = real_path.real(Path(path))
+            if output_file.mode_of(read) and output_file.is_above(real_path.real(out), read):
+                raise InputError(
+                    f"{out}: training would overwrite {text}, which it reads; choose another `out`"
+                )
+        return text
+
+    map_texts({key: value for key, value in values.items() if key != "out"}, check)
 
 
 def _file_names(folder: Path) -> list[str]:

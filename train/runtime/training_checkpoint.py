@@ -23,7 +23,7 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 
 from simllm.errors import InputError
-from simllm.io import folder_marker, folder_replacement
+from simllm.io.output_folder import MARKER, OutputFolder
 from train.runtime.fsdp import distribute_like
 
 _TENSORS, _FACTS, _CHECKSUM = "tensors.safetensors", "state.json", "sha256"
@@ -97,14 +97,14 @@ class TrainingState:
         for index, moments in self.adam.state_dict()["state"].items():
             tensors |= {f"adam.{index}.{key}": value for key, value in moments.items()}
         facts = {"run": self.run, "progress": asdict(self.progress), "scaler": self.scaler.state_dict()}
-        with folder_replacement.replacing(state, "a training state", keep_edits=False) as partial:
+        with OutputFolder(state, "a training state").replacing(keep_edits=False) as partial:
             save_file({k: v.contiguous() for k, v in tensors.items()}, partial / _TENSORS)
             (partial / _FACTS).write_text(json.dumps(facts), encoding="utf-8")
             (partial / _CHECKSUM).write_text(_compute_checksum(partial), encoding="utf-8")
         try:
             done = [saved for saved in _saved_states(folder) if _update(saved) <= self.progress.update]
             for old in done[_KEPT:]:
-                folder_replacement.remove(old)
+                OutputFolder(old).remove()
         except OSError as error:
             raise InputError(f"{error.filename}: cannot be removed ({error.strerror})") from None
 
@@ -126,8 +126,8 @@ class TrainingState:
         for state in saved:
             if problem := _find_damage(state):
                 problem = f"{state} is damaged ({problem})"
-                if not (state / folder_marker.MARKER).is_file():  # it could not be replaced later
-                    raise InputError(f"{problem} and has no {folder_marker.MARKER}; move it away")
+                if not (state / MARKER).is_file():  # it could not be replaced later
+                    raise InputError(f"{problem} and has no {MARKER}; move it away")
                 print(f"warning: {problem}", file=sys.stderr)
                 continue
             self._load(state)

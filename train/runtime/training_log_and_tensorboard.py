@@ -11,7 +11,7 @@ from typing import Any
 from tqdm import tqdm
 
 from simllm.errors import InputError
-from simllm.io import atomic_write
+from simllm.io import output_file
 from train.runtime.config import TrainingConfig
 from train.runtime.distributed import World
 
@@ -90,7 +90,7 @@ class TrainingLog:
         print_progress("  ".join(f"{key} {figure}" for key, figure in figures.items()))
         self._lines = [(update, old) for update, old in self._lines if update < line["update"]]
         self._lines.append((line["update"], json.dumps(line)))
-        atomic_write.write(self.file, "".join(text + "\n" for _, text in self._lines))
+        output_file.write(self.file, "".join(text + "\n" for _, text in self._lines))
         if self.board:
             for key, value in line.items():
                 if value is not None:

@@ -24,8 +24,8 @@ from typing import Any
 import numpy as np
 
 from simllm.errors import InputError
-from simllm.io import atomic_write
-from simllm.io.folder_replacement import replacing
+from simllm.io import output_file
+from simllm.io.output_folder import OutputFolder
 from simllm.model.tokenizer import Tokenizer
 
 _PART = 8 * 2**20  # bytes of text in a part
@@ -119,7 +119,7 @@ def write_or_load(
     except DamagedShardsError as error:
         if folder.exists():
             print(f"warning: {error}; written anew", file=sys.stderr)
-    with replacing(folder, "token shards", keep_edits=False) as partial:
+    with OutputFolder(folder, "token shards").replacing(keep_edits=False) as partial:
         stop = threading.Event()
 
         def write_part(number: int, lines: tuple[int, int]) -> dict[str, Any]:
@@ -131,7 +131,7 @@ def write_or_load(
             except BaseException:  # after a signal, the workers need not finish their parts
                 stop.set()
                 raise
-        atomic_write.write(
+        output_file.write(
             partial / _INFO, json.dumps({"made_with": made_with, "parts": parts}, indent=1) + "\n"
         )
     return load(folder)

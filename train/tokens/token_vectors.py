@@ -12,7 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from simllm.errors import InputError
-from simllm.io.folder_replacement import replacing
+from simllm.io.output_folder import OutputFolder
 from simllm.model import ppmi_vectors
 from train.tokens.shards import Shards, digest
 
@@ -42,7 +42,7 @@ def load_or_compute(folder: Path, shards: Shards, vocab_size: int, size: int) ->
     except OSError as error:
         raise InputError(f"{error.filename or file}: cannot be read ({error.strerror})") from None
     vectors = compute(shards, vocab_size, size)
-    with replacing(folder, "token vectors", keep_edits=False) as partial:
+    with OutputFolder(folder, "token vectors").replacing(keep_edits=False) as partial:
         np.save(partial / file.name, vectors)
         (partial / checksum.name).write_text(digest(partial / file.name), encoding="ascii")
     return vectors

@@ -14,7 +14,8 @@ from tokenizers import Tokenizer as Backend
 from tokenizers import decoders, models, pre_tokenizers, processors
 
 from simllm.errors import InputError
-from simllm.io import atomic_write, folder_replacement
+from simllm.io import output_file
+from simllm.io.output_folder import OutputFolder
 from simllm.model.tokenizer import SPECIAL_TOKENS, UNK_ID, Tokenizer
 from simllm.text_cleaning import normalizer
 from train.runtime import signal_handlers
@@ -36,10 +37,10 @@ def load_or_learn(folder: Path, texts: Path, size: int) -> Tokenizer:
     """
     file = folder / "tokenizer.json"
     if not file.is_file():
-        with folder_replacement.replacing(folder, "a vocabulary", keep_edits=False) as partial:
+        with OutputFolder(folder, "a vocabulary").replacing(keep_edits=False) as partial:
             model = partial / "sentencepiece.model"
             model.write_bytes(_learn_in_subprocess(texts, size))
-            atomic_write.write(partial / file.name, convert(model).to_str(pretty=True))
+            output_file.write(partial / file.name, convert(model).to_str(pretty=True))
     return Tokenizer.load(file)
 
 

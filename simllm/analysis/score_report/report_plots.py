@@ -6,11 +6,10 @@ import re
 from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from simllm.analysis.score_report.scored_pairs import ScoredPairs
 from simllm.array_types import Floats
-from simllm.io.svg_figure import BLUE, style, svg_element
+from simllm.io.svg_figure import BLUE, Figure, style, svg_element
 
 COLOURS = (BLUE, "#c1571b", "#4c8c4a", "#7d5ba6", "#b8860b", "#5f6b76", "#a8325e", "#2f7f86")
 UNRELATED_TEXTS = "#848e9a"  # a contrast of 3:1 to the light and to the dark background

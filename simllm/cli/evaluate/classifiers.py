@@ -16,7 +16,7 @@ from pathlib import Path
 from simllm import optional_packages
 from simllm.cli import metrics_option
 from simllm.errors import InputError
-from simllm.io import output_file_check
+from simllm.io import output_file
 from simllm.io.tables import FORMATS as FORMATS
 from simllm.io.tables import Table
 
@@ -101,7 +101,7 @@ def run(options: argparse.Namespace) -> None:
     _check_mode(options)
     columns = dict(_pair("--columns", text) for text in _split(options.columns))
     inputs = [*options.files, *(file for file in (options.about, options.ratings) if file)]
-    output_file_check.check_output(options.output, inputs, options.overwrite)
+    output_file.check_output(options.output, inputs, options.overwrite)
     classifier_report.check(options.out, inputs)
     about = classifier_report.read_about(options.about)
     positive, missing = options.positive, dict[str, str]()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from simllm import optional_packages
 from simllm.cli import metrics_option
-from simllm.io import output_file_check
+from simllm.io import output_file
 from simllm.io.tables import FORMATS as FORMATS
 from simllm.io.tables import Table
 
@@ -38,9 +38,7 @@ def run(options: argparse.Namespace) -> None:
         from simllm.evaluation import contrast_triples
         from simllm.metrics import registry
         from simllm.metrics.text import jaccard
-    output_file_check.check_output(
-        options.output, [options.triples] if options.triples else [], options.overwrite
-    )
+    output_file.check_output(options.output, [options.triples] if options.triples else [], options.overwrite)
     file = options.triples or contrast_triples.CONTRAST_SET
     triples = contrast_triples.clean_triples(contrast_triples.load(file))
     names = metrics_option.chosen_names(options.metrics, options.model)

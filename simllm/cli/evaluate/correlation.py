@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from simllm import optional_packages
 from simllm.cli import metrics_option
 from simllm.errors import InputError
-from simllm.io import output_file_check
+from simllm.io import output_file
 from simllm.io.tables import FORMATS as FORMATS
 from simllm.io.tables import Table
 
@@ -47,7 +47,7 @@ def run(options: argparse.Namespace) -> None:
 
     The correlations are written as a table, with a row for each metric.
     """
-    output_file_check.check_output(options.output, [options.ratings], options.overwrite)
+    output_file.check_output(options.output, [options.ratings], options.overwrite)
     with optional_packages.require_eval_extra():
         from simllm.evaluation import human_correlation
     names = metrics_option.chosen_names(options.metrics, options.model)

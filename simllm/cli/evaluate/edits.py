@@ -10,7 +10,7 @@ from pathlib import Path
 from simllm import optional_packages
 from simllm.cli import metrics_option
 from simllm.errors import InputError
-from simllm.io import output_file_check
+from simllm.io import output_file
 from simllm.io.tables import FORMATS as FORMATS
 from simllm.io.tables import Table
 
@@ -56,7 +56,7 @@ def run(options: argparse.Namespace) -> None:
         top = [0]
     if top[0] < 1:
         raise InputError(f"--top {options.top}: expected whole numbers from 1, such as 1,5")
-    output_file_check.check_output(options.output, options.items, options.overwrite)
+    output_file.check_output(options.output, options.items, options.overwrite)
     edit_report.check(options.out, options.items)
     names = metrics_option.chosen_names(options.metrics) if options.metrics is not None else METRICS
     names = metrics_option.with_code_options(names, options)

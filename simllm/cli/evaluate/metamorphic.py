@@ -18,9 +18,10 @@ from tqdm import tqdm
 from simllm import optional_packages
 from simllm.cli import metrics_option
 from simllm.errors import InputError
-from simllm.io import output_file_check, write_into_folder
-from simllm.io.file_lock import locked
+from simllm.io import output_file
 from simllm.io.number_format import format_count
+from simllm.io.output_file import locked
+from simllm.io.output_folder import OutputFolder
 from simllm.io.tables import FORMATS as FORMATS
 from simllm.io.tables import Table
 
@@ -106,7 +107,7 @@ def run(options: argparse.Namespace) -> None:
         from simllm.evaluation.metamorphic import answer_judges, metamorphic_report
         from simllm.metrics import registry
     given = [file for file in (options.recorded, options.items, options.variants) if file]
-    output_file_check.check_output(options.output, given, options.overwrite)
+    output_file.check_output(options.output, given, options.overwrite)
     metamorphic_report.check(options.out, given)
     items, warned = _read_items(options)
     if options.command and not options.judge:
@@ -267,8 +268,8 @@ def _ask(
     from simllm.evaluation.metamorphic.resumable_tool_answers import ANSWERS, AnswerRecord, make_questions
 
     questions = make_questions(items, variants, options.draws)
-    write_into_folder.own(options.out, metamorphic_report.CONTENT)
-    write_into_folder.reserve(options.out, [ANSWERS])
+    OutputFolder(options.out, metamorphic_report.CONTENT).own()
+    OutputFolder(options.out).reserve([ANSWERS])
     with locked(options.out / ANSWERS):
         record = AnswerRecord(options.out, options.command)
         is_silent = options.quiet or not sys.stderr.isatty()

@@ -12,7 +12,7 @@ from pathlib import Path
 from simllm import optional_packages
 from simllm.cli import metrics_option
 from simllm.errors import InputError
-from simllm.io import output_file_check, read_lines
+from simllm.io import output_file, read_lines
 from simllm.io.tables import FORMATS as FORMATS
 from simllm.io.tables import Table
 
@@ -50,7 +50,7 @@ def run(options: argparse.Namespace) -> None:
     if options.examples < 0:
         raise InputError(f"--examples: expected a number from 0, not {options.examples}")
     file = options.summaries
-    output_file_check.check_output(options.output, [file] if file else [], options.overwrite)
+    output_file.check_output(options.output, [file] if file else [], options.overwrite)
     summaries = [line for _, line in read_lines.lines(file)] if file else contrast_triples.load().references
     edits = make_edits(summaries, lexicon.load(), options.seed)
     names = metrics_option.chosen_names(options.metrics, options.model)

@@ -13,7 +13,7 @@ from pathlib import Path
 from simllm import optional_packages
 from simllm.cli import metrics_option
 from simllm.errors import InputError
-from simllm.io import output_file_check
+from simllm.io import output_file
 from simllm.io.tables import FORMATS as FORMATS
 from simllm.io.tables import Table
 
@@ -51,7 +51,7 @@ def run(options: argparse.Namespace) -> None:
         raise InputError(f"question {unknown!r}: expected some of {', '.join(QUESTIONS)}")
     if options.questions is not None and "rq4" in questions and options.checkpoints is None:
         raise InputError("rq4 needs --checkpoints DIR")
-    output_file_check.check_output(options.output, options.ratings, options.overwrite)
+    output_file.check_output(options.output, options.ratings, options.overwrite)
     study_report.check(options.out, options.ratings)
     # The second question is about variants of the model, even if --metrics leaves out the model itself.
     model = None if "rq2" in questions else options.model

@@ -3,30 +3,29 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
 import math
 import shutil
-import signal
 import sys
 import warnings
-from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 from tqdm import tqdm
 
 from simllm import optional_packages
 from simllm.errors import InputError
-from simllm.io import output_file_check, output_folder_check, real_path
-from simllm.io.file_lock import locked
+from simllm.io import output_file, real_path
+from simllm.io.output_file import locked
+from simllm.io.output_folder import OutputFolder
 
 if TYPE_CHECKING:
     from simllm.code.satd_mining.mine_repositories import Funnel
 
 FORMATS = ("text", "json")
 MODEL = ("NAME", "with --judge: the name of the model; default: the server's choice")
+WALKED = ("folders",)
 HELP = "find commits that repay self-admitted technical debt, such as TODO comments"
 EXAMPLES = """examples:
   simllm mine satd my/repositories -o items.jsonl
@@ -79,7 +78,7 @@ def run(options: argparse.Namespace) -> int:
             raise InputError(f"--{name.replace('_', '-')} goes with --judge")
     if not (options.timeout > 0 and math.isfinite(options.timeout)):
         raise InputError(f"--timeout {options.timeout:g}: expected a positive number of seconds")
-    output_file_check.check_output(options.output, [], overwrite=True)
+    output_file.check_output(options.output, [], overwrite=True)
     target = real_path.real(options.output)
     if target.exists() and not target.is_file():
         raise InputError(f"{options.output}: expected a file; the items cannot go to a pipe or a device")
@@ -99,13 +98,9 @@ def run(options: argparse.Namespace) -> int:
     client = judge.client() if judge else None
     repositories = find_repositories(options.folders)
     for each in repositories:
-        output_folder_check.check_apart(
-            options.output, [each.paths.folder, each.paths.own, each.paths.common]
-        )
-    output_file_check.check_output(
-        options.output, [], options.overwrite
-    )  # --overwrite never allows a file of git
-    with _ended_by_signals(), locked(target):
+        OutputFolder(options.output).check_apart([each.paths.folder, each.paths.own, each.paths.common])
+    output_file.check_output(options.output, [], options.overwrite)  # --overwrite never allows a file of git
+    with locked(target):
         mining = SatdMining(target, repositories, judge, options.timeout, options.allow_shallow)
         is_silent = options.quiet or not sys.stderr.isatty()
         try:
@@ -125,9 +120,7 @@ def run(options: argparse.Namespace) -> int:
             count = f"{len(mining.lost):,} answer{'s are' if len(mining.lost) > 1 else ' is'} missing"
             print(f"simllm: error: {count} ({mining.lost[0]}); the same command continues", file=sys.stderr)
             return 1
-        output_file_check.check_output(
-            target, [], options.overwrite
-        )  # another program may have just written it
+        output_file.check_output(target, [], options.overwrite)  # another program may have just written it
         funnel = mining.write()
     if not options.quiet:
         _print(funnel)
@@ -137,22 +130,6 @@ def run(options: argparse.Namespace) -> int:
         count = f"{len(funnel.failures):,} item{'s have' if len(funnel.failures) > 1 else ' has'}"
         warnings.warn(f"{count} no usable answer of the judge ({funnel.failures[0]})", stacklevel=2)
     return 1 if funnel.failures else 0
-
-
-@contextlib.contextmanager
-def _ended_by_signals() -> Iterator[None]:
-    """Let SIGTERM and SIGHUP end a `with` block by an exception, so that locks are released and git ends."""
-
-    def stop(number: int, _: object) -> NoReturn:
-        print("simllm: stopped (the same command continues)", file=sys.stderr)
-        raise SystemExit(128 + number)
-
-    earlier = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGHUP)}
-    try:
-        yield
-    finally:
-        for number, handler in earlier.items():
-            signal.signal(number, handler)
 
 
 def _print(funnel: Funnel) -> None:

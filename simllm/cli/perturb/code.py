@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
 import sys
 import warnings
@@ -15,10 +14,9 @@ from tqdm import tqdm
 
 from simllm import optional_packages
 from simllm.errors import InputError
-from simllm.io import atomic_write, folder_replacement, output_file_check, output_folder_check, tables
-from simllm.io.file_lock import locked
+from simllm.io import output_file, tables
 from simllm.io.number_format import format_count
-from simllm.io.real_path import real
+from simllm.io.output_folder import OutputFolder
 
 if TYPE_CHECKING:
     from simllm.perturb.code.new_names import Namer
@@ -109,23 +107,21 @@ def run(options: argparse.Namespace) -> None:
     plan = RewritePlan(rules, _namer(options, given), options.share, options.seed)
     counts = VariantCounts()
     if options.jsonl:
-        with _reserved(options):
-            items = read_items(options.jsonl, options.language)
-            pairs = ((item, row) for item in items for row in vary_items([item], plan, options.each_rule))
-            rows = _lines(_counted(_proven(pairs, options), counts, options))
-            if options.output is None:
-                tables.show(rows, None)
-            else:
-                atomic_write.write(options.output, rows)
+        output_file.check_output(options.output, [options.jsonl], options.overwrite)
+        items = read_items(options.jsonl, options.language)
+        pairs = ((item, row) for item in items for row in vary_items([item], plan, options.each_rule))
+        rows = _proven(pairs, options)
+        shown = tables.show if options.output is None else lambda text, file: output_file.write(file, text)
+        shown(_lines(_counted(rows, counts, options)), options.output)
     else:
         if options.output is None:
             raise InputError("expected -o FOLDER, to write the variants to")
         if options.each_rule or options.language:
             raise InputError("--each-rule and --language go with --jsonl")
         find_files(options.paths)
-        output_folder_check.check_replaceable(options.output, _CONTENT)
-        output_folder_check.check_apart(options.output, options.paths)
-        with folder_replacement.replacing(options.output, _CONTENT) as partial:
+        OutputFolder(options.output, _CONTENT).check_replaceable()
+        OutputFolder(options.output).check_apart(options.paths)
+        with OutputFolder(options.output, _CONTENT).replacing() as partial:
             for _ in _counted(vary_files(options.paths, plan, partial), counts, options):
                 pass
             if options.prove:
@@ -133,26 +129,6 @@ def run(options: argparse.Namespace) -> None:
     if not options.quiet:
         _print(counts, rules)
     _warn(counts, given, options)
-
-
-@contextlib.contextmanager
-def _reserved(options: argparse.Namespace) -> Iterator[None]:
-    """Hold the output file of `--jsonl` during a `with` block, so that no other process writes it.
-
-    Raises:
-        InputError: The file may not be written, or another process is writing it.
-    """
-
-    def check() -> None:
-        output_file_check.check_output(options.output, [options.jsonl], options.overwrite)
-
-    check()
-    if options.output is None or (options.output.exists() and not options.output.is_file()):
-        yield  # a pipe or a device
-        return
-    with locked(real(options.output)):
-        check()  # again: a process that had the lock may have written the file
-        yield
 
 
 def _warn(counts: VariantCounts, given: dict[str, str], options: argparse.Namespace) -> None:

@@ -6,7 +6,8 @@ import argparse
 from pathlib import Path
 
 from simllm import optional_packages
-from simllm.io import output_file_check, output_folder_check, tables
+from simllm.io import output_file, tables
+from simllm.io.output_folder import OutputFolder
 
 MODEL = None
 FORMATS: tuple[str, ...] = ()  # always JSON lines
@@ -33,6 +34,6 @@ def run(options: argparse.Namespace) -> None:
     with optional_packages.require_repair_extra():
         from simllm.repair.tutorcode import read_tutorcode
     if options.output is not None:
-        output_file_check.check_output(options.output, [], options.overwrite)
-        output_folder_check.check_apart(options.output, [options.folder])
+        output_file.check_output(options.output, [], options.overwrite)
+        OutputFolder(options.output).check_apart([options.folder])
     tables.show(read_tutorcode(options.folder), options.output)

@@ -8,7 +8,7 @@ from simllm.errors import InputError
 from simllm.execution.compilers_and_interpreters import TOOLCHAINS, toolchain_version
 from simllm.execution.isolation_check import attack_this_machine, raise_if_breached
 from simllm.execution.sandbox import Sandbox
-from simllm.io import output_file_check, tables
+from simllm.io import output_file, tables
 from simllm.io.tables import FORMATS as FORMATS
 
 MODEL = None
@@ -28,7 +28,7 @@ def run(options: argparse.Namespace) -> None:
     Raises:
         InputError: An attack succeeded. The table is written nevertheless.
     """
-    output_file_check.check_output(options.output, [], options.overwrite)
+    output_file.check_output(options.output, [], options.overwrite)
     version, results = attack_this_machine()
     rows = [("sandbox", version)]
     rows += [

@@ -29,7 +29,7 @@ from simllm.code.satd_mining.repository_splits import SPLITS, split_of
 from simllm.code.satd_mining.satd_judge import Answer, Judge
 from simllm.code.satd_mining.todo_comments import may_admit_debt
 from simllm.errors import InputError
-from simllm.io import atomic_write
+from simllm.io import output_file
 from simllm.io.partial_file import PartialFile
 from simllm.io.printable_path import printable
 from simllm.io.tables import on_one_line
@@ -79,7 +79,7 @@ class SatdMining:
     The debt is self-admitted technical debt (SATD): a comment such as "TODO: handle errors" admits it. The
     commit deletes the comment, and changes the function to which the comment belongs. If an earlier search
     was stopped, it is continued. Call `mine`, then `judge` (only if a model is to judge the changes), and
-    then `write`. The caller must hold the lock of the output file (see `simllm.io.file_lock.locked`).
+    then `write`. The caller must hold the lock of the output file (see `simllm.io.output_file.locked`).
 
     Args:
         output: The output file. Until it is written, intermediate results are in a partial file beside it.
@@ -230,9 +230,9 @@ class SatdMining:
                 funnel.splits[split] += 1
                 yield json.dumps(item) + "\n"
 
-        atomic_write.write(self._output, lines())
+        output_file.write(self._output, lines())
         if self._judge and self._answers:
-            atomic_write.write(self.answers_file, satd_judge.answer_lines([*self._answers.values()], judged))
+            output_file.write(self.answers_file, satd_judge.answer_lines([*self._answers.values()], judged))
         self._partial.remove()
         return funnel
 

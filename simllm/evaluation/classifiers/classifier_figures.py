@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from pandas import DataFrame
 
@@ -16,7 +15,7 @@ from simllm.array_types import Floats
 from simllm.evaluation.classifiers.ecser_protocol import ClassifierStudy, main_split
 from simllm.evaluation.classifiers.positive_class_score import positive_scores
 from simllm.io.display_names import short_label
-from simllm.io.svg_figure import BLUE, GREY, style, svg_element
+from simllm.io.svg_figure import BLUE, GREY, Figure, style, svg_element
 
 _MOST_CURVES, _MOST_POINTS = 8, 400
 _COLORS = (BLUE, "#c1571b", "#4a7c2f", "#8a4fa0", "#b0912b", "#2f6f6f", "#a33b4f", "#555555")

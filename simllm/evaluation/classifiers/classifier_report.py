@@ -16,10 +16,11 @@ from simllm.evaluation.classifiers.classifier_figures import draw_calibration, d
 from simllm.evaluation.classifiers.classifier_latex import write_latex
 from simllm.evaluation.classifiers.ecser_protocol import ClassifierStudy, main_split
 from simllm.evaluation.classifiers.study_warnings import LEAST_ROWS, find_warnings
-from simllm.io import atomic_write, folder_replacement, output_folder_check, tables
+from simllm.io import output_file, tables
 from simllm.io.html_page import render
 from simllm.io.installed_versions import versions
 from simllm.io.number_format import format_number, format_p_value
+from simllm.io.output_folder import OutputFolder
 from simllm.stats.calibration_error import Bin
 
 _LIBRARIES = ("numpy", "pandas", "scikit-learn", "scipy", "statsmodels")
@@ -49,8 +50,8 @@ def check(folder: Path, sources: Iterable[Path]) -> None:
         InputError: The report cannot be written there; or the folder is a source, contains a source, or is
             inside a source.
     """
-    output_folder_check.check_replaceable(folder, _CONTENT, _NAMES)
-    output_folder_check.check_apart(folder, sources)
+    OutputFolder(folder, _CONTENT).check_replaceable(_NAMES)
+    OutputFolder(folder).check_apart(sources)
 
 
 def read_about(file: Path | None) -> dict[str, str]:
@@ -109,12 +110,12 @@ def write(
     """
     facts = {"command": command, "versions": versions(_LIBRARIES), "about": dict(about)}
     figures = json.dumps(tables.finite(numbers(study) | facts), indent=1)
-    with folder_replacement.replacing(folder, _CONTENT) as partial:
-        atomic_write.write(partial / "classifiers.json", figures + "\n")
-        atomic_write.write(partial / "tables.tex", f"% {' '.join(command.split())}\n" + write_latex(study))
-        atomic_write.write(partial / "report.html", html(study, facts))
+    with OutputFolder(folder, _CONTENT).replacing() as partial:
+        output_file.write(partial / "classifiers.json", figures + "\n")
+        output_file.write(partial / "tables.tex", f"% {' '.join(command.split())}\n" + write_latex(study))
+        output_file.write(partial / "report.html", html(study, facts))
         if keep_predictions:
-            atomic_write.write(partial / "predictions.jsonl", study.predictions.to_json_lines())
+            output_file.write(partial / "predictions.jsonl", study.predictions.to_json_lines())
 
 
 def numbers(study: ClassifierStudy) -> dict[str, Any]:

@@ -13,16 +13,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from simllm.evaluation.code_edits.edit_latex import format_cell, latex
 from simllm.evaluation.code_edits.edit_study import UNCHANGED, EditStudy
-from simllm.io import atomic_write, folder_replacement, output_folder_check, tables
+from simllm.io import output_file, tables
 from simllm.io.display_names import short_label
 from simllm.io.html_page import render
 from simllm.io.installed_versions import versions
 from simllm.io.number_format import format_number, format_p_value
-from simllm.io.svg_figure import BLUE, GREY, INK, style, svg_element
+from simllm.io.output_folder import OutputFolder
+from simllm.io.svg_figure import BLUE, GREY, INK, Figure, style, svg_element
 from simllm.metrics import registry
 from simllm.metrics.code.whole_or_edited_lines import edits
 
@@ -46,8 +46,8 @@ def check(folder: Path, sources: Iterable[Path]) -> None:
         InputError: The report cannot be written there; or the folder is a source, contains a source, or is
             inside a source.
     """
-    output_folder_check.check_replaceable(folder, _CONTENT, _NAMES)
-    output_folder_check.check_apart(folder, sources)
+    OutputFolder(folder, _CONTENT).check_replaceable(_NAMES)
+    OutputFolder(folder).check_apart(sources)
 
 
 def write(study: EditStudy, folder: Path, command: str) -> None:
@@ -66,10 +66,10 @@ def write(study: EditStudy, folder: Path, command: str) -> None:
     """
     facts = {"command": command, "versions": versions(_LIBRARIES)}
     figures = json.dumps(tables.finite(numbers(study) | facts), indent=1)
-    with folder_replacement.replacing(folder, _CONTENT) as partial:
-        atomic_write.write(partial / "edits.json", figures + "\n")
-        atomic_write.write(partial / "tables.tex", f"% {' '.join(command.split())}\n" + latex(study))
-        atomic_write.write(partial / "report.html", html(study, facts))
+    with OutputFolder(folder, _CONTENT).replacing() as partial:
+        output_file.write(partial / "edits.json", figures + "\n")
+        output_file.write(partial / "tables.tex", f"% {' '.join(command.split())}\n" + latex(study))
+        output_file.write(partial / "report.html", html(study, facts))
 
 
 def numbers(study: EditStudy) -> dict[str, Any]:

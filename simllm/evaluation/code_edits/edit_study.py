@@ -21,7 +21,7 @@ from simllm.array_types import Floats
 from simllm.code.line_diff import line_edit
 from simllm.errors import InputError
 from simllm.evaluation.code_edits.read_code_pairs import CodeFields, CodeItem, read_items
-from simllm.io import output_file_check
+from simllm.io import output_file
 from simllm.io.display_names import label
 from simllm.metrics import registry
 from simllm.metrics.code.corpus_level_scores import corpus_value
@@ -131,7 +131,7 @@ def run_study(
         InputError: A file is wrong or named twice, systems have different items, a metric is unknown or
             unavailable, or a system has fewer than k candidates for an item.
     """
-    output_file_check.check_different(paths)
+    output_file.check_different(paths)
     systems = _read_systems(paths, language)
     registry.check_names(names)
     for name in names:

@@ -15,16 +15,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from simllm.evaluation.metamorphic.item_outcome import ItemOutcome
 from simllm.evaluation.metamorphic.success_rates import MeanDifference, SuccessStudy
 from simllm.evaluation.metamorphic.tool_study import MetamorphicStudy, ToolResult
-from simllm.io import output_folder_check, tables, write_into_folder
+from simllm.io import tables
 from simllm.io.html_page import render
 from simllm.io.installed_versions import versions
 from simllm.io.number_format import format_count, format_number, format_p_value
-from simllm.io.svg_figure import BLUE, GREY, style, svg_element
+from simllm.io.output_folder import OutputFolder
+from simllm.io.svg_figure import BLUE, GREY, Figure, style, svg_element
 
 _LIBRARIES = ("numpy", "scipy")
 CONTENT = "a metamorphic study"  # of the folder, for its marker
@@ -45,8 +45,8 @@ def check(folder: Path, sources: Iterable[Path]) -> None:
         InputError: The report cannot be written there; or the folder is a source, contains a source, or is
             inside a source.
     """
-    output_folder_check.check(folder, CONTENT)
-    output_folder_check.check_apart(folder, sources)
+    OutputFolder(folder, CONTENT).check()
+    OutputFolder(folder).check_apart(sources)
 
 
 def write(study: MetamorphicStudy, folder: Path, command: str) -> None:
@@ -64,9 +64,9 @@ def write(study: MetamorphicStudy, folder: Path, command: str) -> None:
         InputError: A file cannot be written.
     """
     facts = {"command": command, "versions": versions(_LIBRARIES)}
-    write_into_folder.own(folder, CONTENT)
-    write_into_folder.add(folder, _FIGURES, json.dumps(numbers(study) | facts, indent=1) + "\n")
-    write_into_folder.add(folder, _PAGE, html(study, facts))
+    OutputFolder(folder, CONTENT).own()
+    OutputFolder(folder).write(_FIGURES, json.dumps(numbers(study) | facts, indent=1) + "\n")
+    OutputFolder(folder).write(_PAGE, html(study, facts))
 
 
 def numbers(study: MetamorphicStudy) -> dict[str, Any]:

@@ -31,7 +31,7 @@ from simllm.evaluation.metric_study.correlation_by_group import Group, correlate
 from simllm.evaluation.metric_study.study_conclusions import write_conclusions
 from simllm.evaluation.metric_study.study_results import MetricResult, SetStudy, Study
 from simllm.evaluation.ratings import Ratings
-from simllm.io import output_file_check
+from simllm.io import output_file
 from simllm.io.display_names import label
 from simllm.metrics import registry
 from simllm.metrics.metric_interface import Metric, pair_scores
@@ -120,7 +120,7 @@ def _load_sets(rated: Sequence[Path]) -> list[Ratings]:
     Raises:
         InputError: A file is given twice, or cannot be read.
     """
-    output_file_check.check_different(rated)
+    output_file.check_different(rated)
     sets = [ratings.load(file) for file in rated]
     names = [one.name for one in sets]
     return [

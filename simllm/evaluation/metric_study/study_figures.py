@@ -5,14 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-
 from simllm.evaluation.metric_study.correlation_by_group import largest_groups
 from simllm.evaluation.metric_study.study_results import MetricResult, SetStudy
 from simllm.io.display_names import short_label
 from simllm.io.number_format import format_number
-from simllm.io.svg_figure import BLUE, GREY, INK, style, svg_element
+from simllm.io.svg_figure import BLUE, GREY, INK, Axes, Figure, style, svg_element
 
 _OURS, _OTHERS = BLUE, GREY
 _INCHES_PER_CHARACTER = 0.08

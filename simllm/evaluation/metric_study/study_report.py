@@ -12,10 +12,11 @@ from typing import Any
 from simllm.evaluation.metric_study import study_figures
 from simllm.evaluation.metric_study.study_latex import latex
 from simllm.evaluation.metric_study.study_results import Study
-from simllm.io import atomic_write, folder_replacement, output_folder_check, tables
+from simllm.io import output_file, tables
 from simllm.io.html_page import render
 from simllm.io.installed_versions import versions
 from simllm.io.number_format import format_number, format_p_value
+from simllm.io.output_folder import OutputFolder
 from simllm.metrics import registry
 
 _LIBRARIES = ("numpy", "scipy", "torch", "nltk", "rouge-score", "sacrebleu", "scikit-learn")
@@ -36,8 +37,8 @@ def check(folder: Path, sources: Iterable[Path]) -> None:
     Raises:
         InputError: The report cannot be written there, or the folder contains or lies in a source.
     """
-    output_folder_check.check_replaceable(folder, _CONTENT, _NAMES)
-    output_folder_check.check_apart(folder, sources)
+    OutputFolder(folder, _CONTENT).check_replaceable(_NAMES)
+    OutputFolder(folder).check_apart(sources)
 
 
 def write(study: Study, folder: Path, command: str) -> None:
@@ -61,10 +62,10 @@ def write(study: Study, folder: Path, command: str) -> None:
         "negated": [name for name in study.signatures if registry.lower_is_better(name)],
     }
     numbers = tables.finite({**facts, "missing": study.missing, "sets": [asdict(one) for one in study.sets]})
-    with folder_replacement.replacing(folder, _CONTENT) as partial:
-        atomic_write.write(partial / "study.json", json.dumps(numbers, indent=1) + "\n")
-        atomic_write.write(partial / "tables.tex", f"% {' '.join(command.split())}\n" + latex(study.sets))
-        atomic_write.write(partial / "report.html", html(study, facts))
+    with OutputFolder(folder, _CONTENT).replacing() as partial:
+        output_file.write(partial / "study.json", json.dumps(numbers, indent=1) + "\n")
+        output_file.write(partial / "tables.tex", f"% {' '.join(command.split())}\n" + latex(study.sets))
+        output_file.write(partial / "report.html", html(study, facts))
 
 
 def html(study: Study, facts: dict[str, Any]) -> str:

@@ -16,7 +16,7 @@ import numpy as np
 from simllm.array_types import Ints
 from simllm.code.code_normalization import normal_forms
 from simllm.errors import InputError
-from simllm.io import atomic_write
+from simllm.io import output_file
 from simllm.io.read_json_object import read_json
 from simllm.metrics.code.built_in_code_metrics import FILE
 from simllm.metrics.code.code_tokens import NGram, ngrams, tokenize
@@ -196,7 +196,7 @@ def save_shared(file: Path, shared: dict[str, list[tuple[NGram, int]]]) -> None:
         shared: A dict from the name of a programming language to its n-grams with their counts.
     """
     rows = {language: [[list(ngram), count] for ngram, count in found] for language, found in shared.items()}
-    atomic_write.write(file, json.dumps({"shared_ngrams": rows}, ensure_ascii=False, indent=0) + "\n")
+    output_file.write(file, json.dumps({"shared_ngrams": rows}, ensure_ascii=False, indent=0) + "\n")
 
 
 def load_shared(file: Path) -> SharedNGrams:

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from simllm.errors import InputError
-from simllm.io import atomic_write, printable_path, real_path
-from simllm.io.folder_marker import MARKER
+from simllm.io import output_file, printable_path, real_path
+from simllm.io.output_folder import MARKER
 from simllm.perturb.code.rewrite_json_lines import vary_items
 from simllm.perturb.code.rewrite_settings import RewritePlan
 
@@ -93,7 +93,7 @@ def vary_files(paths: Sequence[Path], plan: RewritePlan, out: Path) -> Iterator[
     if len(problems) == len(rows):
         raise InputError(problems[0] + ("; no other file can be parsed" if len(rows) > 1 else ""))
     _warn_unparsed(problems)
-    atomic_write.write(out / RECORD, (json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+    output_file.write(out / RECORD, (json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
     _recreate_links(links, out)  # last, so that nothing is written through a link
 
 

@@ -13,7 +13,7 @@ from importlib import metadata
 import pytest
 
 from simllm.errors import InputError
-from simllm.io import folder_marker, write_into_folder
+from simllm.io.output_folder import MARKER, OutputFolder
 from tests.conftest import ROOT
 from tests.train.corpus.conftest import lines, rows
 from train.corpus import __main__ as corpus_command
@@ -69,12 +69,12 @@ def test_foreign_folder_of_parts_is_refused(texts, tmp_path):
 
 
 def test_user_file_among_the_parts_is_kept(texts, tmp_path):
-    write_into_folder.own(tmp_path / ".corpus.parts", PARTS)
+    OutputFolder(tmp_path / ".corpus.parts", PARTS).own()
     (tmp_path / ".corpus.parts" / "notes.npz").write_text("mine")
     build.build(config(texts), tmp_path / "corpus")
-    assert [
-        path.name for path in (tmp_path / ".corpus.parts").iterdir() if path.name != folder_marker.MARKER
-    ] == ["notes.npz"]
+    assert [path.name for path in (tmp_path / ".corpus.parts").iterdir() if path.name != MARKER] == [
+        "notes.npz"
+    ]
 
 
 @pytest.mark.parametrize("text", ["not JSON", "[]", '{"config": {"sources": []}}', '{"name": "mine"}'])
@@ -110,7 +110,7 @@ def test_output_that_overlaps_a_source_is_refused(source, out, tree, tmp_path, m
     monkeypatch.setattr(source_trees, "installed_folders", lambda: (tmp_path / "all", tmp_path / "packages"))
     with pytest.raises(InputError, match=r"is the source|holds files"):
         build.build(config(source), tmp_path / out)
-    (tmp_path / "all" / folder_marker.MARKER).write_text('{"files": []}')
+    (tmp_path / "all" / MARKER).write_text('{"files": []}')
     with pytest.raises(InputError, match=r"is the source|holds files"):
         build.build(config(source), tmp_path / out)
 
@@ -272,7 +272,7 @@ def test_failed_build_is_resumed(tmp_path, texts, monkeypatch):
 
 def test_leftover_parts_of_a_finished_corpus_are_removed(tmp_path, texts):
     first = build.build(config(texts), tmp_path / "corpus")
-    write_into_folder.own(tmp_path / ".corpus.parts", PARTS)
+    OutputFolder(tmp_path / ".corpus.parts", PARTS).own()
     (tmp_path / ".corpus.parts" / "000000-0123456789abcdef01234567.npz").write_text("left")
     assert build.build(config(texts), tmp_path / "corpus") == first
     assert not (tmp_path / ".corpus.parts").exists()
@@ -305,7 +305,7 @@ def test_full_disk_gives_a_one_line_error(tmp_path):
     assert refused(done)
     assert re.search(r"cannot be written \(File too large\)", done.stderr)
     assert not (tmp_path / "corpus").exists()
-    assert [path.name for path in (tmp_path / ".corpus.parts").iterdir()] == [folder_marker.MARKER]
+    assert [path.name for path in (tmp_path / ".corpus.parts").iterdir()] == [MARKER]
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from simllm.io.file_lock import locked
+from simllm.io.output_file import locked
 from tests.conftest import ROOT
 from tests.train.data.conftest import a_file, a_set, digest, fetch, packed_lines, write_catalog
 

@@ -24,8 +24,8 @@ def test_a_figure_of_two_runs(call, log, tmp_path):
     assert (done.returncode, done.stderr) == (0, "")
     drawn = out.read_text()
     assert "<svg" in drawn
-    assert drawn.count("some-run, test") == 2  # matplotlib writes texts as comments
-    assert "<!-- 40.0 " in drawn
+    assert drawn.count(">some-run, test<") == 2
+    assert ">40.0 <" in drawn
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from simllm.io import folder_marker, folder_replacement, write_into_folder
+from simllm.io.output_folder import MARKER, OutputFolder
 from tests.conftest import ROOT
 from tests.train.training_processes import content, pretraining, states
 
@@ -47,9 +47,25 @@ def test_folders_of_other_commands_are_refused(run, resumable_run, few_comments,
     assert content(resumable_run) == before
 
 
+@pytest.mark.parametrize("given", ["data/a.txt", "data/*.txt", "link.txt"])
+def test_folder_with_what_the_run_reads_is_refused(run, few_comments, tmp_path, given):
+    out = tmp_path / "run"
+    OutputFolder(out, "a training run").own()
+    (out / "data").mkdir()
+    shutil.copy(few_comments, out / "data" / "a.txt")
+    (tmp_path / "link.txt").symlink_to(out / "data" / "a.txt")
+    (out / "config.json").write_text('{"out": "", "updates": 1}')
+    before = content(out)
+    source = tmp_path / given if given == "link.txt" else out / given
+    status, errors = run("train.pretrain", *pretraining(source, out))
+    expected = f"training would overwrite {source}, which it reads; choose another `out`"
+    assert (status, errors) == (2, f"error: {out}: {expected}\n")
+    assert content(out) == before
+
+
 def test_user_folder_inside_a_run_is_refused(run, few_comments, tmp_path):
     out = tmp_path / "run"
-    write_into_folder.own(out, "a training run")
+    OutputFolder(out, "a training run").own()
     (out / "corpus").mkdir()
     (out / "corpus" / "train.txt").write_text("mine\n")
     (out / "config.json").write_text('{"out": "", "updates": 1}')
@@ -152,7 +168,7 @@ def test_leftovers_of_a_killed_save_are_removed(run, resumable_run, few_comments
     """If a run was killed while it replaced a folder, the old folder is restored."""
     partial = resumable_run / "states" / ".state-00000012.abcd1234.partial"
     partial.mkdir()
-    (partial / folder_marker.MARKER).write_text('{"files": []}')
+    (partial / MARKER).write_text('{"files": []}')
     (partial / "tensors.safetensors").write_bytes(b"half")
     (resumable_run / "states" / ".state-00000012.lock").touch()
     (resumable_run / "model").rename(resumable_run / ".model.abcd1234.old")
@@ -174,14 +190,14 @@ def test_leftovers_of_a_killed_save_are_removed(run, resumable_run, few_comments
 
 def test_leftovers_of_a_neighbouring_folder_are_kept(tmp_path):
     """A replacement of `model` does not touch the leftovers of `model.v2`."""
-    with folder_replacement.replacing(tmp_path / "model.v2", "a model") as partial:
+    with OutputFolder(tmp_path / "model.v2", "a model").replacing() as partial:
         (partial / "weights").write_text("two\n")
     (tmp_path / "model.v2").rename(tmp_path / ".model.v2.abcd1234.old")
     for text in ("one\n", "another\n"):
-        with folder_replacement.replacing(tmp_path / "model", "a model") as partial:
+        with OutputFolder(tmp_path / "model", "a model").replacing() as partial:
             (partial / "weights").write_text(text)
     assert (tmp_path / ".model.v2.abcd1234.old" / "weights").read_text() == "two\n"
-    with folder_replacement.replacing(tmp_path / "model.v2", "a model"):
+    with OutputFolder(tmp_path / "model.v2", "a model").replacing():
         pass
     assert not list(tmp_path.glob(".*"))
 
@@ -200,11 +216,11 @@ def test_nothing_is_removed_through_a_link(tmp_path):
     """A stranger's run folder may list files outside of it, behind a link; these files are kept."""
     (tmp_path / "home").mkdir()
     (tmp_path / "home" / "thesis.txt").write_text("mine\n")
-    with folder_replacement.replacing(tmp_path / "state", "a training state") as partial:
+    with OutputFolder(tmp_path / "state", "a training state").replacing() as partial:
         (partial / "weights").write_text("one\n")
     (tmp_path / "state" / "link").symlink_to(tmp_path / "home")
     marker = {"written_by": "simllm", "files": ["weights", "link/thesis.txt"]}
-    (tmp_path / "state" / folder_marker.MARKER).write_text(json.dumps(marker))
-    folder_replacement.remove(tmp_path / "state")
+    (tmp_path / "state" / MARKER).write_text(json.dumps(marker))
+    OutputFolder(tmp_path / "state").remove()
     assert (tmp_path / "home" / "thesis.txt").read_text() == "mine\n"
     assert not (tmp_path / "state" / "weights").exists()

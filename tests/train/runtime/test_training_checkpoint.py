@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from simllm.errors import InputError
-from simllm.io import folder_marker, folder_replacement
+from simllm.io.output_folder import MARKER, OutputFolder
 from tests.train.training_processes import content
 from train.runtime.training_checkpoint import TrainingState
 
@@ -144,7 +144,7 @@ def test_nothing_is_changed_if_every_state_is_damaged(saved):
 
 def test_a_state_without_a_marker_is_used_but_never_removed(saved):
     for state in saved.iterdir():
-        (state / folder_marker.MARKER).unlink()
+        (state / MARKER).unlink()
     state = new_state()
     state.resume(saved)
     assert equal(state, state_after(2))
@@ -155,7 +155,7 @@ def test_a_state_without_a_marker_is_used_but_never_removed(saved):
 
 def test_irreplaceable_damaged_state_is_an_error_at_once(saved):
     damage(saved / "state-00000002", "cut off")
-    (saved / "state-00000002" / folder_marker.MARKER).unlink()
+    (saved / "state-00000002" / MARKER).unlink()
     before = content(saved)
     message = r"state-00000002 is damaged \(checksum differs\) and has no \.simllm; move it away"
     with pytest.raises(InputError, match=message):
@@ -208,7 +208,7 @@ def test_killed_at_any_system_call_of_a_save(saved, tmp_path, step):
         state.resume(folder)
         resumed.add(state.progress.update)
         assert equal(state, expected[state.progress.update])
-        folder_replacement.recover_all(folder)
+        OutputFolder(folder).recover_inside()
         next_one.save(folder)
         assert names(folder) == ["state-00000002", "state-00000003"]
         if status == 0:
@@ -223,7 +223,7 @@ def test_killed_at_any_system_call_of_a_replacement(tmp_path, step):
     whole = ({"a": "old", "b": "old"}, {"b": "new", "c": "new"})
 
     def write(folder, number):
-        with folder_replacement.replacing(folder, "results") as partial:
+        with OutputFolder(folder, "results").replacing() as partial:
             for name, text in whole[number].items():
                 (partial / name).write_text(text)
 
@@ -233,10 +233,8 @@ def test_killed_at_any_system_call_of_a_replacement(tmp_path, step):
         write(folder, 0)
         (folder / "notes").write_text("mine")
         status = in_a_child(lambda: write(folder, 1), kill_at=call)  # noqa: B023
-        folder_replacement.recover_all(folder.parent)
-        after = {
-            path.name: path.read_text() for path in folder.iterdir() if path.name != folder_marker.MARKER
-        }
+        OutputFolder(folder.parent).recover_inside()
+        after = {path.name: path.read_text() for path in folder.iterdir() if path.name != MARKER}
         assert after.pop("notes") == "mine"
         found.append(whole.index(after))
         assert names(folder.parent) == ["folder"]

@@ -1,4 +1,4 @@
-"""Safe replacement of folders: files of the user survive failures and kills."""
+"""Output folders: the files of the user survive checks, additions, replacements, failures and kills."""
 
 import contextlib
 import os
@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from simllm.errors import InputError
-from simllm.io import folder_replacement, write_into_folder
+from simllm.io import output_folder
+from simllm.io.output_folder import OutputFolder
 
 
 def contents(folder):
@@ -23,7 +24,7 @@ def contents(folder):
 
 def write(folder, **texts):
     """Write a folder of text files, in the way in which commands replace their output folders."""
-    with folder_replacement.replacing(folder, "results") as partial:
+    with OutputFolder(folder, "results").replacing() as partial:
         for name, text in texts.items():
             (partial / name).parent.mkdir(exist_ok=True)
             (partial / name).write_text(text)
@@ -64,6 +65,69 @@ def test_replaces_its_own_files_and_keeps_those_of_the_user(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
+def test_keeps_empty_folders_of_the_user_and_removes_its_own(tmp_path):
+    out = tmp_path / "out"
+    write(out, **{"pages/one": "1", "old/page": "1"})
+    (out / "mine" / "deeper").mkdir(parents=True)
+    (out / "pages" / "mine").mkdir()
+    (out / "old" / "mine").mkdir()
+    write(out, **{"pages/one": "2", "mine/two": "2"})
+    folders = {str(path.relative_to(out)) for path in out.rglob("*") if path.is_dir()}
+    assert folders == {"pages", "mine", "mine/deeper", "pages/mine", "old", "old/mine"}
+    write(out, **{"one": "3"})
+    folders = {str(path.relative_to(out)) for path in out.rglob("*") if path.is_dir()}
+    assert folders == {"mine", "mine/deeper", "pages", "pages/mine", "old", "old/mine"}
+    assert contents(out).keys() == {"one", ".simllm"}
+
+
+def test_remembers_the_empty_folders_that_it_wrote(tmp_path):
+    for names in (["a/b", "c"], ["c"]):
+        with OutputFolder(tmp_path / "out", "results").replacing() as partial:
+            for name in names:
+                (partial / name).mkdir(parents=True)
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {"c", ".simllm"}
+
+
+def test_refuses_a_file_at_the_place_of_an_empty_folder_of_the_user(tmp_path):
+    write(tmp_path / "out", result="1")
+    (tmp_path / "out" / "table").mkdir()
+    with pytest.raises(InputError, match="table: was not written by simllm; move it away"):
+        write(tmp_path / "out", table="2")
+    assert (tmp_path / "out" / "table").is_dir()
+
+
+def test_keeps_permissions_and_gives_no_setuid_bit(tmp_path):
+    out = tmp_path / "out"
+
+    def write_with_tool(mode):
+        with OutputFolder(out, "results").replacing() as partial:
+            for name in ("result", "inner/tool"):
+                (partial / name).parent.mkdir(exist_ok=True)
+                (partial / name).write_text(name)
+            (partial / "inner" / "tool").chmod(mode)
+
+    def mode(name):
+        return (out / name).stat().st_mode & 0o7777
+
+    write_with_tool(0o6755)
+    assert mode("inner/tool") == 0o755
+    (out / "mine").mkdir(mode=0o711)
+    out.chmod(0o700)
+    (out / "inner").chmod(0o750)
+    (out / "result").chmod(0o600)
+    write_with_tool(0o644)
+    assert (mode("."), mode("inner"), mode("result"), mode("mine")) == (0o700, 0o750, 0o600, 0o711)
+    assert mode("inner/tool") == 0o644
+
+
+@pytest.mark.parametrize("name", ["n" * 255, "名" * 85], ids=["ASCII", "three bytes a character"])
+def test_replaces_a_folder_with_the_longest_name(tmp_path, name):
+    for text in "12":
+        write(tmp_path / name, result=text)
+    assert (tmp_path / name / "result").read_text() == "2"
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
 def test_refuses_to_replace_a_file_that_the_user_added(tmp_path):
     out = tmp_path / "out"
     write(out, result="1")
@@ -98,27 +162,27 @@ def test_refuses_to_replace_a_file_that_the_user_changed(tmp_path):
     assert contents(tmp_path) == before
     (out / "table").unlink()
     write(out, result="2", table="b")
-    write_into_folder.add(out, "table", "written later by simllm")
+    OutputFolder(out).write("table", "written later by simllm")
     write(out, result="3", table="c")
     assert (out / "table").read_text() == "c"
 
 
 def test_damaged_files_are_replaced_where_users_do_not_edit(tmp_path):
     for text in ("1", "2"):
-        with folder_replacement.replacing(tmp_path / "state", "a state", keep_edits=False) as partial:
+        with OutputFolder(tmp_path / "state", "a state").replacing(keep_edits=False) as partial:
             (partial / "weights").write_text(text)
         (tmp_path / "state" / "weights").write_text("damaged")
 
 
 def test_refuses_to_replace_other_content(tmp_path):
     """A command does not delete what another command wrote, such as the recorded answers of a study."""
-    write_into_folder.own(tmp_path / "run", "a repair run")
-    write_into_folder.add(tmp_path / "run", "replies.jsonl", "paid for")
+    OutputFolder(tmp_path / "run", "a repair run").own()
+    OutputFolder(tmp_path / "run").write("replies.jsonl", "paid for")
     before = contents(tmp_path)
     with pytest.raises(InputError, match="run: holds a repair run; name another folder for results"):
         write(tmp_path / "run", result="1")
     with pytest.raises(InputError, match="run: holds a repair run; name another folder for score tables"):
-        write_into_folder.own(tmp_path / "run", "score tables")
+        OutputFolder(tmp_path / "run", "score tables").own()
     assert contents(tmp_path) == before
 
 
@@ -162,7 +226,7 @@ def test_refuses_a_mount_point(tmp_path, monkeypatch):
     monkeypatch.setattr(os.path, "ismount", lambda path: path == tmp_path / "volume")
     with (
         pytest.raises(InputError, match="volume: is a mount point"),
-        folder_replacement.replacing(tmp_path / "volume", "results"),
+        OutputFolder(tmp_path / "volume", "results").replacing(),
     ):
         pass
 
@@ -181,7 +245,18 @@ def test_refuses_a_loop_of_links_a_file_and_the_current_folder(tmp_path, monkeyp
 
 
 @pytest.mark.parametrize(
-    "marker", ["", "{", "[]", '{"files": ["../thesis.txt"]}', '{"files": ["/etc/passwd"]}']
+    "marker",
+    [
+        "",
+        "{",
+        "[]",
+        '{"files": ["../thesis.txt"]}',
+        '{"files": ["/etc/passwd"]}',
+        '{"files": ["a\\u0000b"]}',
+        '{"files": ["."]}',
+        "[" * 100_000,
+    ],
+    ids=range(8),
 )
 def test_invalid_marker_is_ignored(tmp_path, marker):
     (tmp_path / "out").mkdir()
@@ -189,15 +264,15 @@ def test_invalid_marker_is_ignored(tmp_path, marker):
     (tmp_path / "thesis.txt").write_text("years of work")
     with pytest.raises(InputError, match="did not write"):
         write(tmp_path / "out", result="1")
-    folder_replacement.remove(tmp_path / "out")
+    OutputFolder(tmp_path / "out").remove()
     assert (tmp_path / "thesis.txt").exists()
 
 
 WRITER = """
 import sys
 from pathlib import Path
-from simllm.io import folder_replacement
-with folder_replacement.replacing(Path(sys.argv[1]), "results") as partial:
+from simllm.io.output_folder import OutputFolder
+with OutputFolder(Path(sys.argv[1]), "results").replacing() as partial:
     (partial / "result").write_text(sys.argv[2])
     if len(sys.argv) > 3:
         Path(sys.argv[3]).touch()
@@ -235,11 +310,12 @@ def test_second_writer_is_refused_and_killed_writer_is_cleaned_up(tmp_path):
     assert (out / "result").read_text() == "3"
 
 
-@pytest.mark.parametrize("call", range(4))
+@pytest.mark.parametrize("call", range(5))
 def test_kill_during_a_replacement_loses_nothing(tmp_path, monkeypatch, call):
     out = tmp_path / "out"
     write(out, result="1", stale="old")
     (out / "mine").write_text("keep me")
+    (out / "mine too" / "empty").mkdir(parents=True)
     calls = 0
 
     def killed(*arguments):
@@ -252,13 +328,14 @@ def test_kill_during_a_replacement_loses_nothing(tmp_path, monkeypatch, call):
     rename = type(out).rename
     monkeypatch.setattr(type(out), "rename", killed)
     # The killed process does not clean up either.
-    monkeypatch.setattr(folder_replacement.shutil, "rmtree", lambda *_, **__: None)
+    monkeypatch.setattr(output_folder.shutil, "rmtree", lambda *_, **__: None)
     with contextlib.suppress(KeyboardInterrupt):
         write(out, result="2")
     monkeypatch.undo()
     write(out, result="3")
     assert contents(out).keys() == {"result", "mine", ".simllm"}
     assert (out / "mine").read_text() == "keep me"
+    assert (out / "mine too" / "empty").is_dir()
     assert (out / "result").read_text() == "3"
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
@@ -266,8 +343,32 @@ def test_kill_during_a_replacement_loses_nothing(tmp_path, monkeypatch, call):
 def test_remove_deletes_only_files_that_simllm_wrote(tmp_path):
     write(tmp_path / "out", result="1")
     (tmp_path / "out" / "mine").write_text("keep me")
-    folder_replacement.remove(tmp_path / "out")
+    OutputFolder(tmp_path / "out").remove()
     assert contents(tmp_path / "out").keys() == {"mine", ".simllm"}
     (tmp_path / "out" / "mine").unlink()
-    folder_replacement.remove(tmp_path / "out")
+    OutputFolder(tmp_path / "out").remove()
     assert not (tmp_path / "out").exists()
+
+
+def test_output_must_not_overlap_its_sources(tmp_path):
+    (tmp_path / "source" / "inner").mkdir(parents=True)
+    for output in ("source", "source/out", ".", "source/inner/.."):
+        with pytest.raises(InputError, match="name another folder"):
+            OutputFolder(tmp_path / output).check_apart([tmp_path / "source"])
+    OutputFolder(tmp_path / "other").check_apart([tmp_path / "source"])
+    OutputFolder(tmp_path / "source-2").check_apart([tmp_path / "source"])
+
+
+def test_own_marks_new_and_empty_folders_and_refuses_others(tmp_path):
+    for name in ("new", "empty"):
+        (tmp_path / "empty").mkdir(exist_ok=True)
+        OutputFolder(tmp_path / name, "results").own()
+        OutputFolder(tmp_path / name, "results").own()
+        OutputFolder(tmp_path / name).write("result", "1")
+        OutputFolder(tmp_path / name).write("result", "2")
+        assert (tmp_path / name / "result").read_text() == "2"
+    (tmp_path / "new" / "mine").write_text("keep me")
+    with pytest.raises(InputError, match="mine: was not written by simllm"):
+        OutputFolder(tmp_path / "new").write("mine", "x")
+    with pytest.raises(InputError, match="did not write"):
+        OutputFolder(tmp_path, "results").own()

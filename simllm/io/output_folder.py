@@ -1,0 +1,441 @@
+"""Output folders: folders that simllm writes, adds to and replaces without a loss of the user's files.
+
+Each folder that simllm writes has a file `.simllm`, the marker. It says what the folder holds, and lists what
+simllm wrote. simllm writes only into folders that are missing, empty, or have a marker for the same content.
+It overwrites and removes only what the marker lists; everything else in the folder is the user's.
+
+A folder is replaced as a whole: the new one is written beside the old one, under a temporary name, and takes
+its place. If the process is killed meanwhile, the next one completes or undoes the replacement.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import stat
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from safetensors import SafetensorError
+
+from simllm.errors import InputError
+from simllm.io import output_file, real_path
+
+MARKER = ".simllm"
+# Names of the temporary folders and the lock that a killed replacement of the folder NAME leaves.
+_LEFTOVER = re.compile(r"\.(.+?)(?:\.[a-z0-9_]{8}\.(old|partial)|\.lock)")
+
+
+@dataclass(frozen=True)
+class Marker:
+    """The content of a marker.
+
+    Attributes:
+        content: What the folder holds, such as "a model"; empty if the marker does not say it.
+        files: The relative paths of what simllm wrote: files, links and empty folders.
+        sha256: The SHA-256 of the files as simllm wrote them; without files that may change.
+    """
+
+    content: str
+    files: Sequence[str]
+    sha256: Mapping[str, str] = field(default_factory=dict)
+
+
+class OutputFolder:
+    """A folder that simllm writes, whether it exists already or not."""
+
+    def __init__(self, path: Path, content: str = "") -> None:
+        """Name the folder and what it holds, such as "a model"; without `content`, anything from simllm."""
+        self.path, self.content = path, content
+
+    @property
+    def marker(self) -> Marker | None:
+        """The marker; None if the folder has no valid one.
+
+        Raises:
+            InputError: The marker cannot be read.
+        """
+        try:
+            row = json.loads((self.path / MARKER).read_text(encoding="utf-8"))
+        except (FileNotFoundError, NotADirectoryError, ValueError, RecursionError):
+            return None
+        except OSError as error:
+            raise InputError(f"{self.path / MARKER}: cannot be read ({error.strerror})") from None
+        names = row.get("files") if isinstance(row, dict) else None
+        if not isinstance(names, list) or not all(map(_is_inside, names)):
+            return None
+        sha256 = row.get("sha256")
+        known = {name: sha256[name] for name in names if name in sha256} if isinstance(sha256, dict) else {}
+        return Marker(str(row.get("content", "")), names, known)
+
+    def check_place(self) -> None:
+        """Check that the folder exists and can be written, or that it can be created.
+
+        Raises:
+            InputError: The path leads through a file, a loop of links, or a folder without write permission.
+        """
+        folder = real_path.real(self.path)
+        try:
+            loops = [path for path in (folder, *folder.parents) if path.is_symlink()]  # others are resolved
+            existing = next(path for path in (folder, *folder.parents) if path.exists())
+        except OSError as error:
+            raise InputError(f"{folder}: cannot be used ({error.strerror})") from None
+        if loops:
+            raise InputError(f"{loops[0]}: is a loop of links")
+        if not existing.is_dir():
+            raise InputError(f"{existing}: is not a folder")
+        if not os.access(existing, os.W_OK | os.X_OK):
+            raise InputError(f"{existing}: cannot be written to")
+
+    def check(self) -> None:
+        """Check that simllm may write into the folder.
+
+        Raises:
+            InputError: The folder has files but no marker, holds other content, or cannot be written.
+        """
+        self.check_place()
+        folder, marker = real_path.real(self.path), self.marker
+        if _names_in(folder) and not marker:
+            raise InputError(
+                f"{folder}: holds files that simllm did not write (no {MARKER} there); "
+                "name a new or empty folder"
+            )
+        if marker and self.content and marker.content not in ("", self.content):
+            raise InputError(f"{folder}: holds {marker.content}; name another folder for {self.content}")
+
+    def check_replaceable(self, names: Iterable[str] = ()) -> None:
+        """Check that the folder may be replaced by a new one.
+
+        Args:
+            names: Names of files that the new folder will have, as far as they are known.
+
+        Raises:
+            InputError: simllm may not write into the folder, it is the current folder or a mount point, or
+                a replacement would lose a file of the user or a change of the user.
+        """
+        self.check()
+        path, marker = real_path.real(self.path), self.marker
+        if path == real_path.real(Path()):
+            raise InputError(f"{self.path}: is the current folder, which cannot be replaced; name another")
+        if os.path.ismount(path):
+            raise InputError(f"{self.path}: is a mount point, which cannot be replaced; name a folder in it")
+        taken = set(names).intersection(_names_in(path)).difference(marker.files if marker else ())
+        if taken:
+            raise InputError(f"{self.path / min(taken)}: was not written by simllm; move it away")
+        for name, digest in marker.sha256.items() if marker else ():
+            if (path / name).is_file() and output_file.sha256_of(path / name) != digest:
+                raise InputError(f"{self.path / name}: was changed after simllm wrote it; move it away")
+
+    def check_apart(self, sources: Iterable[Path]) -> None:
+        """Check that the folder is none of the files and folders that a command reads.
+
+        Raises:
+            InputError: The folder is one of the sources, is inside a source, or contains a source.
+        """
+        a = real_path.real(self.path)
+        for source in sources:
+            b = real_path.real(source)
+            if output_file.is_above(a, b) or (
+                stat.S_ISDIR(output_file.mode_of(b)) and output_file.is_above(b, a)
+            ):
+                raise InputError(
+                    f"{self.path}: is the source {source}, inside it or above it; name another folder"
+                )
+
+    def own(self) -> None:
+        """Create the folder if it is missing, and mark it; an existing marker is kept.
+
+        Raises:
+            InputError: simllm may not write into the folder.
+        """
+        self.check()
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(f"{self.path}: cannot be written ({error.strerror})") from None
+        if self.marker is None:
+            self._write_marker(Marker(self.content, []))
+
+    def write(self, name: str, text: str | bytes) -> None:
+        """Write a file into the marked folder, and list the file in the marker.
+
+        Raises:
+            InputError: The folder has no marker, the user has a file `name` there, or the file cannot be
+                written.
+        """
+        self.reserve([name])
+        file = self.path / name
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(f"{file}: cannot be written ({error.strerror})") from None
+        output_file.write(file, text)
+
+    def reserve(self, names: Iterable[str]) -> None:
+        """List files in the marker, so that simllm may write them later.
+
+        Raises:
+            InputError: The folder has no marker, or the user has one of the files there.
+        """
+        names = list(names)
+        marker = self._check_additions(names)
+        if set(names) - set(marker.files) or set(names) & set(marker.sha256):
+            sha256 = {name: digest for name, digest in marker.sha256.items() if name not in names}
+            self._write_marker(Marker(marker.content, list({*marker.files, *names}), sha256))
+
+    def check_addition(self, name: str) -> list[str]:
+        """Check that simllm may write a file into the marked folder, and return what it wrote so far.
+
+        Raises:
+            InputError: The folder has no marker, or the user has a file `name` there.
+        """
+        return list(self._check_additions([name]).files)
+
+    @contextlib.contextmanager
+    def replacing(self, *, keep_edits: bool = True) -> Iterator[Path]:
+        """Replace the folder atomically by what a `with` block writes.
+
+        The user's files and folders in the old folder are kept, and so are permissions. If the block raises
+        an exception, the old folder stays unchanged.
+
+        Args:
+            keep_edits: True: if the user changes a file of the new folder, a later replacement is refused.
+                False: changed files are replaced, which repairs damaged files.
+
+        Yields:
+            The path of the temporary folder into which the block writes.
+
+        Raises:
+            InputError: The folder may not be replaced, another process is replacing it, or a file cannot be
+                written.
+        """
+        self.check_replaceable()
+        folder = OutputFolder(real_path.real(self.path), self.content)
+        with output_file.locked(folder.path):
+            new = OutputFolder(_temporary(folder.path, "partial"), self.content)
+            try:
+                folder._recover()
+                new.path.mkdir()
+            except OSError as error:
+                raise InputError(f"{folder.path}: cannot be written ({error.strerror})") from None
+            try:
+                new._write_marker(Marker(self.content, []))
+                yield new.path
+                names = sorted(_entries(new.path) - {MARKER})
+                hashed = [name for name in names if (new.path / name).is_file()] if keep_edits else []
+                sha256 = {name: output_file.sha256_of(new.path / name) for name in hashed}
+                new._write_marker(Marker(self.content, names, sha256))
+                folder._replace_by(new)
+            except (OSError, SafetensorError) as error:
+                raise InputError(f"{folder.path}: cannot be written ({error})") from None
+            finally:
+                shutil.rmtree(new.path, ignore_errors=True)
+
+    def remove(self) -> None:
+        """Remove what simllm wrote into the folder; then remove the folder if it is empty."""
+        for name in self._written():
+            leads_out = any((self.path / above).is_symlink() for above in list(Path(name).parents)[:-1])
+            if not leads_out and not _is_folder(self.path / name):
+                (self.path / name).unlink(missing_ok=True)
+        for name in sorted(self._own_folders(), reverse=True):
+            _remove_empty(self.path / name)
+        if _names_in(self.path) == [MARKER] and self.marker:
+            (self.path / MARKER).unlink()
+        _remove_empty(self.path)
+
+    def recover_inside(self) -> None:
+        """Clean up after processes were killed while they wrote into the folder.
+
+        Interrupted replacements of subfolders are completed or undone; temporary files are removed. While
+        this method runs, no other process may write into the folder.
+        """
+        matches = [match for match in map(_LEFTOVER.fullmatch, _names_in(self.path)) if match]
+        for name in sorted({match[1] for match in matches}):
+            with output_file.locked(self.path / name):
+                OutputFolder(self.path / name)._recover()
+        for match in matches:
+            path = self.path / match[0]
+            if match[2] == "partial" and path.is_file() and not path.is_symlink():
+                path.unlink()  # from a killed call of `output_file.write`
+
+    def _write_marker(self, marker: Marker) -> None:
+        row = {"written_by": "simllm", **asdict(marker), "files": sorted(marker.files)}
+        output_file.write(self.path / MARKER, json.dumps(row, indent=1) + "\n")
+
+    def _check_additions(self, names: Iterable[str]) -> Marker:
+        """Check that simllm may write files into the marked folder, and return its marker."""
+        marker = self.marker
+        if marker is None:
+            raise InputError(f"{self.path}: was not written by simllm (no {MARKER} there)")
+        for name in set(names).difference(marker.files):
+            if (self.path / name).exists():
+                raise InputError(f"{self.path / name}: was not written by simllm; move it away")
+        return marker
+
+    def _written(self) -> Sequence[str]:
+        """Return the relative paths of what simllm wrote."""
+        marker = self.marker
+        return marker.files if marker else ()
+
+    def _own_folders(self) -> set[str]:
+        """Return the relative paths of the subfolders that simllm made: those with its files, or empty."""
+        written = self._written()
+        above = {str(path) for name in written for path in list(Path(name).parents)[:-1]}
+        return {name for name in above.union(written) if _is_folder(self.path / name)}
+
+    def _others(self) -> set[str]:
+        """Return the relative paths of the user's files, links and empty folders."""
+        return _entries(self.path) - {MARKER, *self._written()} - self._own_folders()
+
+    def _replace_by(self, new: OutputFolder) -> None:
+        """Move the folder `new` to the place of this one, and the user's files into it.
+
+        Raises:
+            InputError: The folder may not be replaced, or a file of the user is at the place of a new one.
+        """
+        self._copy_modes(new.path)
+        for path in (*new.path.rglob("*"), new.path):
+            if not path.is_symlink():
+                output_file.sync(path)
+        self.check_replaceable()
+        for name in sorted(
+            self._others()
+        ):  # the user may have a folder where a new file comes, or vice versa
+            above = [new.path / path for path in Path(name).parents]
+            is_merged = _is_folder(self.path / name) and _is_folder(new.path / name)
+            is_taken = os.path.lexists(new.path / name) and not is_merged
+            if is_taken or any(os.path.lexists(path) and not _is_folder(path) for path in above):
+                raise InputError(f"{self.path / name}: was not written by simllm; move it away")
+        old = None
+        if _names_in(self.path):
+            old = OutputFolder(_temporary(self.path, "old"), self.content)
+            self.path.rename(old.path)
+        new.path.rename(self.path)
+        output_file.sync(self.path.parent)
+        if old:
+            self._take_others(old)
+
+    def _copy_modes(self, new: Path) -> None:
+        """Give new files and folders the permissions of those that they replace, and no setuid bits.
+
+        A file keeps whether it is executable, because only its writer knows what it holds.
+        """
+        for path in (new, *new.rglob("*")):
+            if path.is_symlink():
+                continue
+            old, mode = self.path / path.relative_to(new), path.stat().st_mode
+            before = old.stat().st_mode if old.exists() and not old.is_symlink() else mode
+            if path.is_dir():  # a setgid bit that a new folder has comes from the folder above
+                path.chmod(before & 0o777 | mode & (stat.S_ISGID | stat.S_ISVTX))
+            else:
+                path.chmod(before & 0o666 | mode & 0o111)
+
+    def _take_others(self, old: OutputFolder) -> None:
+        """Move the user's files and folders from the old folder into this one, and remove the old folder.
+
+        If this folder already has a file of the same name, the user's file stays in the old folder, which is
+        then not removed.
+        """
+        ours, written = old._own_folders(), {MARKER, *old._written()}
+
+        def move(inner: Path) -> None:
+            for name in sorted(inner / found for found in _names_in(old.path / inner)):
+                source, target = old.path / name, self.path / name
+                if _is_folder(source) and (str(name) in ours or _is_folder(target)):
+                    move(name)
+                    if str(name) not in ours:
+                        _remove_empty(source)
+                elif str(name) not in written and not os.path.lexists(target):
+                    target.parent.mkdir(parents=True, exist_ok=True)
+                    source.rename(target)
+
+        move(Path())
+        old.remove()
+
+    def _recover(self) -> None:
+        """Complete or undo a replacement of this folder whose process was killed.
+
+        If the new folder is in place, the replacement is completed; otherwise the old folder is moved back.
+        """
+        for left in self._leftovers("old"):
+            if left.marker is None:
+                _remove_empty(left.path)  # killed while it was empty
+            elif self.path.exists():
+                self._take_others(left)
+            else:
+                left.path.rename(self.path)
+        for left in self._leftovers("partial"):
+            if left.marker is None:  # killed before it had its marker
+                for path in left.path.glob(f".{MARKER}.*.partial"):
+                    path.unlink()
+                _remove_empty(left.path)
+            else:
+                _discard(left.path)
+
+    def _leftovers(self, suffix: str) -> list[OutputFolder]:
+        """Find the temporary folders of killed replacements of this folder, "old" or "partial" ones."""
+        stem = output_file.hidden_path(self.path, "").name.removeprefix(".")
+        matches = (_LEFTOVER.fullmatch(name) for name in _names_in(self.path.parent))
+        return [
+            OutputFolder(self.path.parent / match[0])
+            for match in matches
+            if match and (match[1], match[2]) == (stem, suffix)
+        ]
+
+
+def _is_inside(name: object) -> bool:
+    """Return whether a name in a marker is a path below the folder of the marker."""
+    if not isinstance(name, str) or "\0" in name:
+        return False
+    parts = Path(name).parts
+    return bool(parts) and not Path(name).is_absolute() and ".." not in parts
+
+
+def _is_folder(path: Path) -> bool:
+    """Return whether a path is a folder, and not a link to one."""
+    return path.is_dir() and not path.is_symlink()
+
+
+def _names_in(folder: Path) -> list[str]:
+    """Return the names of all files and folders in a folder; no names if the folder is missing."""
+    try:
+        return os.listdir(folder) if folder.is_dir() else []  # noqa: PTH208 (an iterator is read too late)
+    except OSError as error:
+        raise InputError(f"{folder}: cannot be read ({error.strerror})") from None
+
+
+def _entries(folder: Path) -> set[str]:
+    """Return the relative paths of the files, links and empty folders in a folder and its subfolders."""
+    found = set[str]()
+    for here, inner, names in os.walk(folder):
+        links = [name for name in inner if Path(here, name).is_symlink()]
+        found.update(os.path.relpath(Path(here, name), folder) for name in (*names, *links))
+        if not inner and not names and here != os.fspath(folder):
+            found.add(os.path.relpath(here, folder))
+    return found
+
+
+def _temporary(folder: Path, suffix: str) -> Path:
+    """Return an unused path beside a folder for its replacement ("partial") or its old content ("old")."""
+    return output_file.hidden_path(folder, f".{uuid.uuid4().hex[:8]}.{suffix}")
+
+
+def _remove_empty(folder: Path) -> None:
+    """Remove a folder if it is empty; otherwise, or if it cannot be removed, do nothing."""
+    with contextlib.suppress(OSError):
+        folder.rmdir()
+
+
+def _discard(partial: Path) -> None:
+    """Remove a temporary folder, the marker last: after a kill, it shows that the rest may be removed."""
+    for path in partial.iterdir():
+        if _is_folder(path):
+            shutil.rmtree(path)
+        elif path.name != MARKER:
+            path.unlink()
+    shutil.rmtree(partial)
