@@ -190,7 +190,8 @@ class ChatClient:
         if not re.fullmatch("[!-~]*", self._key):
             raise InputError(f"{_KEY}: expected a key of ASCII letters, digits and signs, without blanks")
         self._address, self._retries = parts, retries
-        self._origin = self._short(f"{parts.scheme}://{parts.netloc}")  # the path may be a secret
+        path = re.sub(r"[^/]{16,}", "\N{HORIZONTAL ELLIPSIS}", parts.path)  # may be a secret
+        self._url = self._short(f"{parts.scheme}://{parts.netloc}{path}")
         self._proxy = _proxy(parts)
         self._context = ssl.create_default_context() if parts.scheme == "https" else None
         self._lock, self._closed = threading.Lock(), threading.Event()
@@ -248,7 +249,7 @@ class ChatClient:
         try:
             connection = self._take(time.monotonic() + _CONNECTION)
         except (OSError, http.client.HTTPException, ValueError) as error:
-            raise InputError(f"{self._origin}: no server can be reached: {self._short(str(error))}") from None
+            raise InputError(f"{self._url}: no server can be reached: {self._short(str(error))}") from None
         self._give_back(connection, is_usable=True)
         self._is_reached = True
 
@@ -284,7 +285,7 @@ class ChatClient:
             is_own, place = False, "an address that cannot be read"
         if not is_own:
             raise InputError(
-                f"{self._origin}: redirects to {self._short(place)}; refused, because the texts and the key "
+                f"{self._url}: redirects to {self._short(place)}; refused, because the texts and the key "
                 "would go there"
             )
         return new.path + (f"?{new.query}" if new.query else "")

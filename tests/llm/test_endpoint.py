@@ -86,9 +86,14 @@ def test_a_server_that_stays_broken(server):
 
 
 def test_a_server_that_cannot_be_reached_is_not_asked_again():
-    message = "^http://127.0.0.1:9: no server can be reached: .*Connection refused"
+    message = "^http://127.0.0.1:9/v1: no server can be reached: .*Connection refused"
     with pytest.raises(InputError, match=message):
         ChatClient("http://127.0.0.1:9/v1").ask(REQUEST)
+
+
+def test_secrets_in_the_path_of_an_address_are_not_shown():
+    with pytest.raises(InputError, match=r"^http://127.0.0.1:9/[^a-z/]/v1: no server can be reached"):
+        ChatClient("http://127.0.0.1:9/canary123456789abc/v1").reach()
 
 
 @pytest.mark.parametrize("status", [401, 403, 404])
