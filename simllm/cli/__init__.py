@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import sys
 from itertools import takewhile
 from types import ModuleType
 from typing import Any, NoReturn
@@ -77,6 +78,10 @@ class _Parser(argparse.ArgumentParser):
         if not action.option_strings and action.type is None:
             self.set_defaults(text_arguments=(*(self.get_default("text_arguments") or ()), action.dest))
         return action
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        """Print the help; argparse itself would ignore that standard output cannot be written."""
+        (file or sys.stderr).write(message)
 
     def error(self, message: str) -> NoReturn:
         """Print an error message as one line, and exit with status 2."""

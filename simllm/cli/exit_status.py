@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import os
 import signal
@@ -9,6 +10,7 @@ import sys
 import threading
 import warnings
 from collections.abc import Iterator
+from pathlib import Path
 
 from simllm.cli import parse
 from simllm.cli.common_options import guarded_outputs
@@ -29,10 +31,14 @@ def main(arguments: list[str] | None = None) -> int:
     Raises:
         SystemExit: The arguments ask for help or the version (status 0), or an option is wrong (status 2).
     """
-    options = parse(sys.argv[1:] if arguments is None else arguments)
+    try:
+        options = _parse(arguments)
+    except OSError as error:
+        return _report_output_failure(error)
     with warnings.catch_warnings():
         warnings.showwarning = _show_warning if not options.quiet else lambda *_, **__: None
         try:
+            _check_current_folder()
             with _unwinding_when_killed(), guarded_outputs(options):
                 status: int | None = options.run(options)
             sys.stdout.flush()
@@ -40,19 +46,40 @@ def main(arguments: list[str] | None = None) -> int:
             print(f"simllm: error: {on_one_line(str(error))}", file=sys.stderr)
             return 2
         except OSError as error:
-            # Drop the rest of standard output; otherwise Python prints an error when it exits.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            if isinstance(error, BrokenPipeError):  # the reader, such as `head`, has ended
-                return 141
-            where = error.filename or "standard output"
-            print(f"simllm: error: {where}: cannot be written ({error.strerror})", file=sys.stderr)
-            return 2
+            return _report_output_failure(error)
         except KeyboardInterrupt as stop:
             print("simllm: interrupted", *stop.args, file=sys.stderr)
             return 130
         except _KilledError as kill:
             signal.raise_signal(kill.number)
     return status or 0
+
+
+def _parse(arguments: list[str] | None) -> argparse.Namespace:
+    """Parse the command line; after `--help`, also wait until the help is written."""
+    try:
+        return parse(sys.argv[1:] if arguments is None else arguments)
+    finally:
+        sys.stdout.flush()
+
+
+def _report_output_failure(error: OSError) -> int:
+    """Say that output cannot be written, and return the exit status."""
+    # Drop the rest of standard output; otherwise Python prints an error when it exits.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if isinstance(error, BrokenPipeError):  # the reader, such as `head`, has ended
+        return 141
+    where = error.filename or "standard output"
+    print(f"simllm: error: {where}: cannot be written ({error.strerror})", file=sys.stderr)
+    return 2
+
+
+def _check_current_folder() -> None:
+    """Check that the current folder exists; without it, MKL ends the process with a message of its own."""
+    try:
+        Path.cwd()
+    except OSError as error:
+        raise InputError(f"the current folder cannot be used ({error.strerror}); go to another") from None
 
 
 class _KilledError(BaseException):
