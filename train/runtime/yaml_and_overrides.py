@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import reprlib
+from collections import Counter
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -22,19 +23,17 @@ class _Loader(yaml.SafeLoader):
     """YAML's safe loader, which also refuses a key that stands twice; PyYAML would use the last value."""
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
-        keys = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
-        for key in keys:
-            if keys.count(key) > 1:
-                raise yaml.constructor.ConstructorError(
-                    None, None, f"key {key} stands twice", node.start_mark
-                )
+        keys = Counter(key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode))
+        for key, count in keys.items():
+            if count > 1:
+                raise ValueError(f"key {key} stands twice, in {' '.join(str(node.start_mark).split())}")
         return super().construct_mapping(node, deep)
 
 
 def _parse(text: str) -> Any:
-    """Parse YAML; raise YAMLError or ValueError if it is wrong, nested too deeply or expands without bound."""
+    """Parse YAML; raise YAMLError or ValueError if it is wrong, too deep or too large."""
     _check_size(text)
-    return yaml.load(text, _Loader)  # noqa: S506 (a safe loader)
+    return yaml.load(text, _Loader)
 
 
 def _check_size(text: str) -> None:
