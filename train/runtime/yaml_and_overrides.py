@@ -49,7 +49,7 @@ def _check_size(text: str) -> None:
         if isinstance(event, yaml.AliasEvent):
             if any(anchor == event.anchor for anchor, _ in started):
                 raise ValueError(f"*{event.anchor} is inside of itself")
-            count += sizes.get(event.anchor, 1)
+            count += sizes.get(event.anchor or "", 1)
         elif isinstance(event, yaml.ScalarEvent):
             count += 1
             if event.anchor:

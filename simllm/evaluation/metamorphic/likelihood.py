@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from simllm.errors import InputError
 
@@ -35,8 +36,9 @@ def mean_nll(texts: Sequence[str], folder: Path) -> list[float | None]:
     if not folder.is_dir():
         raise InputError(f"{folder}: no such folder; expected a causal language model")
     try:
-        tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
-        model = AutoModelForCausalLM.from_pretrained(folder, local_files_only=True).eval()
+        local: Any = {"local_files_only": True, "trust_remote_code": False}
+        tokenizer = AutoTokenizer.from_pretrained(folder, **local)
+        model = AutoModelForCausalLM.from_pretrained(folder, use_safetensors=True, **local).eval()
     except (OSError, ValueError, KeyError) as error:
         raise InputError(f"{folder}: no causal language model ({str(error).splitlines()[0]})") from None
     longest = getattr(model.config, "max_position_embeddings", None) or _LONGEST
