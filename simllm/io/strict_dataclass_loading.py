@@ -17,6 +17,13 @@ from typing import Any, TypeVar
 from simllm.errors import InputError
 
 T = TypeVar("T")
+_MOST_PROBLEMS = 20  # in one message
+
+
+def shown(name: object) -> str:
+    """Return a key or name from a file for a message of one line: quoted and cut if it is unusual."""
+    text = str(name)
+    return text if text.isprintable() and len(text) <= 100 else reprlib.repr(text)
 
 
 def build(cls: type[T], values: Mapping[str, Any], where: str) -> T:
@@ -36,6 +43,8 @@ def build(cls: type[T], values: Mapping[str, Any], where: str) -> T:
     """
     problems: list[str] = []
     instance = _build(cls, values, "", problems)
+    if len(problems) > _MOST_PROBLEMS:
+        problems[_MOST_PROBLEMS:] = [f"and {len(problems) - _MOST_PROBLEMS} more problems"]
     if problems:
         raise InputError(f"{where}: " + "; ".join(problems))
     return typing.cast(T, instance)
@@ -56,11 +65,11 @@ def _build(cls: type, values: Any, prefix: str, problems: list[str]) -> Any:
         has one use: it may be a field of another dataclass, which can then be checked for problems, too.
     """
     if not isinstance(values, Mapping):
-        problems.append(f"{prefix.rstrip('.') or 'the file'} must hold keys, not {values!r}")
+        problems.append(f"{prefix.rstrip('.') or 'the file'} must hold keys, not {reprlib.repr(values)}")
         return None
     hints = typing.get_type_hints(cls)
     fields_by_name = {field.name: field for field in fields(cls)}
-    problems.extend(f"unknown key {prefix}{name}" for name in values if name not in fields_by_name)
+    problems.extend(f"unknown key {prefix}{shown(name)}" for name in values if name not in fields_by_name)
     arguments: dict[str, Any] = {}
     usable = True
     for name, field in fields_by_name.items():
@@ -107,14 +116,19 @@ def _value(hint: Any, value: Any, name: str, problems: list[str]) -> Any:
         return _build(typing.cast(type, hint), value, name + ".", problems)
     if typing.get_origin(hint) is tuple:
         if not isinstance(value, list):
-            problems.append(f"{name} must be a list, not {value!r}")
+            problems.append(f"{name} must be a list, not {reprlib.repr(value)}")
             return None
         item = typing.get_args(hint)[0]
         return tuple(_value(item, part, f"{name}[{i}]", problems) for i, part in enumerate(value))
     hint = typing.get_origin(hint) or hint
     if hint is float and isinstance(value, int | str) and not isinstance(value, bool):
-        with contextlib.suppress(ValueError, OverflowError):
-            value = float(value)  # YAML reads 1e-4 (without a point) as a string
+        with contextlib.suppress(ValueError):
+            try:
+                value = float(value)  # YAML reads 1e-4 (without a point) as a string
+            except OverflowError:
+                value = math.inf
+    if hint is int and isinstance(value, int) and abs(value) >= 2**63:  # torch, numpy and files end there
+        problems.append(f"{name} must be a number of at most 19 digits, not {reprlib.repr(value)}")
     if isinstance(value, float) and not math.isfinite(value):
         problems.append(f"{name} must be a finite number, not {value!r}")
     if type(value) is not hint:

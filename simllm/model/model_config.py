@@ -24,6 +24,19 @@ _IGNORED_KEYS = {
 }
 
 
+# The largest values; files from elsewhere may claim any size. Encoders in use stay far below them.
+_LARGEST = {
+    "vocab_size": 2**21,
+    "hidden_size": 2**14,
+    "num_hidden_layers": 256,
+    "num_attention_heads": 2**14,
+    "intermediate_size": 2**16,
+    "max_position_embeddings": 2**17,
+    # `RelativeBias.bucket` divides by a quarter of the buckets, and by the logarithm of 512 / buckets.
+    "relative_attention_num_buckets": 511,
+    "initializer_range": 1,
+    "layer_norm_eps": 1,
+}
 _SPECIAL_TOKENS = 5  # as in simllm.model.tokenizer, which is slow to import
 
 
@@ -59,13 +72,15 @@ class ModelConfig:
             if field.name.endswith("_prob"):
                 if not 0 <= value < 1:
                     problems.append(f"{field.name} must be from 0 to below 1")
-            elif isinstance(value, int | float) and not field.name.endswith("_id") and not value > 0:
-                problems.append(f"{field.name} must be positive")
+            elif (largest := _LARGEST.get(field.name)) and not 0 < value <= largest:
+                problems.append(f"{field.name} must be positive and at most {largest:,}")
         if not problems and self.hidden_size % self.num_attention_heads:
             problems.append(
                 f"hidden_size {self.hidden_size} is not a multiple of "
                 f"num_attention_heads {self.num_attention_heads}"
             )
+        if self.relative_attention_num_buckets < 4:
+            problems.append("relative_attention_num_buckets must be at least 4")
         if self.max_position_embeddings < 5:
             problems.append("max_position_embeddings must be at least 5, for a text of one token")
         if self.vocab_size <= _SPECIAL_TOKENS:
@@ -120,5 +135,7 @@ class HeadConfig:
     def __post_init__(self) -> None:
         if min(self.width, self.layers, self.heads, self.encoder_layers) < 1:
             raise InputError("meaning head: width, layers, heads and encoder_layers must be positive")
+        if self.width > 2**13 or self.layers > 64:
+            raise InputError("meaning head: width must be at most 8,192, and layers at most 64")
         if self.width % self.heads:
             raise InputError("meaning head: width must be a multiple of heads")

@@ -49,6 +49,8 @@ class ScoreScale:
             values = getattr(self, name)
             if len(values) < 2 or np.any(np.diff(values) < 0):
                 raise InputError(f"calibration: {name} must be two or more values that do not decrease")
+        if np.any(np.array(self.low) > np.array(self.high)):
+            raise InputError("calibration: low must not be above high")
 
     def percentile(self, scores: Floats) -> Floats:
         """Map scores of text pairs to percentiles.

@@ -22,8 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 
 from simllm.errors import InputError
 from simllm.io import output_file
@@ -34,7 +33,7 @@ from simllm.model.encoder import Encoder
 from simllm.model.meaning_head import MeaningHead
 from simllm.model.model_config import HeadConfig, ModelConfig
 from simllm.model.percentiles_and_expected_ratings import ScoreScale
-from simllm.model.read_weights import SINGLE_FILE, weight_files
+from simllm.model.read_weights import SINGLE_FILE, fill, on_meta, read_headers, update_hash, weight_files
 from simllm.model.sentence_transformers_files import other_libraries_files
 from simllm.model.tokenizer import Tokenizer
 from simllm.model.transformers_weight_names import read_encoder_weights, transformers_name
@@ -42,6 +41,7 @@ from simllm.model.transformers_weight_names import read_encoder_weights, transfo
 CONFIG, TOKENIZER, INFO = "config.json", "tokenizer.json", "simllm.json"
 HEAD = "meaning_head.safetensors"
 CONTENT = "a model"  # of the folder, for its marker
+_STEEPEST = 1_000_000  # larger slopes and intercepts overflow float32 on their way to a probability
 
 
 @dataclass(frozen=True)
@@ -62,6 +62,13 @@ class MeaningInfo:
     slope: float = 1.0
     intercept: float = 0.0
     fitted_on: str = ""
+
+    def __post_init__(self) -> None:
+        if not 0 < self.slope <= _STEEPEST or not abs(self.intercept) <= _STEEPEST:
+            raise InputError(
+                f"slope must be above 0 (or high logits mean different texts) and at most {_STEEPEST:,}, "
+                f"and intercept between -{_STEEPEST:,} and {_STEEPEST:,}"
+            )
 
 
 @dataclass(frozen=True)
@@ -135,12 +142,10 @@ def load(folder: str | os.PathLike[str]) -> SavedModel:
         raise InputError(
             f"{folder}: {TOKENIZER} has {tokenizer.vocab_size} tokens, {CONFIG} says {config.vocab_size}"
         )
-    with torch.random.fork_rng(devices=[]):  # random initial weights must not change the user's random state
-        encoder = Encoder(config)
-    encoder.load_state_dict(read_encoder_weights(folder, encoder))
-    digest = hashlib.sha256((folder / CONFIG).read_bytes())
-    for file in stored:
-        digest.update(file.read_bytes())
+    encoder = on_meta(lambda: Encoder(config))
+    read_encoder_weights(folder, encoder)
+    digest = hashlib.sha256()
+    update_hash(digest, [folder / CONFIG, *stored])
     head, head_hash = _load_head(folder, info, config)
     return SavedModel(encoder.eval(), tokenizer, info, digest.hexdigest()[:12], head, head_hash)
 
@@ -162,23 +167,22 @@ def _load_head(folder: Path, info: ModelInfo, config: ModelConfig) -> tuple[Mean
     if info.meaning is None:
         return None, ""
     file = folder / HEAD
+    shape = info.meaning.head
     try:
-        with torch.random.fork_rng(devices=[]):  # as for the encoder
-            head = MeaningHead(info.meaning.head, config)
+        head = on_meta(lambda: MeaningHead(shape, config))
     except InputError as error:
         raise InputError(f"{folder / INFO}: {error}") from None
+    if not file.is_file():
+        raise InputError(f"{file}: no such file; {INFO} describes a meaning head")
     try:
-        stored = {name: tensor.float() for name, tensor in load_file(file).items()}
-        head.load_state_dict(stored)
-    except (OSError, SafetensorError, RuntimeError, json.JSONDecodeError) as error:
-        reason = " ".join(str(error).split())
-        raise InputError(f"{file}: not the meaning head that {INFO} describes ({reason})") from None
-    for name, tensor in stored.items():
-        if not tensor.isfinite().all():
-            raise InputError(f"{file}: {name} holds values that are not finite")
+        fill(head, read_headers([file]), str(file))
+    except InputError as error:
+        raise InputError(f"{error}; not the meaning head that {INFO} describes") from None
     described = asdict(info.meaning)
     del described["head"]["encoder_layers"]  # the weights tell it, and older folders do not have it
-    digest = hashlib.sha256(file.read_bytes() + json.dumps(described).encode())
+    digest = hashlib.sha256()
+    update_hash(digest, [file])
+    digest.update(json.dumps(described).encode())
     return head.eval(), digest.hexdigest()[:12]
 
 

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from torch import Tensor
-
-from simllm.errors import InputError
+from simllm.model import read_weights
 from simllm.model.encoder import Encoder
-from simllm.model.read_weights import read_weights
 
 # Parts of the names of `Encoder` parameters, and the corresponding parts of the names in transformers.
 _TRANSFORMERS_NAMES = {
@@ -39,33 +36,11 @@ def transformers_name(name: str) -> str:
     return name
 
 
-def read_encoder_weights(folder: Path, encoder: Encoder) -> dict[str, Tensor]:
-    """Read the encoder's weights from a model folder, as float32.
-
-    Args:
-        folder: The model folder. Its weights are named as in the library `transformers`.
-        encoder: An encoder of the right shape; only its parameter names and shapes are used.
-
-    Returns:
-        A dict from the names of the parameters of `encoder` to their weights.
+def read_encoder_weights(folder: Path, encoder: Encoder) -> None:
+    """Read the weights of an encoder that was built on the device `meta` from a model folder, as float32.
 
     Raises:
         InputError: A weight is missing, unknown, not finite, or has another shape than in `encoder`.
     """
-    stored = read_weights(folder)
-    names = {transformers_name(name) for name in encoder.state_dict()}
-    for name in stored.keys() - names:
-        if not name.startswith(_IGNORED_WEIGHTS):
-            raise InputError(f"{folder}: weight {name} has no place in the model of config.json")
-    state = {}
-    for name, parameter in encoder.state_dict().items():
-        tensor = stored.get(transformers_name(name))
-        if tensor is None:
-            raise InputError(f"{folder}: no weight {transformers_name(name)}")
-        if tensor.shape != parameter.shape:
-            shapes = f"{tuple(tensor.shape)}, expected {tuple(parameter.shape)}"
-            raise InputError(f"{folder}: {transformers_name(name)} has shape {shapes}")
-        if not tensor.isfinite().all():
-            raise InputError(f"{folder}: {transformers_name(name)} holds values that are not finite")
-        state[name] = tensor.float()
-    return state
+    stored = read_weights.read_headers(read_weights.weight_files(folder))
+    read_weights.fill(encoder, stored, str(folder), transformers_name, _IGNORED_WEIGHTS)

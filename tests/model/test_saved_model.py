@@ -1,6 +1,7 @@
 import contextlib
 import json
 import shutil
+import tracemalloc
 import warnings
 
 import numpy as np
@@ -14,7 +15,7 @@ from simllm import SimLLM
 from simllm.errors import InputError
 from simllm.io.output_folder import OutputFolder
 from simllm.metric import default_model
-from simllm.model import saved_model
+from simllm.model import read_weights, saved_model
 
 ODD = [
     "",
@@ -161,6 +162,124 @@ def test_damaged_folder_is_an_error(model_folder, tmp_path, damage, message):
         saved_model.load(folder)
     assert str(folder) in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def change_json(name, **values):
+    def change(folder):
+        file = folder / name
+        file.write_text(json.dumps(json.loads(file.read_text()) | values))
+
+    return change
+
+
+def with_types(dtype):
+    def change(folder):
+        weights = load_file(folder / "model.safetensors")
+        save_file({name: weight.to(dtype) for name, weight in weights.items()}, folder / "model.safetensors")
+
+    return change
+
+
+def twice(folder):
+    file = folder / "config.json"
+    file.write_text(file.read_text().replace("{", '{"hidden_size": 64,', 1))
+
+
+def endless(folder):
+    with (folder / "config.json").open("r+") as file:
+        file.truncate(10**12)
+
+
+def unused_terabyte(folder):
+    file = folder / "model.safetensors"
+    data = file.read_bytes()
+    size = int.from_bytes(data[:8], "little")
+    header, values = json.loads(data[8 : 8 + size]), data[8 + size :]
+    offsets = [len(values), len(values) + 10**12]
+    header["pooler.dense.weight"] = {"dtype": "F32", "shape": [500_000, 500_000], "data_offsets": offsets}
+    head = json.dumps(header).encode()
+    with file.open("wb") as target:
+        target.write(len(head).to_bytes(8, "little") + head + values)
+        target.truncate(8 + len(head) + offsets[1])
+
+
+def meaning(**values):
+    return change_json("simllm.json", meaning={"head": {"width": 8, "layers": 1, "heads": 2}} | values)
+
+
+def scale(**values):
+    knots = {key: [0.0, 1.0] for key in ("random", "scores", "ratings", "low", "high")} | {"fitted_on": ""}
+    return change_json("simllm.json", calibration=knots | values)
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (change_json("config.json", hidden_size=2**40), r"hidden_size must be positive and at most 16,384"),
+        (
+            change_json("config.json", intermediate_size=2**16),
+            r"has shape \(64, 32\), expected \(65536, 32\)",
+        ),
+        (change_json("config.json", num_hidden_layers=5_000), "num_hidden_layers must be .* at most 256"),
+        (change_json("config.json", num_hidden_layers=256), r"no weight encoder\.layer\.2\."),
+        (change_json("config.json", max_position_embeddings=2**17), "position_embeddings.weight has shape"),
+        (change_json("config.json", relative_attention_num_buckets=512), "buckets must be .* at most 511"),
+        (change_json("config.json", relative_attention_num_buckets=3), "buckets must be at least 4"),
+        (change_json("config.json", layer_norm_eps=10**400), "layer_norm_eps must be a finite number"),
+        (change_json("config.json", vocab_size=10**30), "vocab_size must be a number of at most 19 digits"),
+        (change_json("config.json", auto_map={"AutoModel": "code.Model"}), "unknown key auto_map"),
+        (change_json("config.json", **{"a\n\x1b[1m": 1}), r"unknown key 'a\\n\\x1b\[1m'"),
+        (change_json("config.json", **{f"k{i}": 1 for i in range(5_000)}), "and 4980 more problems"),
+        (twice, "key 'hidden_size' stands twice"),
+        (endless, "1,000,000,000,000 bytes; expected a JSON file of at most"),
+        (unused_terabyte, "weights that the model does not use are larger|damaged"),
+        (with_types(torch.int8), r"is of type I8; expected one of BF16, F16, F32, F64"),
+        (with_types(torch.int64), r"is of type I64"),
+        (with_types(torch.float8_e5m2), r"is of type F8_E5M2"),
+        (meaning(slope=-0.5), "meaning: slope must be above 0"),
+        (meaning(slope=0), "meaning: slope must be above 0"),
+        (meaning(slope=1e300), "meaning: slope must be above 0"),
+        (meaning(intercept=-(10**18)), "and intercept between"),
+        (meaning(head={"width": 2**28}), "width must be at most 8,192"),
+        (scale(random=[0.5, 0.1]), "random must be two or more values that do not decrease"),
+        (scale(low=[0.5, 2.0]), "low must not be above high"),
+        (
+            change_json("simllm.json", provenance={"a": json.loads("[" * 120 + "]" * 120)}),
+            "nested too deeply",
+        ),
+    ],
+)
+def test_a_folder_that_claims_too_much_is_an_error_before_memory_is_used(
+    model_folder, tmp_path, damage, message
+):
+    folder = shutil.copytree(model_folder, tmp_path / "model")
+    damage(folder)
+    tracemalloc.start()
+    with pytest.raises(InputError, match=message) as error:
+        saved_model.load(folder)
+    assert tracemalloc.get_traced_memory()[1] < 50e6
+    tracemalloc.stop()
+    assert str(folder) in str(error.value)
+    assert str(error.value).isprintable()
+    assert len(str(error.value)) < 1500
+
+
+def test_a_network_too_large_for_this_machine_is_refused_before_its_weights_are_read(tmp_path):
+    shape = (2**20, 2**24)
+    stored = {"weight": read_weights.StoredWeight(tmp_path / "gone", "weight", "F32", shape)}
+    module = read_weights.on_meta(lambda: torch.nn.Embedding(*shape))
+    with pytest.raises(InputError, match="its weights need 70,368,744,177,664 bytes of memory"):
+        read_weights.fill(module, stored, "here")
+
+
+def test_loaded_weights_do_not_depend_on_the_file_any_more(model_folder, tmp_path):
+    folder = shutil.copytree(model_folder, tmp_path / "model")
+    metric = SimLLM(folder)
+    before = metric.embed(["adds two numbers"])
+    with (folder / "model.safetensors").open("r+b") as file:
+        file.write(bytes(file.seek(0, 2)))
+        file.truncate(0)
+    assert (metric.embed(["adds two numbers"]) == before).all()
 
 
 def test_loading_gives_no_warnings(folder):

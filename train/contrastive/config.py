@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from simllm.errors import InputError
 from simllm.model.model_config import HeadConfig
 from train.distill.config import ImitationConfig
-from train.runtime.config import ADDED_LATER, TrainingConfig
+from train.runtime.config import ADDED_LATER, MAY_BE_ZERO, TrainingConfig
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -179,7 +179,7 @@ class ContrastiveConfig(TrainingConfig):
     cache_gradients: bool  # true: keep one chunk in memory at a time, and embed each chunk twice
     language_model: LanguageModelConfig | None = field(default=None, metadata=ADDED_LATER)
     # weight of a loss that keeps the similarities between texts close to those of the initial model
-    anchor_weight: float = field(default=0.0, metadata=ADDED_LATER)
+    anchor_weight: float = field(default=0.0, metadata=ADDED_LATER | MAY_BE_ZERO)
     meaning: MeaningConfig | None = field(default=None, metadata=ADDED_LATER)
     # meaning items (file or glob pattern) for the criterion that chooses the best model; only those of the
     # split "dev" are used
@@ -187,9 +187,9 @@ class ContrastiveConfig(TrainingConfig):
     # whether only the meaning head is trained; the encoder stays as it is, and no other loss is computed
     head_only: bool = field(default=False, metadata=ADDED_LATER)
     # weight of the InfoNCE loss, which compares the texts of each pair with the texts of all other pairs
-    info_nce_weight: float = field(default=1.0, metadata=ADDED_LATER)
+    info_nce_weight: float = field(default=1.0, metadata=ADDED_LATER | MAY_BE_ZERO)
     # weight of the triplet loss, which compares the texts of each pair with the hard negatives of this pair
-    triplet_weight: float = field(default=0.0, metadata=ADDED_LATER)
+    triplet_weight: float = field(default=0.0, metadata=ADDED_LATER | MAY_BE_ZERO)
     # the number by which the triplet loss divides differences of cosines
     triplet_temperature: float = field(default=0.1, metadata=ADDED_LATER)
     # texts whose embeddings the model learns from larger encoders; the keys are those of distillation

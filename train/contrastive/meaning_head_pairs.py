@@ -24,8 +24,8 @@ from simllm.text_cleaning import clean
 from train.contrastive.config import MeaningSourceConfig
 from train.contrastive.meaning_items import MeaningItem, read_items
 from train.corpus.decontaminate import ExcludedTexts
+from train.corpus.select_rows import select_rows
 from train.corpus.sources import match_files
-from train.runtime.select_rows import select_rows
 
 SAME, DIFFERENT = 1.0, 0.0
 _NEAR = 30  # half of the unrelated texts are chosen from the next 30 items in the file

@@ -20,10 +20,10 @@ from train.contrastive.config import PositivesConfig
 from train.contrastive.meaning_items import MeaningItem, read_items
 from train.contrastive.word_dropout import drop_words
 from train.corpus.decontaminate import ExcludedTexts
+from train.corpus.select_rows import select_rows
 from train.corpus.sources import match_files
 from train.corpus.text_hash import identity
 from train.runtime.seeded_random_numbers import combined_seed
-from train.runtime.select_rows import select_rows
 
 
 @dataclass(frozen=True)

@@ -14,18 +14,21 @@ from simllm.metric import SimLLM
 from simllm.model import saved_model
 from simllm.model.pooling import get_pooling
 from simllm.model.saved_model import SavedModel
+from simllm.perturb.summaries import lexicon
 from train.contrastive.anchor_loss import Anchor, anchor_loss
 from train.contrastive.auxiliary_lm import AuxiliaryLanguageModel
 from train.contrastive.batches import ContrastiveBatch, ContrastiveBatches
 from train.contrastive.config import ContrastiveConfig
 from train.contrastive.cosent_loss import cosent
-from train.contrastive.dev_criterion import DevCriterion
 from train.contrastive.info_nce_loss import info_nce
 from train.contrastive.meaning_head_task import MeaningTask
+from train.contrastive.meaning_items import make_triples, read_items
 from train.contrastive.triplet_loss import triplet_loss
+from train.corpus.decontaminate import ExcludedTexts
 from train.distill.distillation_batches import Imitation
 from train.distill.pca_targets import Targets
 from train.distill.teacher_losses import neighbour_distillation_loss
+from train.runtime.dev_criterion import DevCriterion
 from train.runtime.distributed import World
 from train.runtime.gradient_cache import embedding_loss_parts
 from train.runtime.gradient_exchange import LossPart
@@ -99,7 +102,11 @@ class ContrastiveTask:
                 seed=config.seed,
                 world=world,
             )
-        self.dev_criterion = DevCriterion(config.dev, config.dev_comments, config.seed, config.dev_items)
+        items = None
+        if config.dev_items:
+            nothing_held_out = lexicon.load().held_out_words
+            items = make_triples(read_items(config.dev_items, "dev", ExcludedTexts([]), nothing_held_out))
+        self.dev_criterion = DevCriterion(config.dev, config.dev_comments, config.seed, items)
 
     @property
     def flops_per_token(self) -> float:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
@@ -72,7 +73,15 @@ def write_corpus(
     counts["duplicate"], counts["near duplicate"] = int((equal & ~new).sum()), int((~equal).sum())
     counts["train"], counts["test"] = int((new & ~held_out).sum()), int((new & held_out).sum())
     if not counts["train"] or not counts["test"]:
-        problem = "; ".join([*tallies.problems(), f"too few texts ({dict(counts)})"])
+        shown = ", ".join(f"{count:,} {kind}" for kind, count in counts.items())
+        # With so many texts, the smaller part gets none in 5% of the cases.
+        smaller = max(min(config.test_share, 1 - config.test_share), 1e-9)
+        enough = math.ceil(math.log(0.05) / math.log(1 - smaller))
+        few = (
+            f"too few texts ({shown}); training and test need at least one each, for which about "
+            f"{enough:,} different texts are enough at a test share of {config.test_share:g}"
+        )
+        problem = "; ".join([*tallies.problems(), few])
         raise InputError(f"corpus {', '.join(config.sources)}: {problem}")
     report = Report(np.flatnonzero(~equal), original)
     del texts, equal, signatures

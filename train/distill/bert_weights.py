@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import torch
-from torch import Tensor
 
 from simllm.errors import InputError
 from simllm.io.read_json_object import read_json
+from simllm.io.strict_dataclass_loading import build
 from simllm.model.encoder import Encoder
 from simllm.model.model_config import ModelConfig
-from simllm.model.read_weights import read_weights
+from simllm.model.read_weights import StoredWeight, check_shapes, fill, on_meta, read_headers, weight_files
 from simllm.model.transformers_weight_names import transformers_name
 
 KINDS = ("bert", "mpnet")  # model types that simllm's encoder can run
@@ -27,6 +27,8 @@ _BERT_NAMES = {
     ".attention.output.dense.": ".attention.attn.o.",
     ".attention.output.LayerNorm.": ".attention.LayerNorm.",
 }
+_POSITIONS, _TYPES = "embeddings.position_embeddings.weight", "embeddings.token_type_embeddings.weight"
+_BIAS = "encoder.relative_attention_bias.weight"
 
 
 def load_encoder(folder: Path) -> Encoder:
@@ -47,50 +49,43 @@ def load_encoder(folder: Path) -> Encoder:
     kind = facts.get("model_type")
     if kind not in KINDS:
         raise InputError(f"{file}: expected model_type bert or mpnet, not {kind!r}")
-    wrong = [name for name in (*_SHAPE, "max_position_embeddings") if not isinstance(facts.get(name), int)]
+    wrong = [name for name in (*_SHAPE, "max_position_embeddings") if type(facts.get(name)) is not int]
     if wrong:
         raise InputError(f"{file}: expected a number under {wrong[0]}")
     if facts.get("position_embedding_type", "absolute") != "absolute":
         raise InputError(f"{file}: only absolute positions are known")
-    stored = {name.removeprefix(f"{kind}."): tensor for name, tensor in read_weights(folder).items()}
     shape = {name: facts[name] for name in (*_SHAPE, *_OPTIONAL) if name in facts}
     positions = facts["max_position_embeddings"] + (2 if kind == "bert" else 0)
-    try:
-        config = ModelConfig(**{"layer_norm_eps": 1e-12} | shape, max_position_embeddings=positions)
-    except InputError as error:
-        raise InputError(f"{file}: {error}") from None
-    encoder = Encoder(config)
-    try:
-        if kind == "bert":
-            stored = _as_mpnet(stored, config)
-        encoder.load_state_dict(
-            {name: stored[transformers_name(name)].float() for name in encoder.state_dict()}
-        )
-    except KeyError as error:
-        raise InputError(f"{folder}: no weight {error}") from None
-    except RuntimeError as error:
-        reason = " ".join(str(error).split())
-        raise InputError(f"{folder}: not the weights of its config.json ({reason})") from None
+    config = build(
+        ModelConfig, {"layer_norm_eps": 1e-12, "max_position_embeddings": positions} | shape, str(file)
+    )
+    encoder = on_meta(lambda: Encoder(config))
+    stored = {
+        name.removeprefix(f"{kind}."): weight for name, weight in read_headers(weight_files(folder)).items()
+    }
+    if kind == "mpnet":
+        fill(encoder, stored, str(folder), transformers_name, ignored=("",))
+    else:
+        _fill_from_bert(encoder, stored, folder)
     return encoder
 
 
-def _as_mpnet(stored: Mapping[str, Tensor], config: ModelConfig) -> dict[str, Tensor]:
-    """Convert BERT weights to the weights of an MPNet that computes the same hidden states.
-
-    Args:
-        stored: The weights by their BERT names.
-        config: The shape of the MPNet, such as its number of layers.
-
-    Returns:
-        The weights by their MPNet names.
-    """
-    result = {_mpnet_name(name): tensor for name, tensor in stored.items()}
-    table = stored["embeddings.position_embeddings.weight"].float()
-    table = table + stored["embeddings.token_type_embeddings.weight"][0].float()
-    result["embeddings.position_embeddings.weight"] = torch.cat([torch.zeros(2, table.shape[1]), table])
-    buckets = (config.relative_attention_num_buckets, config.num_attention_heads)
-    result["encoder.relative_attention_bias.weight"] = torch.zeros(buckets)
-    return result
+def _fill_from_bert(encoder: Encoder, stored: Mapping[str, StoredWeight], folder: Path) -> None:
+    """Read BERT weights into an encoder that computes the same hidden states; it was built by `on_meta`."""
+    names = {transformers_name(name): name for name in encoder.state_dict()}
+    shapes = {name: tuple(encoder.state_dict()[own].shape) for name, own in names.items()}
+    del shapes[_BIAS]
+    rows, width = shapes[_POSITIONS]
+    shapes[_POSITIONS] = (rows - 2, width)
+    kinds = stored[_TYPES].shape[:1] if _TYPES in stored else ()  # only the first is used
+    shapes[_TYPES] = (max((1, *kinds)), width)
+    stored = {_mpnet_name(name): weight for name, weight in stored.items()}
+    check_shapes(stored, shapes, str(folder))
+    weights = {names[name]: stored[name].read() for name in shapes if name != _TYPES}
+    table = weights[names[_POSITIONS]] + stored[_TYPES].read()[0]
+    weights[names[_POSITIONS]] = torch.cat([torch.zeros(2, width), table])
+    weights[names[_BIAS]] = torch.zeros(tuple(encoder.relative_bias.table.weight.shape))
+    encoder.load_state_dict(weights, assign=True)
 
 
 def _mpnet_name(name: str) -> str:

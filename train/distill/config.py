@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from simllm.errors import InputError
 from simllm.model.model_config import ModelConfig
-from train.runtime.config import TrainingConfig
+from train.runtime.config import MAY_BE_ZERO, TrainingConfig
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,9 +39,12 @@ class ImitationConfig:
     max_texts: int | None = None  # largest number of texts; none: all texts
     teachers: tuple[str, ...]  # folders of sentence-transformers or transformers
     groups: int  # groups of texts per update
-    cosine_weight: float  # weight of 1 - cosine to the targets
-    squared_weight: float = 0.0  # weight of the squared distance from the targets
-    similarity_weight: float  # weight of the difference in similarities between the texts of an update
+    # weight of 1 - cosine to the targets
+    cosine_weight: float = field(metadata=MAY_BE_ZERO)
+    # weight of the squared distance from the targets
+    squared_weight: float = field(default=0.0, metadata=MAY_BE_ZERO)
+    # weight of the difference in similarities between the texts of an update
+    similarity_weight: float = field(metadata=MAY_BE_ZERO)
 
     def __post_init__(self) -> None:
         if not self.texts or not self.teachers:

@@ -26,12 +26,12 @@ from simllm.perturb.summaries.meaning_changing_edits import change
 from simllm.perturb.summaries.random_rewording import reword
 from simllm.text_cleaning import clean
 from train.corpus import decontaminate
+from train.corpus.select_rows import select_rows
 from train.corpus.sources import match_files
 from train.corpus.text_hash import identity
 from train.distill.config import ImitationConfig, TextsConfig
 from train.runtime.distributed import World
 from train.runtime.run_folder import short_hash
-from train.runtime.select_rows import select_rows
 from train.runtime.training_log_and_tensorboard import print_progress
 
 Group = tuple[str, ...]

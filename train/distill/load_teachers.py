@@ -6,6 +6,7 @@ The module also loads the teacher's tokenizer, and finds out how the teacher poo
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -15,8 +16,10 @@ from tokenizers import Tokenizer as Backend
 
 from simllm.errors import InputError
 from simllm.io.read_json_object import read_json
+from simllm.io.strict_dataclass_loading import shown
 from simllm.model import pooling
 from simllm.model.exact_and_fast_mode import make_engine
+from simllm.model.tokenizer import read_backend
 from simllm.scoring.embed_texts import embed
 from simllm.scoring.token_windows import Tokenized
 from train.distill.bert_weights import KINDS, load_encoder
@@ -45,6 +48,8 @@ def load(folder: Path, device: torch.device) -> Embed:
     if _has_mean_pooling(folder) and read_json(folder / "config.json").get("model_type") in KINDS:
         encoder, tokenizer = load_encoder(folder), load_tokenizer(folder)
         engine = make_engine(encoder.eval().to(device), "fast")
+        if tokenizer.get_vocab_size() > encoder.config.vocab_size:
+            raise InputError(f"{folder}: the tokenizer has more tokens than config.json says")
         tokenizer.enable_truncation(min(_LONGEST, encoder.config.max_length))
 
         def embed_fast(texts: Sequence[str]) -> np.ndarray:
@@ -53,10 +58,19 @@ def load(folder: Path, device: torch.device) -> Embed:
 
         return embed_fast
 
+    for kind in _module_types(folder):  # sentence-transformers imports what the file names
+        if not re.fullmatch(r"sentence_transformers(\.\w+)+", kind, re.ASCII):
+            raise InputError(f"{folder}: {shown(kind)} is not a module of sentence-transformers")
     try:
         from sentence_transformers import SentenceTransformer
 
-        model = SentenceTransformer(str(folder), device=str(device), local_files_only=True)
+        model = SentenceTransformer(
+            str(folder),
+            device=str(device),
+            local_files_only=True,
+            trust_remote_code=False,
+            model_kwargs={"use_safetensors": True},
+        )
     except Exception as error:  # the library raises errors of many kinds
         reason = " ".join(str(error).split())
         raise InputError(f"{folder}: cannot be loaded as a teacher ({reason})") from None
@@ -83,12 +97,8 @@ def _has_mean_pooling(folder: Path) -> bool:
     Args:
         folder: The model folder, in the format of sentence-transformers or transformers.
     """
-    modules, file = folder / "modules.json", folder / "1_Pooling" / "config.json"
-    try:
-        parts = json.loads(modules.read_bytes()) if modules.is_file() else []
-        kinds = [str(part["type"]).rpartition(".")[2] for part in parts]
-    except (ValueError, TypeError, KeyError):
-        raise InputError(f"{modules}: expected a list of modules with their types") from None
+    file = folder / "1_Pooling" / "config.json"
+    kinds = [kind.rpartition(".")[2] for kind in _module_types(folder)]
     if not set(kinds) <= {"Transformer", "Pooling", "Normalize"}:
         return False
     if not file.is_file():
@@ -98,15 +108,16 @@ def _has_mean_pooling(folder: Path) -> bool:
     return facts.get("pooling_mode") == "mean" or flags == {"pooling_mode_mean_tokens"}
 
 
-def load_tokenizer(folder: Path) -> Backend:
-    """Load the tokenizer from a teacher's folder, and turn its padding and truncation off."""
-    file = folder / "tokenizer.json"
+def _module_types(folder: Path) -> list[str]:
+    """Return the types in `modules.json`, such as "sentence_transformers.models.Pooling"."""
+    modules = folder / "modules.json"
     try:
-        tokenizer = Backend.from_buffer(file.read_bytes())
-    except OSError as error:
-        raise InputError(f"{file}: cannot be read ({error.strerror})") from None
-    except Exception as error:  # the backend raises bare Exceptions
-        raise InputError(f"{file}: not a tokenizer ({error})") from None
-    tokenizer.no_padding()
-    tokenizer.no_truncation()
-    return tokenizer
+        parts = json.loads(modules.read_bytes()) if modules.is_file() else []
+        return [str(part["type"]) for part in parts]
+    except (ValueError, TypeError, KeyError, RecursionError):
+        raise InputError(f"{modules}: expected a list of modules with their types") from None
+
+
+def load_tokenizer(folder: Path) -> Backend:
+    """Load the tokenizer from a teacher's folder, without padding and truncation."""
+    return read_backend(folder / "tokenizer.json")

@@ -8,10 +8,10 @@ from torch import Tensor
 
 from simllm.metric import SimLLM
 from simllm.model import pooling
-from train.contrastive.dev_criterion import DevCriterion
 from train.distill.config import DistillConfig
 from train.distill.distillation_batches import Imitation
 from train.distill.pca_targets import Targets
+from train.runtime.dev_criterion import DevCriterion
 from train.runtime.distributed import World
 from train.runtime.gradient_exchange import LossPart
 from train.runtime.mixed_precision import autocast

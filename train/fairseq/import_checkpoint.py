@@ -11,6 +11,7 @@ import argparse
 import datetime
 import hashlib
 import re
+import zipfile
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -24,6 +25,7 @@ from simllm.io.strict_dataclass_loading import build
 from simllm.model import saved_model
 from simllm.model.encoder import Encoder
 from simllm.model.model_config import ModelConfig
+from simllm.model.read_weights import on_meta
 from simllm.model.tokenizer import UNK_ID, Tokenizer
 from train.fairseq import dictionary, parameter_names
 from train.runtime.training_log_and_tensorboard import print_progress
@@ -106,10 +108,16 @@ def read_checkpoint(file: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
             values.
     """
     try:
+        if zipfile.is_zipfile(file):  # torch writes the weights uncompressed; others may expand without bound
+            with zipfile.ZipFile(file) as archive:
+                if any(part.compress_type != zipfile.ZIP_STORED for part in archive.infolist()):
+                    raise InputError(f"{file}: refused, it is compressed; torch.save does not compress")
         with torch.serialization.safe_globals([argparse.Namespace, *_METERS]):
             stored = torch.load(file, map_location="cpu", weights_only=True)
     except OSError as error:
         raise InputError(f"{file}: cannot be read ({error.strerror})") from None
+    except InputError:
+        raise
     except Exception as error:  # a damaged file may raise anything
         if refused := re.search(r"GLOBAL (\S+)", str(error)):
             raise InputError(f"{file}: refused, it holds more than weights ({refused[1]})") from None
@@ -138,11 +146,13 @@ def _encoder(stored: Mapping[str, Tensor], config: ModelConfig) -> Encoder:
         stored: The weights, as `read_checkpoint` returns them.
         config: The configuration of the encoder.
     """
-    encoder, prefix = Encoder(config), "encoder."
+    encoder, prefix = on_meta(lambda: Encoder(config)), "encoder."
     state = parameter_names.rename_weights(
         stored, {prefix + name: tensor for name, tensor in encoder.state_dict().items()}
     )
-    encoder.load_state_dict({name.removeprefix(prefix): tensor for name, tensor in state.items()})
+    encoder.load_state_dict(
+        {name.removeprefix(prefix): tensor for name, tensor in state.items()}, assign=True
+    )
     return encoder
 
 

@@ -105,11 +105,13 @@ def rename_weights(weights: Mapping[str, Tensor], expected: Mapping[str, Tensor]
     for name, ours in names.items():
         tensor, like = weights.get(name), expected[ours]
         if tensor is None and name == _RELATIVE_BIAS:
-            tensor = torch.zeros_like(like)
+            tensor = torch.zeros(like.shape)
         if tensor is None:
             problems.append(f"{name} is missing")
         elif tensor.shape != like.shape:
             problems.append(f"{name} has shape {tuple(tensor.shape)}, expected {tuple(like.shape)}")
+        elif not tensor.is_floating_point():
+            problems.append(f"{name} has whole numbers, expected floating-point numbers")
         elif not tensor.isfinite().all():
             problems.append(f"{name} holds values that are not finite")
         else:

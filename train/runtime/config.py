@@ -8,6 +8,7 @@ from simllm.errors import InputError
 
 # For keys that are newer than version 0.1. Older runs can be resumed if such a key has its default value.
 ADDED_LATER = {"added": True}
+MAY_BE_ZERO = {"may_be_zero": True}  # for numbers; all others must be positive
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,19 +19,20 @@ class TrainingConfig:
     """
 
     out: str  # the folder of the run
-    seed: int
+    seed: int = field(metadata=MAY_BE_ZERO)
     updates: int
-    warmup_updates: int
+    warmup_updates: int = field(metadata=MAY_BE_ZERO)
     learning_rate: float  # at the end of the warm-up
-    warmup_start: float  # learning rate of the first update
-    weight_decay: float
+    warmup_start: float = field(metadata=MAY_BE_ZERO)  # learning rate of the first update
+    weight_decay: float = field(metadata=MAY_BE_ZERO)
     adam_beta1: float
     adam_beta2: float
     adam_epsilon: float
     clip_norm: float  # gradients are scaled down to this norm
     evaluate_every: int  # updates between evaluations; each evaluation saves the state
     precision: str  # of matrix products, over float32 weights: fp32, bf16, or fp16 with loss scaling
-    max_skipped: int = 10  # updates in a row that may have no finite gradient
+    # updates in a row that may have no finite gradient
+    max_skipped: int = field(default=10, metadata=MAY_BE_ZERO)
     # Whether the backward pass computes the encoder's layers again: less memory, a third more arithmetic.
     gradient_checkpointing: bool = field(default=False, metadata=ADDED_LATER)
     # Whether torch.compile compiles the encoder's layers; pretraining on a GPU always compiles them.
@@ -43,7 +45,7 @@ class TrainingConfig:
             value = getattr(self, key.name)
             if isinstance(value, bool) or not isinstance(value, int | float):
                 continue
-            if value < 0 or not (value or key.name in _MAY_BE_ZERO):
+            if value < 0 or not (value or "may_be_zero" in key.metadata):
                 problems.append(f"{key.name} must be positive")
         for name in ("adam_beta1", "adam_beta2"):
             if not getattr(self, name) < 1:
@@ -54,8 +56,3 @@ class TrainingConfig:
             problems.append(f"precision must be fp32, bf16 or fp16, not {self.precision!r}")
         if problems:
             raise InputError("; ".join(problems))
-
-
-_MAY_BE_ZERO = {"seed", "warmup_updates", "warmup_start", "weight_decay", "max_skipped", "anchor_weight"}
-_MAY_BE_ZERO |= {"cosine_weight", "squared_weight", "similarity_weight"}
-_MAY_BE_ZERO |= {"info_nce_weight", "triplet_weight"}

@@ -6,8 +6,8 @@ import time
 
 import torch
 
+from simllm.array_types import Ints
 from simllm.model.model_config import ModelConfig
-from train.pretrain.permutation import Ints
 from train.runtime.mixed_precision import PRECISIONS
 
 # Dense bfloat16 (V100: float16) operations per second, from the makers' data sheets.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import reprlib
+from collections import Counter
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -14,6 +16,53 @@ from train.runtime.map_nested_texts import map_texts
 from train.runtime.path_encoding import decode_paths, encode_path
 
 C = TypeVar("C")
+_DEEPEST, _MOST = 50, 100_000  # levels and values of a file, after aliases are replaced
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML's safe loader, which also refuses a key that stands twice; PyYAML would use the last value."""
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
+        keys = Counter(key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode))
+        for key, count in keys.items():
+            if count > 1:
+                raise ValueError(f"key {key} stands twice, in {' '.join(str(node.start_mark).split())}")
+        return super().construct_mapping(node, deep)
+
+
+def _parse(text: str) -> Any:
+    """Parse YAML; raise YAMLError or ValueError if it is wrong, too deep or too large."""
+    _check_size(text)
+    return yaml.load(text, _Loader)
+
+
+def _check_size(text: str) -> None:
+    """Check depth and number of the values of YAML, with aliases expanded, before values are built.
+
+    An alias counts as much as the values that it repeats, so that a few lines cannot stand for a billion
+    values. An alias inside of what it repeats has no end.
+    """
+    sizes: dict[str, int] = {}  # of the values with an anchor
+    started: list[tuple[str | None, int]] = []  # anchor of each open list or mapping, and the count before it
+    count = 0
+    for event in yaml.parse(text, yaml.SafeLoader):
+        if isinstance(event, yaml.AliasEvent):
+            if any(anchor == event.anchor for anchor, _ in started):
+                raise ValueError(f"*{event.anchor} is inside of itself")
+            count += sizes.get(event.anchor or "", 1)
+        elif isinstance(event, yaml.ScalarEvent):
+            count += 1
+            if event.anchor:
+                sizes[event.anchor] = 1
+        elif isinstance(event, yaml.CollectionStartEvent):
+            started.append((event.anchor, count))
+            count += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            anchor, before = started.pop()
+            if anchor:
+                sizes[anchor] = count - before
+        if count > _MOST or len(started) > _DEEPEST:
+            raise ValueError(f"over {_MOST:,} values or {_DEEPEST} levels")
 
 
 def load(cls: type[C], file: Path, overrides: list[str]) -> C:
@@ -52,11 +101,11 @@ def read_values(file: Path, overrides: list[str]) -> Any:
         InputError: The file cannot be read or is not YAML, or an override is wrong.
     """
     try:
-        values = yaml.safe_load(file.read_text(encoding="utf-8"))
+        values = _parse(file.read_text(encoding="utf-8"))
     except OSError as error:
         raise InputError(f"{file}: cannot be read ({error.strerror})") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise InputError(f"{file}: not valid YAML ({' '.join(str(error).split())})") from None
+    except (yaml.YAMLError, ValueError) as error:  # the values may be no numbers or dates
+        raise InputError(f"{file}: not valid YAML ({' '.join(str(error).split())[:300]})") from None
     for override in overrides:
         _apply_override(values, decode_paths(override))
     values = map_texts(_without_nulls(values), encode_path)
@@ -83,12 +132,14 @@ def _apply_override(values: Any, override: str) -> None:
         raise InputError(f"{override!r}: expected key=value")
     path = name.split(".")
     try:
-        value = yaml.safe_load(text)
-    except yaml.YAMLError:
-        raise InputError(f"{override!r}: not a YAML value") from None
+        value = _parse(text)
+    except (yaml.YAMLError, ValueError):
+        raise InputError(f"{reprlib.repr(override)}: not a YAML value") from None
+    if len(path) > _DEEPEST:
+        raise InputError(f"{reprlib.repr(override)}: the key has over {_DEEPEST} parts")
     for depth, key in enumerate(path):
         if isinstance(values, list):
-            if not key.isdecimal() or int(key) >= len(values):
+            if not key.isdecimal() or len(key) > 9 or int(key) >= len(values):
                 raise InputError(f"{override!r}: {'.'.join(path[:depth])} has {len(values)} items, from 0")
         elif not isinstance(values, dict):
             raise InputError(f"{override!r}: {'.'.join(path[:depth])} holds no keys")

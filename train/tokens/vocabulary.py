@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import io
 import os
+import signal
 import string
 import subprocess
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from tokenizers import Tokenizer as Backend
@@ -17,7 +18,7 @@ from simllm.errors import InputError
 from simllm.io import output_file
 from simllm.io.output_folder import OutputFolder
 from simllm.model.tokenizer import SPECIAL_TOKENS, UNK_ID, Tokenizer
-from simllm.text_cleaning import normalizer
+from simllm.text_cleaning import LONGEST, normalizer
 from train.runtime import signal_handlers
 
 # All characters of cleaned texts. They are in every vocabulary, so that no character is unknown.
@@ -63,9 +64,11 @@ def _learn_model(texts: Iterable[str], size: int) -> bytes:
     import sentencepiece  # not at the top: only learning and converting need it
 
     model = io.BytesIO()
+    seen: set[str] = set()  # characters
     try:
         sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=iter(texts),
+            sentence_iterator=_with_all_characters(texts, seen),
+            max_sentence_length=4 * LONGEST,  # bytes; longer texts would be skipped in silence
             model_writer=model,
             model_type="bpe",
             vocab_size=size,
@@ -82,9 +85,23 @@ def _learn_model(texts: Iterable[str], size: int) -> bytes:
             minloglevel=2,
         )
     except RuntimeError as error:
-        reason = str(error).strip().splitlines()[-1]
+        reason = str(error).strip().splitlines()[-1] if seen else "there are no texts"
         raise InputError(f"vocabulary of {size} tokens cannot be learned: {reason}") from None
     return model.getvalue()
+
+
+def _with_all_characters(texts: Iterable[str], seen: set[str]) -> Iterator[str]:
+    """Yield the texts, and at the end one more with the characters of the alphabet that none of them has.
+
+    SentencePiece before version 0.2.3 aborts the process if a required character is in no text. `seen`
+    collects the characters. The tokenizer reads only the first 10,000 characters of a text, so others do not
+    count here.
+    """
+    for text in texts:
+        seen.update(text[:LONGEST])
+        yield text[:LONGEST]
+    if seen and (missing := set(_ALPHABET) - seen):
+        yield " ".join(sorted(missing))
 
 
 def _learn_in_subprocess(texts: Path, size: int) -> bytes:
@@ -116,7 +133,11 @@ def _learn_in_subprocess(texts: Path, size: int) -> bytes:
             child.wait()
         raise
     if child.returncode < 0:
-        reason = f"its process was killed by signal {-child.returncode}, perhaps for lack of memory"
+        reason = f"its process was killed by signal {-child.returncode}"
+        if child.returncode == -signal.SIGKILL:
+            reason += ", perhaps for lack of memory"
+        if lines := errors.decode("utf-8", "replace").strip().splitlines():
+            reason += f" ({lines[-1]})"
         raise InputError(f"vocabulary of {size} tokens cannot be learned: {reason}")
     if child.returncode:
         lines = errors.decode("utf-8", "replace").strip().splitlines() or ["no reason given"]

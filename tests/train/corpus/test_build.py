@@ -271,3 +271,14 @@ def test_report_is_one_self_contained_file(corpus_file, tmp_path):
     report = json.loads((tmp_path / "corpus" / "report.json").read_text())
     assert sum(report["lengths"]["summary"].values()) == report["vocabulary"][-1][0]
     assert len(report["samples"]["unknown"]) == 10
+
+
+def test_too_few_texts_tell_how_many_are_needed(tmp_path):
+    (tmp_path / "texts.txt").write_text("opens a door\nsells two houses\nmows the lawn\n")
+    config = CorpusConfig((str(tmp_path / "texts.txt"),), test_share=0.05)
+    with pytest.raises(
+        InputError, match=r"too few texts \(3 read, .*3 train, 0 test\); training and test"
+    ) as error:
+        build.build(config, tmp_path / "corpus")
+    assert "about 59 different texts are enough at a test share of 0.05" in str(error.value)
+    assert "{" not in str(error.value)

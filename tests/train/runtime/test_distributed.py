@@ -72,6 +72,24 @@ def assert_equal(actual, expected):
         assert (actual[name] - values).abs().max() <= 1e-6 * scale, name
 
 
+def test_dropout_depends_on_the_layout_of_the_batches():
+    """The masks belong to a batch, not to a text; docs/clusters.md says so."""
+    gradients = []
+    for batch_tokens, accumulation in ((8192, 1), (8192, 1), (1024, 8)):
+        torch.manual_seed(5)
+        options = ["model.hidden_dropout_prob=0.1"]
+        gradients.append(update(World(), batch_tokens, accumulation, "documents", *options))
+    one, again, parts = (
+        values["model.embeddings.token.weight"]
+        if "model.embeddings.token.weight" in values
+        else next(iter(values.values()))
+        for values in gradients
+    )
+    assert (one == again).all()
+    assert (one - parts).abs().max() > 1e-5
+    assert parts.norm() == pytest.approx(float(one.norm()), rel=0.2)
+
+
 def test_update_in_several_parts_is_the_same(whole):
     packing, expected = whole
     assert expected["loss"] > 5

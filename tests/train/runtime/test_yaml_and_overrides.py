@@ -31,3 +31,65 @@ def test_overrides():
         assert problem in str(raised.value)
     with pytest.raises(InputError, match=r"updates must be positive; .*warmup_updates must be between"):
         load(PretrainConfig, ROOT / "configs" / "debug.yaml", ["updates=0"])
+
+
+def bomb():
+    lines = ["z0: &z0 [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]"]
+    return "\n".join(lines + [f"z{i}: &z{i} [{', '.join([f'*z{i - 1}'] * 10)}]" for i in range(1, 12)])
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (bomb(), "over 100,000 values or 50 levels"),
+        ("{" + "a: {" * 5_000 + "}" * 5_001, "over 100,000 values or 50 levels"),
+        ("[" * 100_000, "over 100,000 values or 50 levels"),
+        ("updates: &u {more: [*u]}", r"\*u is inside of itself"),
+        ("updates: " + "8" * 5_000, "not valid YAML"),
+        ("updates: 2020-13-45", "not valid YAML"),
+        ("seed: 1\nupdates: 3\nseed: 2\n", "key seed stands twice"),
+        ("model: {hidden_size: 64, hidden_size: 32}", "key hidden_size stands twice"),
+        ("out: !!python/object/apply:os.getcwd []", "not valid YAML"),
+        ("- 1\n- 2\n", "must hold keys"),
+        ("\x00", "not valid YAML"),
+    ],
+)
+def test_hostile_yaml_is_an_error_in_one_line(tmp_path, text, message):
+    file = tmp_path / "config.yaml"
+    file.write_text(text)
+    with pytest.raises(InputError, match=message) as error:
+        load(PretrainConfig, file, [])
+    assert str(error.value).startswith(f"{file}: ")
+    assert "\n" not in str(error.value)
+    assert len(str(error.value)) < 600
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("updates=" + "9" * 400, r"updates must be a number of at most 19 digits"),
+        ("updates=" + "9" * 5_000, "not a YAML value"),
+        ("learning_rate=" + "9" * 400, "learning_rate must be a finite number"),
+        ("learning_rate=1e999", "learning_rate must be a finite number"),
+        ("learning_rate=.nan", "learning_rate must be a finite number"),
+        ("learning_rate=nan", "learning_rate must be a finite number"),
+        ("seed=-.inf", "seed must be"),
+        ("seed=[" + "[" * 999, "not a YAML value"),
+        (".".join(["a"] * 9_999) + "=1", "the key has over 50 parts"),
+        ("corpus.sources." + "1" * 5_000 + "=x", "items, from 0"),
+    ],
+)
+def test_extreme_overrides_are_errors_in_one_line(override, message):
+    with pytest.raises(InputError, match=message) as error:
+        load(PretrainConfig, ROOT / "configs" / "debug.yaml", [override])
+    assert "\n" not in str(error.value)
+
+
+def test_aliases_that_repeat_a_few_values_are_kept(tmp_path):
+    file = tmp_path / "config.yaml"
+    text = (ROOT / "configs" / "debug.yaml").read_text()
+    file.write_text(text + "\n")
+    rate = "learning_rate: &rate 0.25\nwarmup_start: *rate\n"
+    lines = [line for line in text.splitlines() if not line.startswith(("learning_rate", "warmup_start"))]
+    file.write_text("\n".join(lines) + "\n" + rate)
+    assert load(PretrainConfig, file, []).warmup_start == 0.25

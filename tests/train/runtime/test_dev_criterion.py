@@ -3,7 +3,7 @@
 import json
 
 from simllm import SimLLM
-from train.contrastive.dev_criterion import DevCriterion
+from train.runtime.dev_criterion import DevCriterion
 
 
 def test_files_of_the_same_name_all_count(model_folder, tmp_path):

@@ -22,8 +22,6 @@ from simllm.metric import SimLLM
 from simllm.perturb.summaries import lexicon
 from simllm.perturb.summaries.meaning_changing_edits import change
 from simllm.perturb.summaries.random_rewording import reword
-from train.contrastive.meaning_items import make_triples, read_items
-from train.corpus.decontaminate import ExcludedTexts
 
 _WORDS = (4, 20)  # fewest and most words of a comment that is edited
 
@@ -41,21 +39,22 @@ class DevCriterion:
         dev_comments: A file of cleaned code comments, one per line. Rules make a rewording and a text with
             another meaning from each comment. None: the criterion uses no comments.
         seed: Seed for choosing comments and for editing them by rule.
-        dev_items: A file or glob pattern of meaning items. An item has a text, rewordings of this text, and
-            texts with other meanings. None: the criterion uses no items.
+        items: Triples of a text, a rewording and a text with another meaning; None: the criterion uses none.
     """
 
     def __init__(
-        self, dev: Sequence[str], dev_comments: str | None, seed: int, dev_items: str | None = None
+        self,
+        dev: Sequence[str],
+        dev_comments: str | None,
+        seed: int,
+        items: contrast_triples.Triples | None = None,
     ) -> None:
         self.rated = dict(zip(_names(dev), [ratings.load(Path(file)) for file in dev], strict=True))
         self.made: dict[str, contrast_triples.Triples] = {}  # key: the name of the accuracy on these triples
         if dev_comments:
             self.made["edits"] = make_edited_triples(Path(dev_comments), seed)
-        if dev_items:
-            nothing_held_out = lexicon.load().held_out_words
-            items = read_items(dev_items, "dev", ExcludedTexts([]), nothing_held_out)
-            self.made["items"] = make_triples(items)
+        if items:
+            self.made["items"] = items
         self.triples = contrast_triples.load()
 
     def __call__(self, metric: SimLLM) -> tuple[float, dict[str, float]]:
