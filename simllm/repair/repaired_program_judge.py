@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from simllm.code.code_from_reply import code_of_reply
@@ -60,10 +61,8 @@ class ProgramJudge:
         Raises:
             SandboxError: The sandbox, in which programs run, failed, so there is no verdict.
         """
-        try:
-            return self._judge(item, code_of_reply(reply, item.language or "", is_program=True))
-        except TimeoutError:  # the parser gave up
-            return self._judge(item, None)
+        found = code_of_reply(reply, item.language or "", is_program=True, source=item.code)
+        return replace(self._judge(item, found.text), is_ambiguous=found.is_ambiguous)
 
     def judge_code(self, item: RepairItem) -> Judged:
         """Run the tests on the original incorrect program, to find the tests that it fails.
