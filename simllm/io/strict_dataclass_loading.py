@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 from simllm.errors import InputError
 
 T = TypeVar("T")
+_LARGEST = 1 << 63  # larger whole numbers do not fit the numbers of C and numpy
 
 
 def build(cls: type[T], values: Mapping[str, Any], where: str) -> T:
@@ -113,10 +114,12 @@ def _value(hint: Any, value: Any, name: str, problems: list[str]) -> Any:
         return tuple(_value(item, part, f"{name}[{i}]", problems) for i, part in enumerate(value))
     hint = typing.get_origin(hint) or hint
     if hint is float and isinstance(value, int | str) and not isinstance(value, bool):
-        with contextlib.suppress(ValueError):
+        with contextlib.suppress(ValueError, OverflowError):
             value = float(value)  # YAML reads 1e-4 (without a point) as a string
     if isinstance(value, float) and not math.isfinite(value):
         problems.append(f"{name} must be a finite number, not {value!r}")
-    if type(value) is not hint:
+    if type(value) is int and abs(value) >= _LARGEST:
+        problems.append(f"{name} must be a number below 2^63")
+    elif type(value) is not hint:
         problems.append(f"{name} must be of type {hint.__name__}, not {reprlib.repr(value)}")
     return value

@@ -157,13 +157,17 @@ def _settings(given: dict[str, Any], recorded: RunSettings | None) -> RunSetting
         recorded: The settings of the earlier run; None if the run is not a replay.
 
     Raises:
-        InputError: The run is not a replay, and `given` has no "model". Or the earlier run was made without
+        InputError: The run is not a replay, and `given` has no "model". Or the earlier run has a judge with a
+            file or folder, which only the caller may name. Or the earlier run was made without
             the sandbox, but "unsafe" is false in `given`. Or a setting is wrong.
     """
     if recorded is None:
         if "model" not in given:
             raise InputError("expected --model NAME: the name of the model at the endpoint")
         return RunSettings(**given)
+    if recorded.judge and "=" in recorded.judge and "judge" not in given:
+        judge = recorded.judge
+        raise InputError(f"the run is judged by {judge}; to read this file or folder, give --judge {judge}")
     if recorded.unsafe and not given["unsafe"]:
         raise InputError("the run was made with --unsafe; a replay needs --unsafe, too")
     return RunSettings(**{field.name: getattr(recorded, field.name) for field in fields(recorded)} | given)

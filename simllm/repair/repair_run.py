@@ -12,6 +12,7 @@ from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
 
+from simllm.errors import InputError
 from simllm.execution.sandbox import Sandbox
 from simllm.io import output_folder_check, real_path, write_into_folder
 from simllm.io.file_lock import locked
@@ -31,7 +32,7 @@ from simllm.repair.repaired_program_judge import ProgramJudge
 from simllm.repair.reply_judge_interface import ReplyJudge
 from simllm.repair.reply_records import ReplyRecords, read_records
 from simllm.repair.round_messages import check_messages
-from simllm.repair.run_settings import CONTENT, SETTINGS, RunSettings, own_folder
+from simllm.repair.run_settings import CONTENT, SETTINGS, RunSettings, has_begun, own_folder
 from simllm.repair.run_summary import SUMMARY, summarize, to_json
 from simllm.repair.strategy_loading import load_strategy
 from simllm.repair.summary_judge import SummaryJudge
@@ -67,11 +68,19 @@ def run_items(
             all requests, or replies are taken from an earlier run that lacks the reply to one of the
             requests.
     """
+    if settings.judge is not None and registry.is_code_metric(settings.judge):
+        raise InputError(
+            f"--judge {settings.judge}: a metric for code; --judge is for summaries. Programs are judged by "
+            "their tests, without --judge"
+        )
     prompts = Prompts(settings.prompts)
-    prompts.check()
+    try:
+        prompts.check()
+    except InputError as error:
+        raise InputError(f"{source.replay / SETTINGS}: {error}" if source.replay else str(error)) from None
     is_summary = settings.judge is not None
     rounds = load_strategy(prompts, settings.strategy, settings.parts, settings.rounds, is_summary)
-    is_new = source.replay is None and not (folder / SETTINGS).exists()
+    is_new = not has_begun(folder)
     if is_new:
         bar = settings.bar if is_summary else None
         check_messages(prompts, rounds, items, bar, settings.shows_output)

@@ -151,9 +151,28 @@ def test_fences_are_longer_than_those_in_the_text():
         ("request.j2", "a\n{% if %}", "request.j2, line 2: "),
         ("request.j2", "{{ item.reference }}", "request.j2: 'dict object' has no attribute 'reference'"),
         ("request.j2", "{{ item.code + 1 }}", "request.j2: can only concatenate str"),
-        ("strategies.json", "{", "strategies.json: Expecting property name"),
+        ("strategies.json", "{", "strategies.json: not JSON (Expecting property name"),
         ("strategies.json", '{"programs": {"a": [{"messages": ["b.j2"]}]}}', "there is no template b.j2"),
-        ("strategies.json", '{"programs": {"a": [{"message": []}]}}', "unexpected keyword argument"),
+        (
+            "strategies.json",
+            '{"programs": {"a": [{"message": []}]}}',
+            "a, round 1: unknown key message; missing key messages",
+        ),
+        (
+            "strategies.json",
+            '{"programs": {"a": [{"messages": "b.j2"}]}}',
+            "messages must be a list, not 'b.j2'",
+        ),
+        ("strategies.json", '{"programs": {"a": [{"messages": [1]}]}}', "messages[0] must be of type str"),
+        ("strategies.json", '{"programs": {"a": ["b.j2"]}}', "round 1: expected a JSON object with messages"),
+        ("strategies.json", '{"programs": {"a": 1}}', "programs, a: expected a list of at most 1,000 rounds"),
+        ("strategies.json", '{"programs": []}', "strategies.json, programs: expected a JSON object"),
+        ("strategies.json", "[]", "strategies.json: expected a JSON object"),
+        (
+            "strategies.json",
+            '{"programs": {"a": [{"messages": ["strategies.json"]}]}}',
+            "there is no template",
+        ),
     ],
 )
 def test_wrong_prompts(tmp_path, name, text, message):

@@ -52,18 +52,18 @@ def code_of_reply(reply: str, language: str) -> str:
         InputError: The language is not java or python.
     """
     _check_language(language)
-    lines, begin, longest = reply.split("\n"), None, (0, 0)
+    lines, longest = reply.split("\n"), (0, 0)
     fences = [number for number, line in enumerate(lines) if _FENCE in line]
-    for begin, end in zip(fences[::2], fences[1::2], strict=False):
-        longest = max(longest, (begin + 1, end), key=lambda section: section[1] - section[0])
+    for opened, closed in zip(fences[::2], fences[1::2], strict=False):
+        longest = max(longest, (opened + 1, closed), key=lambda section: section[1] - section[0])
     if code := "\n".join(lines[slice(*longest)]):
         return code
     looks = _JAVA_BEGIN if language == "java" else _PYTHON_BEGIN
-    begin = next((number for number, line in enumerate(lines) if looks.match(line)), None)
-    if begin is None:
-        if not fences:
-            return ""
-        begin = fences[0] + 1
+    begins = [number for number, line in enumerate(lines) if looks.match(line)][:1]
+    begins += [number + 1 for number in fences[:1]]
+    if not begins:
+        return ""
+    begin = min(begins)
     rest = range(begin + 1, len(lines))
     end = next((n for n in rest if _FENCE in lines[n] or lines[n][:1].isupper()), len(lines))
     return "\n".join(lines[begin:end])
