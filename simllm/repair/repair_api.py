@@ -11,6 +11,7 @@ from typing import Any
 from simllm.errors import InputError
 from simllm.execution.output_comparison import comparison
 from simllm.io import output_folder_check
+from simllm.metrics import registry
 from simllm.repair.ask_or_replay import Source
 from simllm.repair.prompt_templates import load_prompts
 from simllm.repair.repair_items import read_items
@@ -127,6 +128,11 @@ def run(
     }
     given = {name: value for name, value in given.items() if value is not None} | {"unsafe": unsafe}
     settings = _settings(given, recorded)
+    if settings.judge is not None and registry.is_code_metric(settings.judge):
+        raise InputError(
+            f"--judge {settings.judge}: a metric for code; --judge is for summaries. Programs are judged by "
+            "their tests, without --judge"
+        )
     if prices is not None:
         settings = replace(settings, price=read_price(Path(prices), settings.model))
     comparison(settings.compare)

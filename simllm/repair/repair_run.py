@@ -68,11 +68,6 @@ def run_items(
             all requests, or replies are taken from an earlier run that lacks the reply to one of the
             requests.
     """
-    if settings.judge is not None and registry.is_code_metric(settings.judge):
-        raise InputError(
-            f"--judge {settings.judge}: a metric for code; --judge is for summaries. Programs are judged by "
-            "their tests, without --judge"
-        )
     prompts = Prompts(settings.prompts)
     try:
         prompts.check()

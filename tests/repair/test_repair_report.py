@@ -140,7 +140,7 @@ def test_pages_in_a_browser(runs, tmp_path):
     [
         ("summary.json", "{", "summary.json: not valid JSON"),
         ("summary.json", '{"complete": true}', "missing key judge"),
-        ("summary.json", '{"complete": 1, "judge": [], "figures": {}, "groups": {}}', "expected a JSON object"),
+        ("summary.json", '{"complete": 1, "judge": [], "figures": {}, "groups": {}}', "a JSON object"),
         ("summary.json", '{"complete": 1, "judge": {}, "figures": {}, "groups": {}}', "do not fit together"),
         ("summary.json", '{"complete": 1, "judge": {}, "figures": {"TOP": 1}, "groups": {}}', "do not fit"),
         ("results.jsonl", '{"item": 1}\n', "item must be of type str"),

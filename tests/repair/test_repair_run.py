@@ -333,7 +333,7 @@ def test_a_command_with_a_wrong_model_can_be_corrected(run, server, write_items,
 
 
 def test_a_metric_of_code_is_no_judge(run, replay, server, write_items, tmp_path):
-    file = write_items({"id": "a", "code": "x = 1", "language": "python", "reference": "x = 2"})
+    file = write_items(ITEM)
     with pytest.raises(InputError, match="--judge lemod: a metric for code; --judge is for summaries"):
         run(file, judge="lemod", bar=0.5)
     assert not (tmp_path / "run").exists()
