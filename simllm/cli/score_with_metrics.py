@@ -184,17 +184,17 @@ def _read(options: argparse.Namespace, source: PairSource, chosen: Sequence[str]
     if options.jsonl is None:
         raise InputError("metrics for code need --jsonl FILE")
     with optional_packages.require_code_extra():
-        from simllm.evaluation.code_edits.read_code_pairs import CodeFields, read_items
+        from simllm.evaluation.code_edits.read_code_pairs import CodeFields, describe_replies, read_items
     fields = CodeFields(
         options.candidate_field, options.reference_field, options.source_field, options.id_field
     )
     needs_source = any(map(registry.needs_source, chosen))
-    items = list(read_items(options.jsonl, fields, options.language, needs_source))
-    without_code = sum(not item.has_code for item in items)
+    published = options.as_published
+    items = list(read_items(options.jsonl, fields, options.language, needs_source, published))
     return _Read(
         [PairWithId(item.example.candidate, item.example.reference, item.id) for item in items],
         [item.example for item in items],
-        {"replies without code": without_code} if any("reply" in item.row for item in items) else {},
+        describe_replies(items),
     )
 
 
