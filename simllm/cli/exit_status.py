@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import argparse
+import contextlib
 import os
 import sys
 import warnings
 
 from simllm.cli import parse
+from simllm.cli.standard_streams import STANDARD_OUTPUT
 from simllm.errors import InputError
 from simllm.io.tables import on_one_line
+
+INTERRUPTED, _READER_ENDED = 130, 141
+_LONGEST_MESSAGE = 2000  # characters; a message may quote what a user or a file says
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -24,28 +30,71 @@ def main(arguments: list[str] | None = None) -> int:
     Raises:
         SystemExit: The arguments ask for help or the version (status 0), or an option is wrong (status 2).
     """
-    options = parse(sys.argv[1:] if arguments is None else arguments)
     with warnings.catch_warnings():
-        warnings.showwarning = _show_warning if not options.quiet else lambda *_, **__: None
+        # PYTHONWARNINGS=error is meant for tests of libraries: it would end a command with a traceback.
+        warnings.filters[:] = [  # type: ignore[index]
+            ("default" if action == "error" else action, *rest) for action, *rest in warnings.filters
+        ]
         try:
+            options = _parse(arguments)
+            shown = set[str]()
+            warnings.showwarning = lambda message, *_, **__: _show_warning(str(message), options.quiet, shown)
+            _check_working_folder()
             status: int | None = options.run(options)
             sys.stdout.flush()
         except InputError as error:
-            print(f"simllm: error: {on_one_line(str(error))}", file=sys.stderr)
+            _say(f"error: {error}")
             return 2
         except OSError as error:
-            # Drop the rest of standard output; otherwise Python prints an error when it exits.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            if isinstance(error, BrokenPipeError):  # the reader, such as `head`, has ended
-                return 141
-            where = error.filename or "standard output"
-            print(f"simllm: error: {where}: cannot be written ({error.strerror})", file=sys.stderr)
-            return 2
+            return _end_after(error)
         except KeyboardInterrupt as stop:
-            print("simllm: interrupted", *stop.args, file=sys.stderr)
-            return 130
+            _say(" ".join(["interrupted", *map(str, stop.args)]))
+            return INTERRUPTED
     return status or 0
 
 
-def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
-    print(f"simllm: warning: {message}", file=sys.stderr)
+def _parse(arguments: list[str] | None) -> argparse.Namespace:
+    try:
+        return parse(sys.argv[1:] if arguments is None else arguments)
+    except SystemExit:  # after --help
+        sys.stdout.flush()
+        raise
+
+
+def _show_warning(message: str, quiet: bool, shown: set[str]) -> None:
+    """Print a warning, unless the same warning was printed before."""
+    if not quiet and message not in shown:
+        shown.add(message)
+        _say(f"warning: {message}")
+
+
+def _say(message: str) -> None:
+    """Print a message as one line on standard error, without control characters."""
+    line = on_one_line(message)
+    if len(line) > _LONGEST_MESSAGE:
+        line = line[: _LONGEST_MESSAGE - 1] + "…"
+    with contextlib.suppress(OSError):  # nobody can be told that standard error is full
+        print(f"simllm: {line}", file=sys.stderr, flush=True)
+
+
+def _end_after(error: OSError) -> int:
+    """Tell an error of the operating system as what it is, and return the exit status of the command."""
+    reason = error.strerror or str(error) or type(error).__name__
+    if error.filename == STANDARD_OUTPUT:
+        # Drop the rest of standard output; otherwise Python prints an error when it exits.
+        with contextlib.suppress(OSError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if isinstance(error, BrokenPipeError):  # the reader, such as `head`, has ended
+            return _READER_ENDED
+        reason = f"cannot be written ({reason})"
+    files = [os.fsdecode(name) for name in (error.filename, error.filename2) if isinstance(name, str | bytes)]
+    _say(f"error: {': '.join([*files, reason])}")
+    return 2
+
+
+def _check_working_folder() -> None:
+    """Raise InputError if the working folder was removed; libraries then fail in odd ways."""
+    try:
+        os.getcwd()  # noqa: PTH109
+    except OSError as error:
+        raise InputError(f"the working folder cannot be read ({error.strerror})") from None

@@ -22,7 +22,7 @@ OTHER = {**GOOD, "rating": 3}
         ([GOOD, {**GOOD, "rating": float("nan")}], 'line 2: expected a number under "rating"'),
         ([{**GOOD, "reference": None}], 'line 1: expected a text under "reference"'),
         ([{"reference": "a", "rating": 1}], 'line 1: expected a text under "candidate"'),
-        ([[]], "line 1: expected a JSON object"),
+        ([[]], "line 1: is a JSON array; expected one object on each line"),
         ([GOOD, {**GOOD, "rating": 10**400}], 'line 2: expected a number under "rating"'),
         ([GOOD, {**GOOD, "rating": float("inf")}], 'line 2: expected a number under "rating"'),
         ([GOOD, {**GOOD, "rating": -1e300}], 'line 2: expected a number under "rating"'),
