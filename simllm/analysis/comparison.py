@@ -10,7 +10,7 @@ pairs of systems.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations
@@ -19,10 +19,12 @@ import numpy as np
 
 from simllm.array_types import Floats
 from simllm.errors import InputError
+from simllm.io.number_format import format_count
 from simllm.metric import SimLLM
 from simllm.scoring.scores import Scores
 from simllm.stats.multiple_testing import holm
 from simllm.stats.paired_bootstrap_and_permutation import (
+    FEWEST,
     SEED,
     bootstrap_p,
     interval,
@@ -41,8 +43,8 @@ class System:
     Attributes:
         name: The name of the system.
         mean: The mean score over all items.
-        low: Lower bound of the mean's 95% bootstrap interval; NaN if there is only one item.
-        high: Upper bound of the mean's 95% bootstrap interval; NaN if there is only one item.
+        low: Lower bound of the mean's 95% bootstrap interval; NaN if there are fewer than five items.
+        high: Upper bound of that interval.
     """
 
     name: str
@@ -59,8 +61,8 @@ class Difference:
         a: The name of the first system.
         b: The name of the second system.
         difference: Mean score of `a` minus mean score of `b`.
-        low: Lower bound of the difference's 95% bootstrap interval; NaN if there is only one item.
-        high: Upper bound of the difference's 95% bootstrap interval; NaN if there is only one item.
+        low: Lower bound of the difference's 95% bootstrap interval; NaN if there are fewer than five items.
+        high: Upper bound of that interval.
         bootstrap_p: The p-value of the paired bootstrap test, corrected by Holm's method.
         permutation_p: The p-value of the paired permutation test, corrected by Holm's method.
     """
@@ -87,6 +89,7 @@ class Comparison:
             column's system. An item with equal scores counts as half.
         n: Number of items.
         signature: Text that names everything that can change a score, such as the model.
+        warnings: What makes the figures meaningless, such as too few items.
     """
 
     systems: list[System]
@@ -94,6 +97,7 @@ class Comparison:
     wins: Floats
     n: int
     signature: str
+    warnings: tuple[str, ...] = ()
 
 
 def compare(
@@ -200,8 +204,8 @@ def compare_scores(scores: dict[str, Floats], signature: str = "") -> Comparison
     pairs = list(combinations(range(len(names)), 2))
     bootstrap = holm([bootstrap_p(means[:, a] - means[:, b], n) for a, b in pairs])
     permutation = holm([sign_flip_p(values[a] - values[b], random) for a, b in pairs])
-    if n == 1:
-        means[:] = np.nan  # one item gives no interval
+    if n < FEWEST:
+        means[:] = np.nan
     return Comparison(
         [System(name, float(values[i].mean()), *interval(means[:, i])) for i, name in enumerate(names)],
         [
@@ -214,4 +218,17 @@ def compare_scores(scores: dict[str, Floats], signature: str = "") -> Comparison
         (np.sign(values[:, None] - values[None]).mean(-1) + 1) / 2,
         n,
         signature,
+        tuple(_warnings(scores, n)),
     )  # fmt: skip
+
+
+def _warnings(scores: dict[str, Floats], n: int) -> Iterator[str]:
+    """Yield warnings about too few items, and about systems with the same scores."""
+    least = 2.0 ** (1 - n)  # of both tests
+    if least > 0.05:
+        intervals = "; no intervals are given" if n < FEWEST else ""
+        items = format_count(n, "item")
+        yield f"{items}: no difference can be significant, since p is at least {least:.3g}{intervals}"
+    for a, b in combinations(scores, 2):
+        if np.array_equal(scores[a], scores[b]):
+            yield f"{a} and {b} have the same scores on all items; are they the same texts?"

@@ -53,7 +53,8 @@ def read_rows(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
             }
             rating = float(line["similarity"])
         except (TypeError, ValueError) as error:
-            raise InputError(f"{where}: not a line of Haque et al.'s table ({error})") from None
+            reason = "too few cells" if isinstance(error, TypeError) else error
+            raise InputError(f"{where}: not a line of the table of Haque et al. ({reason})") from None
         _, pair = pairs.setdefault(line["function_id"], (where, row | {"ratings": {}}))
         pair["ratings"][line["user_id"]] = rating
     yield from pairs.values()
@@ -80,7 +81,10 @@ def _lines(file: Path) -> Iterator[tuple[str, dict[str, str]]]:
     try:
         missing = [name for name in _NEEDED if name not in (table.fieldnames or ())]
         if missing:
-            raise InputError(f"{file}: not Haque et al.'s table; it has no column {', '.join(missing)}")
+            raise InputError(
+                f"{file}: has no column {', '.join(missing)}; expected JSON lines with reference, candidate and "
+                "rating, or the CSV table of Haque et al. (final_megafile.csv)"
+            )
         for line in table:
             yield f"{file}, line {number}", line
     except csv.Error as error:

@@ -115,7 +115,7 @@ def is_blank(texts: Iterable[str]) -> bool:
 
 
 def about_blank_end(lines: int) -> str:
-    """Return the warning about lines that are blank in all files, and are left out because no text follows."""
+    """Return the warning about the last lines of all files, which are blank and left out."""
     verb = "is" if lines == 1 else "are"
     return f"{format_count(lines, 'blank line')} at the end of all files {verb} left out"
 

@@ -10,6 +10,7 @@ from simllm.array_types import Floats
 from simllm.stats.significance_outcome import Outcome
 
 SEED = 12345
+FEWEST = 5  # items of an interval; resamples of fewer items repeat each other
 _RESAMPLES = 10_000
 _MOST_EXACT = 13  # largest number of items n for which all 2^n swaps are tried
 _AT_ONCE = 10_000_000  # numbers that are in memory at once

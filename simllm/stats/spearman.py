@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from simllm.array_types import Floats
+from simllm.stats.paired_bootstrap_and_permutation import FEWEST
 
 _SEED = 12345
 _RESAMPLES, _CONFIDENCE = 2000, 0.95
@@ -40,8 +41,8 @@ def spearman(scores: Floats, ratings: Floats) -> Correlation:
     """Compute Spearman's rank correlation with a p-value and a 95% interval.
 
     The p-value comes from a permutation test. The interval comes from 2,000 bootstrap resamples. Both bounds
-    are NaN if all resamples have the same correlation. All results are NaN if the scores or the ratings are
-    constant.
+    are NaN if all resamples have the same correlation, or if there are fewer than five items. All results are
+    NaN if the scores or the ratings are constant.
 
     Args:
         scores: (n,) scores of n items.
@@ -75,13 +76,15 @@ def bootstrap_interval(scores: Floats, ratings: Floats, random: np.random.Genera
     """Compute the 95% percentile bootstrap interval of Spearman's rho: the 2.5% and 97.5% quantiles.
 
     The quantiles are those of 2,000 resamples of the items. Both bounds are NaN if the quantiles are equal,
-    because the resamples then show no spread.
+    because the resamples then show no spread, or if there are fewer than five items.
 
     Args:
         scores: (n,) scores of n items.
         ratings: (n,) ratings of the items.
         random: The random generator.
     """
+    if len(scores) < FEWEST:
+        return float("nan"), float("nan")
     batches = resamples(len(scores), _RESAMPLES, random)
     resampled = np.concatenate([rank_correlations(scores[rows], ratings[rows]) for rows in batches])
     # Values are NaN for constant resamples of small sets.
