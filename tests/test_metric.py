@@ -133,3 +133,11 @@ def test_importing_simllm_does_not_import_torch():
     code = "import sys, simllm; dir(simllm); print({'torch', 'numpy', 'tokenizers'} & {*sys.modules})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "set()\n"
+
+
+@pytest.mark.parametrize("device", ["cuda:99", "abacus", "meta", ""])
+def test_a_device_that_cannot_compute_is_one_line(model_folder, device):
+    with pytest.raises(InputError, match=rf"device '{device}': cannot be used \(.*\); expected cpu") as caught:
+        SimLLM(model_folder, device=device)
+    assert "\n" not in str(caught.value)
+    assert SimLLM(model_folder, device="cpu").score(["a"], ["a"]).mean == pytest.approx(1)

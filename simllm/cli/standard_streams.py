@@ -32,6 +32,7 @@ def prepare_streams() -> None:
         old = sys.stdout
         lines, through, encoding = old.line_buffering, old.write_through, old.encoding
         sys.stdout = _Output(old.detach(), encoding, "backslashreplace", None, lines, through)
+        sys.__stdout__ = sys.stdout  # type: ignore[misc]  # shutil asks it for the width of the terminal
 
 
 class _Output(io.TextIOWrapper):

@@ -82,8 +82,8 @@ def _lines(file: Path) -> Iterator[tuple[str, dict[str, str]]]:
         missing = [name for name in _NEEDED if name not in (table.fieldnames or ())]
         if missing:
             raise InputError(
-                f"{file}: has no column {', '.join(missing)}; expected JSON lines with reference, candidate and "
-                "rating, or the CSV table of Haque et al. (final_megafile.csv)"
+                f"{file}: has no column {', '.join(missing)}; expected JSON lines with reference, "
+                "candidate and rating, or the CSV table of Haque et al. (final_megafile.csv)"
             )
         for line in table:
             yield f"{file}, line {number}", line
