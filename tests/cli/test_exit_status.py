@@ -45,7 +45,19 @@ def test_signals_during_imports_give_one_line(sent, status, module):
 def test_a_signal_that_is_ignored_stays_ignored(tmp_path):
     """A command under nohup goes on when its terminal is closed."""
     code = "import signal, os, sys; signal.signal(signal.SIGHUP, signal.SIG_IGN); os.execv(sys.argv[1], sys.argv[1:])"
-    command = [sys.executable, "-c", code, sys.executable, "-X", "importtime", "-m", "simllm", "score", "a", "a"]
+    command = [
+        sys.executable,
+        "-c",
+        code,
+        sys.executable,
+        "-X",
+        "importtime",
+        "-m",
+        "simllm",
+        "score",
+        "a",
+        "a",
+    ]
     running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     wait_for(running, "argparse")
     running.send_signal(signal.SIGHUP)
@@ -83,7 +95,10 @@ def test_errors_of_standard_output_are_told(unbuffered):
 @pytest.mark.parametrize(
     ("error", "message"),
     [
-        (FileNotFoundError(2, "No such file or directory", "some/file"), "some/file: No such file or directory"),
+        (
+            FileNotFoundError(2, "No such file or directory", "some/file"),
+            "some/file: No such file or directory",
+        ),
         (OSError(24, "Too many open files"), "Too many open files"),
         (BrokenPipeError(32, "Broken pipe"), "Broken pipe"),
         (OSError("odd"), "odd"),
@@ -106,7 +121,9 @@ def test_a_removed_working_folder_is_one_line(tmp_path):
     gone.mkdir()
     command = f"rmdir ../gone; exec {sys.executable} -m simllm score a b --metrics jaccard"
     environment = {**os.environ, "PYTHONPATH": os.getcwd()}  # noqa: PTH109
-    done = subprocess.run(command, shell=True, cwd=gone, capture_output=True, text=True, env=environment, check=False)
+    done = subprocess.run(
+        command, shell=True, cwd=gone, capture_output=True, text=True, env=environment, check=False
+    )
     line = "simllm: error: the working folder cannot be read (No such file or directory)\n"
     assert (done.returncode, done.stderr) == (2, line)
 

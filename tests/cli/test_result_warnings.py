@@ -49,7 +49,9 @@ def test_blank_lines_at_the_end_of_one_file_are_empty_texts(model_folder):
     write(c=["removes a key", "", ""], r=["drops an entry", "", "stops"])
     result, found = told("score", "-c", "c", "-r", "r", "--model", model_folder)
     assert [row["score"] for row in result["rows"][1:]] == [1, 0]
-    assert found == ["2 of 3 pairs have a text that is empty; they score 1 if both texts are equal, otherwise 0"]
+    assert found == [
+        "2 of 3 pairs have a text that is empty; they score 1 if both texts are equal, otherwise 0"
+    ]
 
 
 def test_files_of_blank_lines_are_refused():
@@ -77,7 +79,9 @@ def test_warnings_of_several_files_are_in_their_summaries(folder, model_folder):
         line = json.dumps({"candidate": "removes a key", "reference": "ключ"})
         (folder / "in" / f"{name}.jsonl").write_text(f"{line}\n")
     done = run("score", "--jsonl", "in/*", "-o", "out", "--model", model_folder)
-    message = "1 of 1 pairs have a text that is empty after cleaning (the model reads ASCII); they score 1 if both"
+    message = (
+        "1 of 1 pairs have a text that is empty after cleaning (the model reads ASCII); they score 1 if both"
+    )
     assert f"simllm: warning: a.tsv: {message}" in done.stderr
     tables = json.loads((folder / "out" / "summary.json").read_text())["tables"]
     assert tables["b.tsv"]["warnings"][0].startswith(message)
@@ -157,7 +161,11 @@ def test_correlations_that_depend_on_few_pairs_or_are_reversed():
 
 
 def test_few_systems():
-    rows = [row for k in range(3) for row in rated(2, candidate=lambda i: texts(i + k), rating=lambda i: k, system=f"s{k}")]
+    rows = [
+        row
+        for k in range(3)
+        for row in rated(2, candidate=lambda i: texts(i + k), rating=lambda i: k, system=f"s{k}")
+    ]
     write(ratings=rows)
     command = ("evaluate", "correlation", "--ratings", "ratings", "--metrics", "chrf", "--level", "system")
     assert told(*command)[1] == [
@@ -178,7 +186,9 @@ def test_few_and_tied_triples():
 
 def test_few_summaries_of_the_robustness_test():
     write(summaries=["opens the first file", "counts all the lines"])
-    _, found = told("evaluate", "robustness", "--summaries", "summaries", "--metrics", "jaccard", "--examples", "0")
+    _, found = told(
+        "evaluate", "robustness", "--summaries", "summaries", "--metrics", "jaccard", "--examples", "0"
+    )
     assert found == ["2 different summaries are few: each edit weighs much"]
 
 
@@ -187,7 +197,9 @@ def test_a_study_keeps_its_warnings(folder):
     write(few=rated(4, candidate=texts))
     command = ("evaluate", "study", "--ratings", "few", "--metrics", "chrf,jaccard", "--questions", "rq5")
     _, found = told(*command, "--out", "out")
-    assert found == ["few: 4 rated pairs: p is at least 0.083, whatever the scores are; no intervals are given"]
+    assert found == [
+        "few: 4 rated pairs: p is at least 0.083, whatever the scores are; no intervals are given"
+    ]
     assert json.loads((folder / "out" / "study.json").read_text())["warnings"] == found
     assert found[0] in (folder / "out" / "report.html").read_text()
 

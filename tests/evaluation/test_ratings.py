@@ -125,7 +125,10 @@ def test_a_line_break_in_a_cell_separates_words(tmp_path):
 @pytest.mark.parametrize(
     ("table", "message"),
     [
-        (TABLE.replace("similarity", "likeness"), "has no column similarity; expected JSON lines with reference"),
+        (
+            TABLE.replace("similarity", "likeness"),
+            "has no column similarity; expected JSON lines with reference",
+        ),
         (
             TABLE.replace(",2,reference", ",much,reference"),
             r"line 4: not a line of the table of Haque et al. \(could not",

@@ -17,8 +17,14 @@ PAIR = '{"candidate": "reads it", "reference": "loads it"}'
     [
         (f"[{PAIR}]", "line 1: is a JSON array; expected one object on each line"),
         (f"[\n  {PAIR}\n]\n", "line 1: is a JSON array; expected one object on each line"),
-        ("{\n", r"line 1: not JSON \(Expecting property name.*: column 2\); expected one object on each line"),
-        ("{'candidate': 'x'}", r"line 1: not JSON \(Expecting property name enclosed in double quotes: column 2"),
+        (
+            "{\n",
+            r"line 1: not JSON \(Expecting property name.*: column 2\); expected one object on each line",
+        ),
+        (
+            "{'candidate': 'x'}",
+            r"line 1: not JSON \(Expecting property name enclosed in double quotes: column 2",
+        ),
         (f'{PAIR}\n{{"id": {"7" * 4301}}}', r"line 2: not JSON \(a number has more than 4,300 digits\)"),
         (f"{PAIR}\n\n", "line 2: empty; expected a JSON object"),
         (f"{PAIR}\n12", "line 2: expected a JSON object"),

@@ -102,7 +102,9 @@ def test_signatures_name_the_policy(load):
 def test_short_texts_are_readable_for_smoothed_bleu():
     """Sentence BLEU of sacrebleu: precisions up to the candidate's length, and the brevity penalty."""
     metric = metrics.load("bleu-smoothed")
-    values = pair_scores(metric, ["sorts keys", "sorts keys", "sorts"], ["sorts keys", "keys", "sorts the keys"])
+    values = pair_scores(
+        metric, ["sorts keys", "sorts keys", "sorts"], ["sorts keys", "keys", "sorts the keys"]
+    )
     assert values == pytest.approx([1, np.sqrt(1 / 2 * 1 / 2), np.exp(1 - 3)], abs=1e-9)
     assert metric.score([Example("sorts keys", "sorts keys")]).warnings == ()
 
@@ -133,7 +135,9 @@ def test_the_command_shows_zero_for_bleu_without_a_common_phrase(tmp_path):
         if form == "json":
             result = json.loads(done.stdout)
             assert [row["bleu"] for row in result["rows"]] == [0, 1]
-            assert [text.partition(",")[0] for text in result["warnings"]][0].startswith("bleu: 1 of 2 pairs have")
+            assert [text.partition(",")[0] for text in result["warnings"]][0].startswith(
+                "bleu: 1 of 2 pairs have"
+            )
         elif form == "text":
             assert f"warnings: {shared}" in done.stdout
         else:
