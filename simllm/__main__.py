@@ -32,7 +32,7 @@ def run() -> int:
         if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):  # nohup ignores SIGHUP
             signal.signal(number, interrupt)
     try:
-        from simllm.cli.exit_status import INTERRUPTED, main
+        from simllm.cli.exit_status import main
         from simllm.cli.standard_streams import prepare_streams
 
         prepare_streams()
@@ -42,8 +42,13 @@ def run() -> int:
     except KeyboardInterrupt:
         if sys.stderr is not None:
             print("simllm: interrupted", file=sys.stderr)
-        return 128 + received[0] if received else 130
-    return 128 + received[0] if received and status == INTERRUPTED else status
+        status = 130
+    if not received or status != 130:
+        return status
+    # `python -m` ends by SIGINT in place of this status if C code of a library was interrupted while it ran
+    # Python code; running code again clears CPython's note of it.
+    exec("")
+    return 128 + received[0]
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from simllm.cli.standard_streams import STANDARD_OUTPUT
 from simllm.errors import InputError
 from simllm.io.tables import on_one_line
 
-INTERRUPTED, _READER_ENDED = 130, 141
+_INTERRUPTED, _READER_ENDED = 130, 141
 _LONGEST_MESSAGE = 2000  # characters; a message may quote what a user or a file says
 
 
@@ -49,7 +49,7 @@ def main(arguments: list[str] | None = None) -> int:
             return _end_after(error)
         except KeyboardInterrupt as stop:
             _say(" ".join(["interrupted", *map(str, stop.args)]))
-            return INTERRUPTED
+            return _INTERRUPTED
     return status or 0
 
 

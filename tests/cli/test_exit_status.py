@@ -44,20 +44,10 @@ def test_signals_during_imports_give_one_line(sent, status, module):
 @pytest.mark.slow
 def test_a_signal_that_is_ignored_stays_ignored(tmp_path):
     """A command under nohup goes on when its terminal is closed."""
-    code = "import signal, os, sys; signal.signal(signal.SIGHUP, signal.SIG_IGN); os.execv(sys.argv[1], sys.argv[1:])"
-    command = [
-        sys.executable,
-        "-c",
-        code,
-        sys.executable,
-        "-X",
-        "importtime",
-        "-m",
-        "simllm",
-        "score",
-        "a",
-        "a",
-    ]
+    ignore = "signal.signal(signal.SIGHUP, signal.SIG_IGN)"
+    code = f"import signal, os, sys; {ignore}; os.execv(sys.argv[1], sys.argv[1:])"
+    command = [sys.executable, "-X", "importtime", "-m", "simllm", "score", "a", "a"]
+    command = [sys.executable, "-c", code, *command]
     running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     wait_for(running, "argparse")
     running.send_signal(signal.SIGHUP)
