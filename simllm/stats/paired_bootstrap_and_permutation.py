@@ -93,16 +93,16 @@ def _batches(n: int) -> Iterator[range]:
     return (range(start, min(start + size, _RESAMPLES)) for start in range(0, _RESAMPLES, size))
 
 
-def interval(values: Floats, items: int | None = None) -> tuple[float, float]:
+def interval(values: Floats, items: int) -> tuple[float, float]:
     """Return a 95% bootstrap interval: the 2.5% and 97.5% quantiles of the resampled values.
 
     Args:
         values: (R,) value of a statistic, such as the mean, in each of R bootstrap resamples.
-        items: The number of items that were resampled. With it, both ends are NaN if the interval would look
-            too certain: fewer than `LEAST_ITEMS` items, or no spread between the resamples.
+        items: The number of items that were resampled. Both ends are NaN if the interval would look too
+            certain: fewer than `LEAST_ITEMS` items, or no spread between the resamples.
     """
     low, high = np.quantile(values, [0.025, 0.975])
-    if items is not None and (items < LEAST_ITEMS or high - low < 1e-12):
+    if items < LEAST_ITEMS or high - low < 1e-12:
         return math.nan, math.nan
     return float(low), float(high)
 

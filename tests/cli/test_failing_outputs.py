@@ -54,7 +54,7 @@ def open_when_read(pipe):
 @pytest.mark.parametrize(
     ("number", "status"),
     # Shells show 130 for both ends by Ctrl+C: Python chooses the second if it was importing a module.
-    [(signal.SIGINT, (130, -2)), (signal.SIGTERM, (-15,)), (signal.SIGHUP, (-1,))],
+    [(signal.SIGINT, (130, -2)), (signal.SIGTERM, (143,)), (signal.SIGHUP, (129,))],
 )
 @pytest.mark.parametrize("kind", ["file", "folder"])
 def test_a_stopped_command_leaves_no_temporary_files_and_no_locks(folder, number, status, kind):
