@@ -82,6 +82,9 @@ def _check_current_folder() -> None:
         raise InputError(f"the current folder cannot be used ({error.strerror}); go to another") from None
 
 
+_MOST_SECONDS_TO_UNWIND = 10
+
+
 class _KilledError(BaseException):
     """A signal that ends the process, after temporary files and locks are removed and child processes end."""
 
@@ -106,6 +109,10 @@ def _unwinding_when_killed() -> Iterator[None]:
         signal.signal(number, signal.SIG_DFL)
         if os.getpid() != process:  # a worker process, which has nothing to clean up
             signal.raise_signal(number)
+        # Python drops an exception that is raised in a destructor; then the signal comes once more.
+        again = threading.Timer(_MOST_SECONDS_TO_UNWIND, os.kill, (process, number))
+        again.daemon = True
+        again.start()
         raise _KilledError(number)
 
     for number in numbers:
