@@ -12,7 +12,7 @@ from functools import partial
 from importlib.resources import files
 from typing import Any
 
-from simllm.execution import Limits, Sandbox
+from simllm.execution import Sandbox
 from simllm.perturb.code.proof.harness_results import CaseResults
 from simllm.perturb.code.proof.harness_runs import run_harness
 from simllm.perturb.code.proof.mutants import make_mutants
@@ -21,8 +21,7 @@ from simllm.perturb.code.proof.proof_verdict import Proof, Prover, verdict
 from simllm.perturb.code.proof.python_inputs import Input, PythonSignature, draw_inputs, find_signature
 
 _HARNESS = "python_harness.py"
-_RUN = ("python3", _HARNESS)
-_RUN_LIMITS = Limits(time=600, memory=1024, disk=256)
+_PROCESSES = 16  # the harness and one function at a time; more would only help functions that fork without end
 
 
 def prepare_python(cases: Sequence[ProofCase], inputs: int, mutants: int, seed: int) -> Prover:
@@ -75,7 +74,8 @@ def _prove(tasks: list[Task], descriptions: list[dict[str, Any]], sandbox: Sandb
         described = [{"number": number, **descriptions[number]} for number in numbers]
         return {_HARNESS: harness, "cases.json": json.dumps(described).encode()}
 
-    run_harness(sandbox, _RUN, _RUN_LIMITS, range(len(tasks)), files_for, results)
+    command = ("python3", _HARNESS, "contained" if sandbox.contained else "open")
+    run_harness(sandbox, command, _PROCESSES, range(len(tasks)), files_for, results)
     return [verdict(task, results[number]) for number, task in enumerate(tasks)]
 
 
