@@ -40,7 +40,12 @@ _KERNEL_CALLS = {
     "landlock_create_ruleset": (444, (None, 0, 1)),
 }
 if os.uname().machine in ("x86_64", "aarch64"):
-    _NUMBERS = {"bpf": (321, 280), "userfaultfd": (323, 282), "perf_event_open": (298, 241), "syslog": (103, 116)}
+    _NUMBERS = {
+        "bpf": (321, 280),
+        "userfaultfd": (323, 282),
+        "perf_event_open": (298, 241),
+        "syslog": (103, 116),
+    }
     for _name, _both in _NUMBERS.items():
         _KERNEL_CALLS[_name] = (_both[os.uname().machine == "aarch64"], _NOTHING)
 _MEMORY_CALLS = {

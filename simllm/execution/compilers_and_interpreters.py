@@ -62,7 +62,7 @@ TOOLCHAINS = {
     ),
     "python": Toolchain(
         source="main.py",
-        compile=("python3", "-I", "-S", "-c", _CHECK_PYTHON, "{source}"),
+        compile=("python3", "-I", "-S", "-X", "int_max_str_digits=0", "-c", _CHECK_PYTHON, "{source}"),
         keep=("main.py",),
         taken=("*.py", "*.pyc", "*.so", "__pycache__", ".pdbrc"),
         run=("python3", "main.py"),

@@ -33,7 +33,9 @@ def file_name(source: str) -> str:
                 return f"{name}.java"
             is_public = name == "public"
         else:  # the brace stands for the values of an annotation
-            belongs = token in _MODIFIERS or token.startswith("@") or (token == "{" and before.startswith("@"))
+            belongs = (
+                token in _MODIFIERS or token.startswith("@") or (token == "{" and before.startswith("@"))
+            )
             is_public = token == "public" or (is_public and belongs)
         before = token
     return "Main.java"

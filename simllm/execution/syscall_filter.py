@@ -61,7 +61,9 @@ def seccomp_program() -> bytes:
         program += _if(number, [_fail(errno.ENOSYS)])
     program += _if(numbers["socket"], [_fail(errno.EAFNOSUPPORT)])
     program += _if(numbers["setsockopt"], [_fail(errno.ENOPROTOOPT)])  # it enlarges buffers of sockets
-    program += _if(numbers["sendfile"], [_fail(errno.EINVAL)])  # the error after which programs copy themselves
+    program += _if(
+        numbers["sendfile"], [_fail(errno.EINVAL)]
+    )  # the error after which programs copy themselves
     pair = [_argument(0), (_EQUAL, 1, 0, _AF_UNIX), _fail(errno.EAFNOSUPPORT), (_RETURN, 0, 0, _ALLOW)]
     program += _if(numbers["socketpair"], pair)
     for flags in (_SHARED | _ANONYMOUS, _HUGE):

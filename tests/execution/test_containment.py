@@ -131,6 +131,41 @@ def test_a_killed_judge_leaves_nothing_behind(sandbox, killed, request):
     assert set(Path("/tmp").glob("simllm-*")) <= before
 
 
+FORKED = JUDGE.replace(
+    "with Sandbox() as sandbox:\n",
+    """with Sandbox() as sandbox:
+    import os, threading, time
+    threading.Thread(target=lambda: sandbox.run(["sleep", "50"], limits=Limits(time=0.1)), daemon=True).start()
+    time.sleep(1)
+    if os.fork() == 0:
+        time.sleep(30)
+        os._exit(0)
+""",
+)
+
+
+def test_a_child_of_the_judge_does_not_keep_the_sandbox_alive(sandbox, request):
+    """A forked process holds the pipes to the supervisor open, so that they do not tell that the judge is gone."""
+    word = f"marker-{os.getpid()}-forked"
+    caller = subprocess.Popen(
+        [sys.executable, "-c", FORKED, word], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT
+    )
+    request.addfinalizer(caller.kill)
+    caller.stdout.readline()
+    assert wait_until(lambda: len(children(caller.pid)) >= 3)  # two supervisors and the forked process
+    forked = [int(pid) for pid in children(caller.pid) if b"supervisor" not in command_line(pid)]
+    supervisors = [int(pid) for pid in children(caller.pid) if b"supervisor" in command_line(pid)]
+    request.addfinalizer(lambda: [os.kill(pid, signal.SIGKILL) for pid in forked if runs(pid)])
+    os.kill(caller.pid, signal.SIGKILL)
+    caller.wait()
+    assert wait_until(lambda: not any(map(runs, supervisors)), 5)
+    assert any(map(runs, forked))
+
+
+def command_line(pid):
+    return Path(f"/proc/{pid}/cmdline").read_bytes()
+
+
 def children(pid):
     try:
         return Path(f"/proc/{pid}/task/{pid}/children").read_text().split()

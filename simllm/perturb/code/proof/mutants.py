@@ -30,9 +30,7 @@ _UPDATE = re.compile(
     r"|(?<![\w.])[\w.]++\s*+[-+*/]=\s*+[^;\n{}]{1,400}(?<=\S)(?=;|[ \t]{0,40}$)",
     re.MULTILINE,
 )
-_NEGATED_RELATION = re.compile(
-    r"(?:!|\bnot\s*+)\(([^()&|?<>]{0,400}?)\s(<=|>=|<|>)\s([^()&|?]{0,400})\)"
-)
+_NEGATED_RELATION = re.compile(r"(?:!|\bnot\s*+)\(([^()&|?<>]{0,400}?)\s(<=|>=|<|>)\s([^()&|?]{0,400})\)")
 _MOST_TOKENS = 20_000
 _LONGEST_NUMBER = 1000  # digits; Python does not convert much longer ones
 _FRACTIONS = re.compile(r"\b(?:double|float|Double|Float)\b|\d\.\d")

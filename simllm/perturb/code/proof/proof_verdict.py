@@ -121,6 +121,8 @@ def verdict(task: Task, results: CaseResults) -> Proof:
     mutants = [side for side in sides if side not in results.broken]
     found = [side for side in mutants if side in results.died or results.differing_input(side) is not None]
     if not found:
-        shown = f"power 0: the inputs reveal none of {len(mutants)} mutants" if mutants else "no mutants were run"
+        shown = (
+            f"power 0: the inputs reveal none of {len(mutants)} mutants" if mutants else "no mutants were run"
+        )
         return Proof(case_id, "unproven", agreed, len(mutants), reason=shown)
     return Proof(case_id, "proven", agreed, len(mutants), len(found))

@@ -21,7 +21,9 @@ from simllm.perturb.code.proof.proof_verdict import Proof, Prover, verdict
 from simllm.perturb.code.proof.python_inputs import Input, PythonSignature, draw_inputs, find_signature
 
 _HARNESS = "python_harness.py"
-_PROCESSES = 16  # the harness and one function at a time; more would only help functions that fork without end
+_PROCESSES = (
+    16  # the harness and one function at a time; more would only help functions that fork without end
+)
 
 
 def prepare_python(cases: Sequence[ProofCase], inputs: int, mutants: int, seed: int) -> Prover:
