@@ -186,7 +186,7 @@ def reach_the_network(outside: str) -> str:
     Returns:
         The families and the network that were reached, joined by commas; "" if there is none.
     """
-    reached = ["the network of the machine"] if os.readlink("/proc/self/ns/net") == outside else []
+    reached = ["the network of the machine"] if str(Path("/proc/self/ns/net").readlink()) == outside else []
     for family in range(_FAMILIES):
         if any(_opens(family, kind) for kind in _KINDS_OF_SOCKETS):
             reached.append(f"sockets of family {family}")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-# A comment, a text block, a string or a character: none of them declares a class. One without an end goes on to
-# the end of the text or line; the time would be quadratic if the search began again inside it.
+# A comment, a text block, a string or a character: none of them declares a class. One without an end goes on
+# to the end of the text or line; the time would be quadratic if the search began again inside it.
 _NOT_CODE = re.compile(
     r'//[^\n]*|/\*.*?(?:\*/|\Z)|"""(?:\\.|[^\\])*?(?:"""|\Z)|"(?:\\.|[^"\\\n])*"?|\'(?:\\.|[^\'\\\n])*\'?',
     re.DOTALL,

@@ -10,8 +10,8 @@ from itertools import zip_longest
 from simllm.errors import InputError
 
 MODES = "lines, tokens, exact, float:1e-6"
-# A number of its own, which x1 and 1.2.3 do not hold. Each part can match in one way only, so that the time is
-# linear in the length of a word.
+# A number of its own, which x1 and 1.2.3 do not hold. Each part can match in one way only, so that the time
+# is linear in the length of a word.
 _NUMBER = re.compile(
     rb"(?<![\w.\x80-\xff])[+-]?(?:\d++(?:\.\d*+)?|\.\d++)(?:[eE][+-]?\d++)?(?!\.?[\w\x80-\xff])"
 )
@@ -91,9 +91,9 @@ def _equal_numbers(expected: bytes, actual: bytes, tolerance: float) -> bool:
 
 
 def _pairs(expected: bytes, actual: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Yield the words of two outputs in pairs, one at a time, because an output may hold millions of words."""
-    words = (map(re.Match.group, _WORD.finditer(text)) for text in (expected, actual))
-    return zip_longest(*words, fillvalue=b"")
+    """Return the words of two outputs in pairs, one at a time, because there may be millions of words."""
+    a, b = (map(re.Match[bytes].group, _WORD.finditer(text)) for text in (expected, actual))
+    return zip_longest(a, b, fillvalue=b"")
 
 
 def _close(expected: bytes, actual: bytes, tolerance: float) -> bool:

@@ -66,7 +66,7 @@ class ProgramFiles:
             raise InputError(f"{self.output!r}: the output file must not be the input file")
 
     def check(self, language: str) -> None:
-        """Check that neither file takes the place of a file that is run, which would then be the test's input.
+        """Check that neither file takes the place of a file that is run: the program must not be the input.
 
         Raises:
             InputError: A name belongs to the program, or to code that the language could load.

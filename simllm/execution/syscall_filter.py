@@ -10,21 +10,22 @@ from collections.abc import Sequence
 # In the order of _ARCHITECTURES. Neither compilers nor ordinary programs need these calls.
 _REFUSED = (
     # They take memory that counts towards no limit of a process:
-    ("memfd_create", "memfd_secret", "shmget", "msgget", "semget", "mq_open", "add_key", "request_key", "keyctl")
-    # they keep pages alive that nobody maps any more, in pipes and sockets,
-    + ("vmsplice", "tee", "splice", "io_setup", "landlock_create_ruleset")
+    *("memfd_create", "memfd_secret", "shmget", "msgget", "semget", "mq_open", "add_key", "request_key"),
+    *("keyctl", "io_setup", "landlock_create_ruleset"),
+    # they keep pages in pipes and sockets that nobody maps any more,
+    *("vmsplice", "tee", "splice"),
     # they have often been a way into the kernel, or tell what it does.
-    + ("bpf", "userfaultfd", "perf_event_open", "io_uring_setup", "syslog")
-)  # fmt: skip
+    *("bpf", "userfaultfd", "perf_event_open", "io_uring_setup", "syslog"),
+)
 _ARCHITECTURES = {  # the kernel's name of the architecture, and the number of each system call
     "x86_64": (
         0xC000003E,
-        (319, 447, 29, 68, 64, 240, 248, 249, 250, 278, 276, 275, 206, 444, 321, 323, 298, 425, 103),
+        (319, 447, 29, 68, 64, 240, 248, 249, 250, 206, 444, 278, 276, 275, 321, 323, 298, 425, 103),
         {"socket": 41, "socketpair": 53, "setsockopt": 54, "sendfile": 40, "mmap": 9},
     ),
     "aarch64": (
         0xC00000B7,
-        (279, 447, 194, 186, 190, 180, 217, 218, 219, 75, 77, 76, 0, 444, 280, 282, 241, 425, 116),
+        (279, 447, 194, 186, 190, 180, 217, 218, 219, 0, 444, 75, 77, 76, 280, 282, 241, 425, 116),
         {"socket": 198, "socketpair": 199, "setsockopt": 208, "sendfile": 71, "mmap": 222},
     ),
 }

@@ -135,7 +135,8 @@ FORKED = JUDGE.replace(
     "with Sandbox() as sandbox:\n",
     """with Sandbox() as sandbox:
     import os, threading, time
-    threading.Thread(target=lambda: sandbox.run(["sleep", "50"], limits=Limits(time=0.1)), daemon=True).start()
+    run = lambda: sandbox.run(["sleep", "50"], limits=Limits(time=20))
+    threading.Thread(target=run, daemon=True).start()
     time.sleep(1)
     if os.fork() == 0:
         time.sleep(30)
@@ -145,7 +146,7 @@ FORKED = JUDGE.replace(
 
 
 def test_a_child_of_the_judge_does_not_keep_the_sandbox_alive(sandbox, request):
-    """A forked process holds the pipes to the supervisor open, so that they do not tell that the judge is gone."""
+    """A forked process holds the pipes to the supervisor open, so that these do not show the judge's end."""
     word = f"marker-{os.getpid()}-forked"
     caller = subprocess.Popen(
         [sys.executable, "-c", FORKED, word], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT

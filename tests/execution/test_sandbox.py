@@ -152,7 +152,7 @@ if __name__ == "__main__":
     process.start(); assert queue.get() == 6; process.join()
     a.send(7); assert b.recv() == 7
     memory = SharedMemory(create=True, size=100); memory.close(); memory.unlink()
-    open("x", "w").write("y" * 100_000); assert shutil.copy("x", "z") == "z" and len(open("z").read()) == 100_000
+    open("x", "w").write("y" * 99_999); shutil.copy("x", "z"); assert len(open("z").read()) == 99_999
     sqlite3.connect("db").execute("create table t (n)")
     assert subprocess.run(["sort"], input=b"b\\na\\n", capture_output=True).stdout == b"a\\nb\\n"
     print(len(str(9 ** 9999)))
@@ -164,7 +164,7 @@ if __name__ == "__main__":
 @pytest.mark.parametrize("code", ["pass", "os.setsid()", "signal.signal(signal.SIGTERM, signal.SIG_IGN)"])
 def test_processes_without_end_are_gone_soon_after_the_limit(sandbox, code):
     word = f"bomb-{os.getpid()}"
-    code = f"import os, signal\nwhile True:\n    try:\n        os.fork()\n        {code}\n    except OSError: pass"
+    code = f"import os, signal\nwhile True:\n try:\n  os.fork()\n  {code}\n except OSError: pass"
     begun = time.monotonic()
     outcome = sandbox.run(["python3", "-S", "-c", code, word], limits=Limits(time=0.5, memory=512))
     assert outcome.exceeded == "time"

@@ -37,11 +37,11 @@ SUMMARY = {"id": "a", "code": "x = 1", "reference": "sets x"}
         ({"files": {"input": "main.py", "output": "b"}}, "files: main.py is a file of the program itself"),
         (
             {"files": {"input": "Math.pyc", "output": "b"}},
-            "files: Math.pyc is a file of the program itself, or",
+            "files: Math.pyc is a file of the program itself",
         ),
         (
             {"files": {"input": "b", "output": "json.py"}},
-            "files: json.py is a file of the program itself, or",
+            "files: json.py is a file of the program itself",
         ),
         ({"files": {"input": "b", "output": "B"}}, "files: 'B': the output file must not be the input file"),
         ({"memory": 10**10}, "limit memory: expected at most 1000000000"),

@@ -5,9 +5,9 @@ A case is one function in several versions, which are named sides. Side 0 is the
 variant, a rewritten version. Higher sides are mutants: variants with a deliberate mistake. The harness
 calls all sides of a case on the same inputs.
 
-A harness writes one line per event to standard output, with tabs between the fields. The first field is a key
-that is drawn for the run, so that a line which a function writes by itself is not taken for a result. CASE, SIDE
-and INPUT are numbers. Both harnesses write these lines:
+A harness writes one line per event to standard output, with tabs between the fields. The first field is a
+key that is drawn for the run, so that a line which a function writes is not taken for a result. CASE, SIDE and
+INPUT are numbers. Both harnesses write these lines:
 
 - `begin CASE`: the case begins.
 - `left CASE REASON`: an input is left out because the original's behaviour on it cannot be compared.

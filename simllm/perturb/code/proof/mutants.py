@@ -23,7 +23,7 @@ _TOKEN = re.compile(
 _MIRRORED = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
 _WIDENED = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "=="}
 _NEGATED = {"<": ">=", ">": "<=", "<=": ">", ">=": "<"}
-# A search that begins inside a long word, or an endless expression, would take quadratic time: strings match, too.
+# Strings match, too. A search that begins inside a long word, or an endless expression, takes quadratic time.
 _UPDATE = re.compile(
     r"\+\+\s*+[\w.\[\]()]++\s*+(?=;)|--\s*+[\w.\[\]()]++\s*+(?=;)"
     r"|(?<![\w.\[\]()])[\w.\[\]()]++\s*+(?:\+\+|--)\s*+(?=;)"

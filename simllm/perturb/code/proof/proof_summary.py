@@ -19,8 +19,7 @@ class ProofSummary:
 
     Attributes:
         verdicts: The number of proofs with each verdict, such as "proven" or "refuted".
-        reasons: For proofs with the verdict "unproven", "compiled" or "parsed", the number of proofs with each
-            reason.
+        reasons: The number of proofs with each reason, for the verdicts "unproven", "compiled" and "parsed".
         inputs: The total number of inputs on which functions and variants behaved the same, counted only in
             proofs with the verdict "proven" or "unproven".
         mutants: The total number of mutants (variants with a deliberate mistake) that were run.

@@ -1,11 +1,11 @@
 """The harness for Python: a program that calls functions and their variants on the same inputs.
 
 A variant is a rewritten version of a function. The harness runs inside the sandbox, in the sandbox's own
-Python, so it imports nothing of simllm. It reads a list of cases from cases.json, and writes to standard output.
-The module `harness_results` describes the lines. Functions run in processes of their own, which have no access
-to this output: they report through a pipe, and everything that they leave behind is killed. The argument is
-`contained` if the harness runs in a sandbox, where no other processes can be killed by mistake. Each case has
-these keys:
+Python, so it imports nothing of simllm. It reads a list of cases from cases.json, and writes to standard
+output. The module `harness_results` describes the lines. Functions run in processes of their own, which have
+no access to this output: they report through a pipe, and everything that they leave behind is killed. The
+argument is `contained` if the harness runs in a sandbox, where no other processes can be killed by mistake.
+Each case has these keys:
 
 - `number`: the number of the case
 - `around`: code that the function needs to run
