@@ -65,8 +65,8 @@ def bwrap_command(
     for path in (path for pattern in _CONFIGURATION for path in sorted(Path("/etc").glob(pattern))):
         command += ["--ro-bind", str(path), str(path)]
     command += ["--proc", "/proc", "--tmpfs", "/dev"]
-    # No terminals, of which the machine has a limited number. Shared mappings of /dev/zero would be memory that
-    # no limit counts; /dev/full holds zeros, too, but cannot be mapped.
+    # No terminals, of which the machine has a limited number. Shared mappings of /dev/zero would be memory
+    # that no limit counts; /dev/full holds zeros, too, but cannot be mapped.
     for name in ("null", "full", "random", "urandom"):
         command += ["--dev-bind", f"/dev/{name}", f"/dev/{name}"]
     command += ["--dev-bind", "/dev/full", "/dev/zero", "--symlink", "/proc/self/fd", "/dev/fd"]

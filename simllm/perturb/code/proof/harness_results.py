@@ -6,8 +6,8 @@ variant, a rewritten version. Higher sides are mutants: variants with a delibera
 calls all sides of a case on the same inputs.
 
 A harness writes one line per event to standard output, with tabs between the fields. The first field is a
-key that is drawn for the run, so that a line which a function writes is not taken for a result. CASE, SIDE and
-INPUT are numbers. Both harnesses write these lines:
+key that is drawn for the run, so that a line which a function writes is not taken for a result. CASE, SIDE
+and INPUT are numbers. Both harnesses write these lines:
 
 - `begin CASE`: the case begins.
 - `left CASE REASON`: an input is left out because the original's behaviour on it cannot be compared.

@@ -106,8 +106,11 @@ def _prepare(case: ProofCase, signature: JavaSignature, inputs: int, mutants: in
     if unknown := unknown_types(signature.parameters):
         obstacle = f"needs types that are unknown: {', '.join(unknown)}"
         return JavaTask(Task(case, [], [], obstacle), signature, [])
-    drawn = draw_inputs(signature.parameters, case.original, inputs, seed)
-    task = Task(case, [_readable(values) for values, _ in drawn], make_mutants(case, mutants, seed))
+    try:
+        drawn = draw_inputs(signature.parameters, case.original, inputs, seed)
+        task = Task(case, [_readable(values) for values, _ in drawn], make_mutants(case, mutants, seed))
+    except (ValueError, RecursionError, MemoryError):
+        return JavaTask(Task(case, [], [], "is too large to draw inputs"), signature, [])
     return JavaTask(task, signature, drawn)
 
 

@@ -56,7 +56,7 @@ ADDRESS = re.compile(r"\bat 0x[0-9a-f]+")
 CONSTANTS = {"nan": float("nan"), "inf": float("inf")}
 PR_SET_DUMPABLE = 4
 FOLDER = Path("working").absolute()  # the current folder of the functions
-CONTAINED = sys.argv[1:] == ["contained"]
+CONTAINED = sys.argv[1:] == ["contained"] and os.getpid() < 10  # the first numbers belong to the sandbox
 
 Rows = list[list[str]]
 

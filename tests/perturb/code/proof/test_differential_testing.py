@@ -104,4 +104,5 @@ def test_functions_of_the_standard_library_are_not_refuted_by_themselves(sandbox
     for proof in prove(islice(library_functions(), 0, None, 3), sandbox, inputs=16, parallel=2):
         summary.add(proof)
         assert proof.verdict != "refuted", proof
-    assert summary.verdicts["proven"] > 100
+    assert summary.verdicts["proven"] > 70
+    assert summary.verdicts["proven"] + summary.verdicts["unproven"] > 100

@@ -69,6 +69,8 @@ def proofs(sandbox):
         case("unknown name", "def f(n: int): return helper(n)\n"),
         case("method", "def f(self, n: int): return n\n"),
         case("two", "def f(n): return n\ndef g(n): return n\n"),
+        case("long literal", f"def f(n: Literal[0x{'f' * 9000}]): pass\n"),
+        case("long number", f"def f(n: int): return n < {'1' * 3000}\n"),
         case("syntax", "def f(n:\n"),
         case("function", "def f(n: int): return lambda x: x + n + 1\n"),
         case("last", LESS),
@@ -123,6 +125,7 @@ def test_refutes_wrong_variants_by_a_counterexample(proofs):
         ("random", "compiled", "two calls of the original differ"),
         ("unknown name", "compiled", "needs names that are unknown: helper"),
         ("method", "compiled", "is a method"),
+        ("long literal", "compiled", "is nested too deeply, or has a number of too many digits"),
         ("two", "compiled", "is a file, not a function"),
     ],
 )
