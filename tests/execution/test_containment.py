@@ -18,6 +18,8 @@ from tests.execution.processes import wait_until, with_word
 
 pytestmark = pytest.mark.slow
 NOBODY = 65534
+# This program makes a socket and then expects that sending fails. Making the socket already fails.
+WITHOUT_SOCKETS = {"sends to the world": ["RE"]}
 PYTHON = "/usr/bin/python3"  # other users cannot reach a Python in the home of root
 
 
@@ -69,7 +71,8 @@ def test_hostile_programs(sandbox, shared, public_folder, user):
     assert len(cases) == 19
     for name, case in cases.items():
         result = results["cases"][name]
-        assert result["verdict"] in case["verdicts"], (name, result)
+        expected = WITHOUT_SOCKETS.get(name, case["verdicts"])
+        assert result["verdict"] in expected, (name, result)
         assert result["left"] == {}, (name, result)
         assert result["beside"] == "AC", (name, result)
         assert result["seconds"] < 25, (name, result)
