@@ -73,7 +73,11 @@ def guarded_outputs(options: argparse.Namespace) -> Iterator[None]:
     folders = [path for name in _FOLDERS if (path := given.get(name)) is not None]
     inputs = _named_paths(options) if files or folders else []
     for folder in folders:
-        OutputFolder(folder).check_apart(inputs)
+        OutputFolder(folder).check()
+        target = real_path.real(folder)
+        # A folder inside a folder that is read replaces nothing; some commands refuse it all the same.
+        inside = [path for path in inputs if output_file.is_above(target, real_path.real(path))]
+        OutputFolder(folder).check_apart(inside)
     with contextlib.ExitStack() as locks:
         for file in {real_path.real(file): file for file in files}.values():  # no file is locked twice
             if _is_folder(file):

@@ -9,6 +9,7 @@ import time
 import pytest
 
 from simllm.cli.exit_status import main
+from simllm.io.output_folder import OutputFolder
 
 
 @pytest.fixture
@@ -126,12 +127,15 @@ def test_the_report_replaces_nothing_that_is_read(option, read, capsys):
     assert contents(read) == before
 
 
-@pytest.mark.parametrize("out", ["model", "model/report", "."])
-def test_no_report_folder_overlaps_a_folder_that_is_read(out, read, capsys):
+@pytest.mark.parametrize("out", ["model", "above"])
+def test_no_report_folder_replaces_a_model_that_is_read(out, read, capsys):
+    OutputFolder(read / "above", "a study").own()
+    (read / "model").rename(read / "above" / "model")
+    (read / "model").symlink_to("above/model")
     before = contents(read)
     words = ["evaluate", "study", "--ratings", "p.jsonl", "--metrics", "simllm=model", "--out", out]
     assert main(words) == 2
-    assert capsys.readouterr().err.startswith(f"simllm: error: {out}: is the source ")
+    assert capsys.readouterr().err.startswith(f"simllm: error: {out}: is the source model")
     assert contents(read) == before
 
 

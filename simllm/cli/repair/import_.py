@@ -11,6 +11,7 @@ from simllm.io.output_folder import OutputFolder
 
 MODEL = None
 FORMATS: tuple[str, ...] = ()  # always JSON lines
+WALKED = ("folder",)
 HELP = "convert published incorrect programs into items of `simllm repair run`"
 EXAMPLES = """example:
   simllm repair import tutorcode FOLDER -o items.jsonl
