@@ -218,6 +218,6 @@ def _files(folder: Path) -> Iterator[FoundFile]:
             is_source = path.suffix in SUFFIXES and not any(part.startswith(".") for part in inner.parts)
             if path.is_symlink():
                 yield FoundFile(inner.as_posix(), path, "link")
-            # Pipes, sockets and devices would block or never end when read.
             elif path.is_file():
+                # Pipes, sockets and devices would block or never end when read.
                 yield FoundFile(inner.as_posix(), path, "rewrite" if is_source else "copy")
