@@ -50,7 +50,7 @@ def vary_files(paths: Sequence[Path], plan: RewritePlan, out: Path) -> Iterator[
     plan = replace(plan, is_file=True)
     if len(paths) == 1 and paths[0].is_dir():
         # Permissions are kept, so that scripts can still be run. The owner may always write: the copy is
-        # still to be filled. Owners, ACLs and extended attributes are not kept.
+        # still to be filled. Owners, ACLs, extended attributes and hard links are not kept.
         out.chmod(_permissions(paths[0]) | 0o700)
     rows = []
     problems = []

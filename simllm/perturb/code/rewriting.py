@@ -35,7 +35,7 @@ class Rewrite:
 
     Attributes:
         text: The variant.
-        edits: The edits from the source to the variant, ordered by position in characters.
+        edits: The edits from the source to the variant, ordered by position; positions count characters.
         names: The new name of each renamed symbol, by old name.
         counts: The number of places that each applied rule rewrote.
         line_map: For each line of the variant, its source line, counted from 1; None if it has no source

@@ -17,7 +17,7 @@ class HeldOutWords:
     """Held-out word pairs; each word may be given in any form, such as "open" or "opened".
 
     Attributes:
-        pairs: The pairs in all forms: ("open", "close") also gives {"opened", "closes"}.
+        pairs: Frozensets of two words, in all forms: ("open", "close") also gives {"opened", "closes"}.
         words: All words of these pairs, in all forms.
     """
 

@@ -77,7 +77,7 @@ def load(held_out: Collection[tuple[str, str]] = (), folder: Path = FOLDER) -> L
     held_out_words = HeldOutWords(held_out, irregular)
 
     def table(groups: Iterator[tuple[str, list[tuple[str, str]]]], words: frozenset[str]) -> Replacements:
-        """Map each form of a word to its replacements; groups with a word of `words` are left out."""
+        """Map each form to its replacements; pairs of open classes with a word of `words` are left out."""
         replacements: Replacements = defaultdict(list)
         for kind, bases in groups:
             for a, b in bases:

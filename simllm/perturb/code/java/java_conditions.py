@@ -1,7 +1,7 @@
 """The rules nest-else-if and reverse-if for Java.
 
-nest-else-if rewrites `else if (...) ...` as `else { if (...) ... }`, and reverse-if rewrites `if (c) A else
-B` as `if (!c) B else A`.
+nest-else-if rewrites `else if (...) ...` as `else { if (...) ... }`, and reverse-if rewrites
+`if (c) A else B` as `if (!c) B else A`.
 """
 
 from __future__ import annotations

@@ -49,8 +49,7 @@ def _swap(unit: CodeUnit, operators: Mapping[bytes, bytes]) -> Iterator[Site | S
             # `a < b < c` evaluates `c` only if `a < b` is true.
             yield SkippedSite(node, "the comparison is a chain")
         elif any(start <= node.start_byte < end for start, end in kept):
-            # `f"{a < b=}"` shows the text, and annotations are kept as text by `from __future__ import
-            # annotations`.
+            # `f"{a < b=}"` shows the text, and the future import of annotations keeps them as text.
             yield SkippedSite(node, "the text of the comparison is read at run time")
         elif any(_is_literal(unit, side, tokens[0].type) for side in sides):
             yield Site(node, (_swapped(unit, node, sides, tokens[0], operators[texts[0]]),))

@@ -1,8 +1,8 @@
 """The rules nest-else-if and reverse-if for Python.
 
-nest-else-if turns `elif` into `else:` with a nested `if`, and reverse-if turns `if c: A else: B` into `if not
-c: B else: A`. In this module, `moved` counts, by row from 0, the levels of indentation that the rewrites of
-other chains would add.
+nest-else-if turns `elif` into `else:` with a nested `if`, and reverse-if turns `if c: A else: B` into
+`if not c: B else: A`. In this module, `moved` counts, by row from 0, the levels of indentation that the
+rewrites of other chains would add.
 """
 
 from __future__ import annotations

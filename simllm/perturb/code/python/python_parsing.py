@@ -27,8 +27,7 @@ _LONE_RETURN = re.compile(rb"\r(?!\n)")
 def parse(source: bytes, is_file: bool = False) -> CodeUnit:
     """Parse a Python file or, unless `is_file`, a single function or method, which may be indented.
 
-    Other encodings than UTF-8 and syntax errors raise `InputError` with a message that begins with `line N:
-    `.
+    Other encodings than UTF-8 and syntax errors raise `InputError`; its message begins with the line number.
     """
     _check_encoding(source)
     # Python does not allow an indented first line.
