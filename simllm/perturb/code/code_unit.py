@@ -1,4 +1,4 @@
-"""Data types for rewriting code: parsed code, the places to rewrite, and the symbols to rename."""
+"""Data types for rewriting code: units, sites, symbols and the rules of a language."""
 
 from __future__ import annotations
 
@@ -14,16 +14,13 @@ from simllm.perturb.code.source_edits import Edit, Span
 class CodeUnit:
     """Parsed code: a source file, or a single function.
 
-    In some languages, a function cannot be parsed alone. The parser then puts lines around the function, such
-    as `class Unit {` and `}`. These lines are called the frame.
-
     Attributes:
-        language: The language, "java" or "python".
-        text: The parsed bytes: the source with the frame, if there is one.
-        source: The range of bytes in `text` that contains the source, without the frame.
+        language: "java" or "python".
+        text: The parsed bytes, with the frame.
+        source: The span of the source in `text`, without the frame.
         root: The root of the syntax tree of `text`.
-        is_function: True for a single function or constructor, False for a file. This matters for renaming,
-            because other files may use the names that a file declares.
+        is_function: True for a single function or constructor, False for a file. Other files may use the
+            names that a file declares, so fewer symbols of a file can be renamed.
     """
 
     language: str
@@ -37,37 +34,25 @@ class CodeUnit:
         return self.text[node.start_byte : node.end_byte]
 
     def line_of(self, node: Node) -> int:
-        """Return the number of the source line on which a syntax node begins.
-
-        The first line is 1. Lines that the parser put before the source (the frame) are not counted.
-        """
+        """Return the source line on which a syntax node begins, counted from 1 without the frame."""
         before = self.text[: self.source.start].count(b"\n")
         return node.start_point.row + 1 - before
 
     def indent_of(self, byte: int) -> bytes:
-        """Return the white space at the beginning of the line that contains a given byte.
-
-        Args:
-            byte: The index of the byte in `text`.
-        """
+        """Return the white space at the beginning of the line that contains a given byte of `text`."""
         line = self.text[self.text.rfind(b"\n", 0, byte) + 1 :]
         return line[: len(line) - len(line.lstrip(b" \t\f"))]
 
     @property
     def newline(self) -> bytes:
-        """The line ending of the source: CRLF if the first line ends with CRLF, otherwise LF."""
+        """The line ending of the first source line, CRLF or LF."""
         first = self.text.find(b"\n", self.source.start)
         return b"\r\n" if first > 0 and self.text[first - 1 : first] == b"\r" else b"\n"
 
 
 @dataclass(frozen=True)
 class Site:
-    """A place in the code that a rewrite rule can rewrite without changing the behaviour.
-
-    Attributes:
-        node: The syntax node to rewrite.
-        edits: The edits that rewrite the node. They must be applied together.
-    """
+    """A place that a rule can rewrite safely, with edits that must be applied together."""
 
     node: Node
     edits: tuple[Edit, ...]
@@ -75,14 +60,11 @@ class Site:
 
 @dataclass(frozen=True)
 class SkippedSite:
-    """A place in the code that a rewrite rule does not rewrite, because the behaviour might change.
+    """A place that a rule does not rewrite, because the behaviour might change.
 
     Attributes:
-        node: The syntax node that the rule would have rewritten.
-        reason: The reason for not rewriting the node, as a clause without a full stop. An example is "the
-            loop variable is read after the loop".
-        kind: The kind of symbol if the rule renames symbols: "function", "parameter" or "variable". Empty for
-            all other rules.
+        reason: A clause without a full stop, such as "the loop variable is read after the loop".
+        kind: The kind of the symbol; empty for structural rules.
     """
 
     node: Node
@@ -92,14 +74,11 @@ class SkippedSite:
 
 @dataclass(frozen=True)
 class Symbol:
-    """A function, parameter or local variable that can be renamed safely.
+    """A symbol that can be renamed safely.
 
     Attributes:
-        kind: "function", "parameter" or "variable".
-        name: The current name.
-        node: The syntax node of the declaration.
-        uses: The range of bytes of each occurrence of the name that must be renamed. The occurrence in the
-            declaration is included, and so are mentions in documentation such as `@param NAME`.
+        node: The declaration.
+        uses: The spans to rename, including the declaration and mentions in documentation (`@param NAME`).
     """
 
     kind: str
@@ -113,18 +92,13 @@ StructuralRule = Callable[[CodeUnit], Iterator[Site | SkippedSite]]
 
 @dataclass(frozen=True)
 class RewriteRules:
-    """The rewrite rules of one programming language. A rule changes code without changing its behaviour.
+    """The rewrite rules of one programming language.
 
     Attributes:
-        parse: The function that parses the bytes of source code. Its second argument is True if the code is a
-            whole file, and False if the code may also be a single function.
-        structural: The rules that change the structure of code: a dict from the name of a rule, such as
-            "reverse-if", to a function. This function yields a `Site` for each place that can be rewritten,
-            and a `SkippedSite` for each place that is unsafe to rewrite. If one place contains another, the
-            inner place comes first.
-        symbols: The function that yields a `Symbol` for each symbol (such as a variable) that can be renamed,
-            and a `SkippedSite` for each symbol that cannot.
-        reserved: Words that must not be used as new names, such as keywords.
+        parse: Parses source bytes. The second argument is True if the source must be a whole file.
+        structural: The structural rules by name. Inner places come before the places around them.
+        symbols: Yields the symbols that can be renamed, and a skipped site for each other one.
+        reserved: Words that must not become new names, such as keywords.
     """
 
     parse: Callable[[bytes, bool], CodeUnit]

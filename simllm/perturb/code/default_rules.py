@@ -1,4 +1,4 @@
-"""The names of the code rewrite rules, default and optional; and functions to check names and find rules."""
+"""The names of the rewrite rules, and the search for the rules of a language."""
 
 from __future__ import annotations
 
@@ -24,14 +24,9 @@ OPTIONAL_RULES = ("remove-comments", "expand-compound", "add-braces", "dead-code
 
 
 def check_rules(rules: Sequence[str], share: float) -> None:
-    """Check two settings for rewriting code: the names of the rules, and a probability.
+    """Raise `InputError` if there is no rule, a rule is unknown, or the share is not between 0 and 1.
 
-    Args:
-        rules: The names of the rules to apply.
-        share: The probability with which each place that a rule can rewrite is rewritten.
-
-    Raises:
-        InputError: There is no rule, a rule is unknown, or the share is not between 0 and 1.
+    The share is the probability with which a rule rewrites each possible place.
     """
     known = ", ".join(DEFAULT_RULES + OPTIONAL_RULES)
     if not rules:
@@ -44,11 +39,7 @@ def check_rules(rules: Sequence[str], share: float) -> None:
 
 
 def find_rules(language: str) -> RewriteRules:
-    """Return the rewrite rules for a language.
-
-    Raises:
-        InputError: The language has no rewrite rules.
-    """
+    """Return the rules of a language; raise `InputError` if there are none."""
     if language not in LANGUAGES:
         raise InputError(f"cannot rewrite {language!r}; expected one of {', '.join(LANGUAGES)}")
     rules: RewriteRules = import_module(f"simllm.perturb.code.{language}.{language}_rules").RULES

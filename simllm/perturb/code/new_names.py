@@ -1,4 +1,4 @@
-"""New names for functions, parameters and variables in code: proposals, and the choice of a usable one."""
+"""Namers for the symbols of code, and the choice of a usable proposal."""
 
 from __future__ import annotations
 
@@ -23,19 +23,10 @@ _FILE = Path(__file__).parent / "data" / "identifier_synonyms.txt"
 
 
 def namer_of(names: str | Mapping[str, str] | Namer) -> Namer:
-    """Return the function that proposes new names for the functions, parameters and variables of code.
+    """Return the namer for a user's choice.
 
-    Args:
-        names: The user's choice: "lexicon" to replace the words of a name by synonyms; "plain" for
-            meaningless names such as `v0`; a mapping from old to new names; or a function that proposes
-            names.
-
-    Returns:
-        A function. It takes a name and its kind ("function", "parameter" or "variable"), and returns
-        proposals, best first.
-
-    Raises:
-        InputError: `names` is a text other than "lexicon" and "plain".
+    The choice is "lexicon" (synonyms of the words of a name), "plain" (meaningless names such as `v0`), a
+    mapping from old to new names, or a namer. Any other text raises `InputError`.
     """
     if isinstance(names, Mapping):
         return lambda name, kind: filter(None, [names.get(name)])
@@ -51,16 +42,9 @@ def namer_of(names: str | Mapping[str, str] | Namer) -> Namer:
 def choose_name(
     name: str, kind: str, namer: Namer, why_taken: Callable[[str], str | None]
 ) -> tuple[str | None, str]:
-    """Choose the new name of a function, parameter or variable: the first proposed name that can be used.
+    """Return the first usable proposal and ""; or None and the reason why there is none.
 
-    Args:
-        name: The old name.
-        kind: "function", "parameter" or "variable".
-        namer: The function that proposes new names.
-        why_taken: A function that tells why a proposal cannot be used; None if it can be.
-
-    Returns:
-        The new name; None if no proposed name can be used. And the reason why there is none.
+    `why_taken` tells why a proposal cannot be used; None if it can be.
     """
     reasons = []
     for new in namer(name, kind):
@@ -75,25 +59,21 @@ def choose_name(
 
 
 def words_of(text: str) -> set[str]:
-    """Return the words of a text, such as source code, both unchanged and in Unicode normal form NFKC.
+    """Return the words of a text, unchanged and in Unicode normal form NFKC.
 
-    A new name must differ from all these words. NFKC is included because Python treats two identifiers with
-    the same NFKC form as equal.
+    A new name must differ from all these words.
     """
+    # Python treats two identifiers with the same NFKC form as equal.
     return set(re.findall(r"[\w$]+", f"{text} {unicodedata.normalize('NFKC', text)}"))
 
 
 def read_names(file: Path) -> dict[str, str]:
-    """Read new names for functions, parameters and variables from a file with lines `OLD<tab>NEW`.
+    """Read new names from a file with lines `OLD<tab>NEW`; blank lines are skipped.
 
-    Blank lines are skipped.
-
-    Returns:
-        A dict from each old name to its new name.
-
-    Raises:
-        InputError: A line has another form, a name occurs twice, or a new name can be used in no language.
+    A line of another form, a repeated name, or a new name that no language can use raises `InputError`.
     """
+    # One file of names serves both languages: a word that only one of them reserves is refused later, for
+    # each source.
     reserved = frozenset[str].intersection(*(find_rules(language).reserved for language in LANGUAGES))
     names: dict[str, str] = {}
     places: dict[str, int] = {}
@@ -128,29 +108,16 @@ def plain(name: str, kind: str) -> Iterator[str]:
 
 
 def synonyms(name: str, kind: str) -> Iterator[str]:
-    """Propose names in which synonyms replace words of the old name.
-
-    For example, `maxWidth` may become `maximumWidth`, and `read_all` may become `fetch_all`. The style of the
-    name, such as camel case, stays the same. `replaced_words` describes the order of the proposals.
-
-    Args:
-        name: The old name.
-        kind: The kind of symbol, which is ignored.
-    """
+    """Propose names with synonyms: `maximumWidth` for `maxWidth`, or `fetch_all` for `read_all`."""
     table = _synonyms()
     return replaced_words(name, [table.get(word.lower(), ()) for word in split_words(name)])
 
 
 def replaced_words(name: str, choices: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Yield new names, made by replacing words of an old name.
+    """Yield new names with replaced words; `choices` has the replacements of each word, best first.
 
-    First, words are replaced by their best replacements: one word at a time, and then all words at once. For
-    example, `maxWidth` gives `maximumWidth`, `maxBreadth`, `maximumBreadth`. Then the second-best
-    replacements are used in the same way, and so on.
-
-    Args:
-        name: The old name.
-        choices: For each word of the name, the words that may replace it, best first.
+    The best replacements come first: one word at a time, and then all words at once. `maxWidth` gives
+    `maximumWidth`, `maxBreadth` and `maximumBreadth`. The second-best replacements follow in the same way.
     """
     for number in range(max(map(len, choices), default=0)):
         new = {at: options[number] for at, options in enumerate(choices) if number < len(options)}
@@ -161,27 +128,21 @@ def replaced_words(name: str, choices: Sequence[Sequence[str]]) -> Iterator[str]
 
 
 def known_words() -> list[str]:
-    """Return all words in the lists of synonyms that are used to propose names, in alphabetical order."""
+    """Return all words in the lists of synonyms, in alphabetical order."""
     table = _synonyms()
     return sorted({*table, *(word for words in table.values() for word in words)})
 
 
 def split_words(name: str) -> list[str]:
-    """Split an identifier into words at changes of case, digits and underscores.
-
-    For example, `maxWidth2` gives `max`, `Width` and `2`.
-    """
+    """Split an identifier at case, digits and underscores: `maxWidth2` gives `max`, `Width` and `2`."""
     return _WORDS.findall(name)
 
 
 def joined(name: str, new: Mapping[int, str]) -> str:
-    """Return a name in which some words are replaced; upper case and underscores stay as in the old name.
+    """Replace words of a name: `maxWidth` with `{0: "maximum"}` becomes `maximumWidth`.
 
-    For example, `maxWidth` with the new words `{0: "maximum"}` becomes `maximumWidth`.
-
-    Args:
-        name: The old name.
-        new: The new words in lower case. The key is the index of the old word in `split_words(name)`.
+    The keys are indices in `split_words(name)`, and the new words are in lower case. Upper case and
+    underscores stay as in the old name.
     """
     numbers = itertools.count()
 
@@ -197,26 +158,22 @@ def joined(name: str, new: Mapping[int, str]) -> str:
 
 
 def _is_name(text: str) -> bool:
-    """Return whether a proposed name can be used as an identifier in Java and in Python.
-
-    Names that Python changes are rejected: names that are not in NFKC normal form, and names that begin with
-    `__`, to which Python adds the name of the class around them.
-    """
+    """Return whether a name can be used unchanged as an identifier in Java and in Python."""
+    # Python changes other names: it normalizes identifiers to NFKC, and adds the name of the class around to
+    # names that begin with `__`.
     is_plain = unicodedata.normalize("NFKC", text) == text and not text.startswith("__")
     return is_plain and text.isidentifier()
 
 
 @cache
 def _synonyms() -> dict[str, tuple[str, ...]]:
-    """Return a dict from each word to the synonyms that may replace it in names, best first.
-
-    For each word, the synonyms from `identifier_synonyms.txt`, a list made for names in code, come first.
-    Then follow the synonyms from the lexicon that is used to edit code summaries.
-    """
+    """Return the synonyms of each word, best first."""
     table: dict[str, dict[str, None]] = {}
     for _, line in lines(_FILE):
         word, _, others = line.partition(":")
         if others and not line.startswith("#"):
+            # This list was made for names in code, so its synonyms come before those of the lexicon, which
+            # was made for summaries.
             table.setdefault(word.strip(), {}).update(dict.fromkeys(map(str.strip, others.split(","))))
     for word, replacements in lexicon.load().synonyms.items():
         usable = (r.word for r in replacements if r.part_of_speech in ("noun", "verb", "adjective"))

@@ -1,8 +1,7 @@
 """Replacement of names in a text about code, such as a stack trace, after names in the code were changed.
 
-`rename_text` replaces old names by new names, so that the text fits the changed code. `restore` replaces new
-names by old names in prose. `restore_functions` does so in an answer that may hold code: there, a word that
-equals a new name can also be a method of another object, or a name that the answer introduces.
+Prose and the variant itself are searched for whole words. In an answer with code, a word that equals a new
+name can also be a method of another object, or a name that the answer introduces.
 """
 
 from __future__ import annotations
@@ -21,8 +20,10 @@ from simllm.perturb.code.python.python_name_resolution import Scopes, Variable
 from simllm.perturb.code.python.python_roles import BINDING, identifier_roles
 from simllm.perturb.code.source_edits import Span
 
+# A fence may stand in a quotation (`> `), or be indented in a list.
 _FENCE = re.compile(r"[ \t>]*(?:```|~~~)")
 _CODE = re.compile(r"[{};=]|^[-+ \t]*(?:def|class|return|import|from)\b|^(?:---|\+\+\+|@@|diff) ", re.M)
+# Plain prose such as `value` or `a, b` is valid Python, so it must not be tried as code.
 _WORDS_ONLY = re.compile(r"[\w\s.,]*")
 # Strings and comments, which are skipped in code that cannot be parsed.
 _OPAQUE = (
@@ -31,54 +32,34 @@ _OPAQUE = (
     + r"'(?:\\.|[^'\\\n])*'?|"
     + r"#[^\n]*|//[^\n]*|/\*[^*]*(?:\*(?!/)[^*]*)*(?:\*/|\Z)"
 )
+# An answer may hold a whole file, or only members of a class.
 _JAVA_FRAMES = ((b"", b""), (b"class Unit {\n", b"\n}\n"))
 
 
 def rename_text(text: str, names: Mapping[str, str]) -> str:
-    """Replace the old names of functions and variables by new names in a text, such as a stack trace.
-
-    Only whole words are replaced.
-
-    Args:
-        text: The text.
-        names: A mapping from old to new names.
-    """
+    """Replace old names by new names in a text, such as a stack trace; only whole words are replaced."""
     if not names:
         return text
+    # `\b` would not do, because `$` may be part of a name in Java.
     return re.sub(rf"(?<![\w$])(?:{_any(names)})(?![\w$])", lambda found: names[found[0]], text)
 
 
 def restore(text: str, names: Mapping[str, str]) -> str:
-    """Give renamed functions and variables their old names again, in a text about the rewritten code.
+    """Give renamed symbols their old names again, in a text about the variant or in the variant itself.
 
-    All whole words of the text that equal a new name are replaced by the old name. This is safe for the
-    rewritten code itself, because the code before the rewrite does not contain the new names. In code that
-    somebody else wrote, a new name may also be a method of another object, or a name of that code's own; use
-    `restore_functions` there.
-
-    Args:
-        text: The text, such as a summary or a stack trace of the rewritten code.
-        names: A mapping from old to new names, as in `Rewrite.names`.
+    `names` maps old to new names, as `Rewrite.names` does. All whole words that equal a new name are
+    replaced. For code that somebody else wrote, use `restore_functions`.
     """
+    # This is safe for the variant itself, because its source does not contain the new names.
     return rename_text(text, {new: old for old, new in names.items()})
 
 
 def restore_functions(text: str, variant: str, language: str, names: Mapping[str, str]) -> str:
-    """Give renamed functions their old names again, in an answer about rewritten code.
+    """Give renamed functions their old names again, in an answer about a variant.
 
-    In code, only the names of functions are restored, where the code defines or calls them. Parameters and
-    local variables keep their new names, on which the behaviour does not depend. Never touched are attributes
-    and methods of other objects, keyword arguments, strings, comments, and names that the answer uses for
-    something else. A function keeps its new name if the old one means something else in the answer.
-
-    In prose, all names are restored that cannot be ordinary words: names such as `maxWidth` or `v0`, names in
-    backquotes, and functions before a parenthesis.
-
-    Args:
-        text: The answer: code, prose, or prose with code between fences.
-        variant: The rewritten code.
-        language: Its language: "java" or "python".
-        names: A mapping from old to new names, as in `Rewrite.names`.
+    In code, only functions are restored, where the code defines or calls them. Parameters and local variables
+    keep their new names, on which the behaviour does not depend. In prose, all names are restored that cannot
+    be ordinary words: `maxWidth`, `v0`, names in backquotes, and functions before a parenthesis.
     """
     old = {new: old for old, new in names.items()}
     called = {new: old[new] for new in _functions(variant, language) if new in old}
@@ -96,12 +77,13 @@ def uses_new_function(text: str, variant: str, language: str, names: Mapping[str
 
 def _any(names: Mapping[str, str] | frozenset[str]) -> str:
     """Return a regular expression for any of one or more names."""
+    # The longest name first, because the first alternative that fits wins.
     return "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
 
 
 @lru_cache(1024)
 def _functions(variant: str, language: str) -> frozenset[str]:
-    """Return the names of the functions that rewritten code defines; none if it cannot be parsed."""
+    """Return the names of the functions that a variant defines; none if it cannot be parsed."""
     if language == "python":
         try:
             unit = python_parsing.parse(variant.encode(errors="replace"))
@@ -153,7 +135,9 @@ def _restored_calls(part: str, called: Mapping[str, str]) -> str:
 
 def _restored_prose(part: str, called: Mapping[str, str], old: Mapping[str, str]) -> str:
     """Restore the names in prose that cannot be ordinary words."""
+    # `v0` and `maxWidth` cannot be ordinary words, but `width`, `Width` and `v` can.
     marked = {name for name in old if not name.isalpha() or not (name[1:].islower() or len(name) == 1)}
+    # The whole answer is the name of a function.
     marked |= {part.strip()} & called.keys()
 
     def replaced(found: re.Match[str]) -> str:
@@ -165,7 +149,6 @@ def _restored_prose(part: str, called: Mapping[str, str], old: Mapping[str, str]
 
 
 def _replaced(text: bytes, spans: Mapping[Span, str]) -> str:
-    """Replace ranges of bytes by names."""
     for span, name in sorted(spans.items(), reverse=True):
         text = text[: span.start] + name.encode() + text[span.end :]
     return text.decode()
@@ -183,9 +166,11 @@ def _restored_python(part: str, called: Mapping[str, str]) -> str | None:
     except (InputError, UnicodeEncodeError, RecursionError, SyntaxError):
         return None
     spans: dict[Span, str] = {}
+    # The names of a class are used as attributes, which are not resolved.
     variables = [one for one in scopes.variables if one.scope.node.type != "class_definition"]
     for new, old in called.items():
         known = [one for one in variables if one.name == new and not one.scope.reflects]
+        # The function of the module counts before nested functions of this name.
         own = [one for one in known if one.scope is scopes.module] or known
         for variable in own:
             if _is_function(scopes, variable) and not _is_captured(scopes, variable, old):
@@ -195,14 +180,14 @@ def _restored_python(part: str, called: Mapping[str, str]) -> str | None:
 
 
 def _is_function(scopes: Scopes, variable: Variable) -> bool:
-    """Return whether a variable of Python code is a function, or a function of other code that is called."""
+    """Return whether a variable is a function of this code, or a function of other code that is called."""
     roles = {use.role for use in variable.uses} & BINDING
     is_free = not roles and variable.scope is scopes.module
     return scopes.is_known(variable) and (roles == {"function"} or is_free)
 
 
 def _is_captured(scopes: Scopes, variable: Variable, old: str) -> bool:
-    """Return whether a variable of Python code would be confused with another one under its old name."""
+    """Return whether a variable would be confused with another one under its old name."""
     places = {variable.scope}
     for use in variable.uses:
         scope = use.scope
@@ -214,7 +199,7 @@ def _is_captured(scopes: Scopes, variable: Variable, old: str) -> bool:
 
 
 def _own_methods(scopes: Scopes, variable: Variable) -> Iterator[Node]:
-    """Yield the name in each `self.NAME` of Python code, if the function NAME is a method."""
+    """Yield the name in each `self.NAME` or `cls.NAME`, if the function NAME is a method."""
     definitions = [use.node.parent for use in variable.uses if use.role == "function"]
     first = [node.child_by_field_name("parameters") for node in definitions if node is not None]
     if not any(node and re.match(rb"\(\s*(?:self|cls)\b", node.text or b"") for node in first):
@@ -251,6 +236,7 @@ def _restored_java(part: str, called: Mapping[str, str]) -> str | None:
     for new, old in called.items():
         declared = [node for node in methods if _method_name(node).text == new.encode()]
         own = [node for node in declared if _is_member(node)]
+        # The old name is used for something else, or two classes define the method.
         if old.encode() in taken or len({node.parent.id for node in own if node.parent}) > 1:
             continue
         bodies = {node.parent.id: node in own for node in declared if node.parent}
@@ -277,12 +263,10 @@ def _is_member(node: Node) -> bool:
 
 
 def _means_own(node: Node, bodies: Mapping[int, bool]) -> bool:
-    """Return whether a call of a Java method surely means the renamed method.
+    """Return whether a call, or a reference such as `this::run`, surely means the renamed method.
 
-    Args:
-        node: The call, or a reference such as `this::run`.
-        bodies: By the id of each class body that declares a method of this name, whether it is the renamed
-            one.
+    `bodies` has the id of each class body that declares a method of this name, and whether it is the renamed
+    one.
     """
     receiver = field(node, "object") if node.type == "method_invocation" else node.children[0]
     above = node.parent

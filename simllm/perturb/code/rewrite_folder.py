@@ -1,7 +1,4 @@
-"""Rewriting of the Java and Python files of a folder; the rewritten code behaves the same.
-
-For example, variables are renamed, and a `for` loop becomes a `while` loop. All other files are copied.
-"""
+"""Rewriting of the Java and Python files of a folder; all other files are copied."""
 
 from __future__ import annotations
 
@@ -29,13 +26,12 @@ _PART = 2**20  # bytes that are copied at once
 
 
 class FoundFile(NamedTuple):
-    """An input file or symbolic link, and what is done with it to make an output folder.
+    """An input file or symbolic link.
 
     Attributes:
         name: The relative path in the output folder.
         path: The path of the input file or link.
-        action: "rewrite" for a source file, "copy" for a file that stays unchanged, and "link" for a symbolic
-            link, which is recreated in the output folder.
+        action: "rewrite", "copy", or "link" for a symbolic link, which is recreated.
     """
 
     name: str
@@ -44,31 +40,17 @@ class FoundFile(NamedTuple):
 
 
 def vary_files(paths: Sequence[Path], plan: RewritePlan, out: Path) -> Iterator[dict[str, Any]]:
-    """Write rewritten variants of Java and Python files into a folder; copy all other files unchanged.
+    """Write variants of Java and Python files into an existing folder; copy other files and unparsed sources.
 
-    If `paths` is a single folder, its content goes directly into `out`. Otherwise, each file or folder in
-    `paths` keeps its own name inside `out`. The permissions of files and folders are kept, too, so that
-    scripts can still be run, but never setuid, setgid and sticky bits, owners, ACLs or extended attributes.
-    Hard links become separate files, and holes of sparse files stay holes. The file `variants.jsonl` in `out`
-    gets a row (a dict that describes the variant) for each source file.
-
-    A source file that cannot be parsed, or is nested too deeply, is copied unchanged, with a warning.
-
-    Args:
-        paths: Files and folders.
-        plan: The settings of the rewrites.
-        out: An existing folder.
-
-    Yields:
-        The row of each source file. Its key `id` has the file's path in `out`; the function `vary_items`
-        describes the other keys.
-
-    Raises:
-        InputError: A file cannot be read, no source file can be parsed, or two files would get the same path
-            in `out`.
+    The content of a single input folder goes directly into `out`; several inputs keep their names. The rows,
+    whose `id` is the path in `out`, are yielded and also written to `variants.jsonl`. `InputError` is raised
+    if a file cannot be read, no source can be parsed, or two files would get the same path.
     """
+    # A file with a single function is a file, too: others may import the function.
     plan = replace(plan, is_file=True)
     if len(paths) == 1 and paths[0].is_dir():
+        # Permissions are kept, so that scripts can still be run. The owner may always write: the copy is
+        # still to be filled. Owners, ACLs, extended attributes and hard links are not kept.
         out.chmod(_permissions(paths[0]) | 0o700)
     rows = []
     problems = []
@@ -94,15 +76,12 @@ def vary_files(paths: Sequence[Path], plan: RewritePlan, out: Path) -> Iterator[
         raise InputError(problems[0] + ("; no other file can be parsed" if len(rows) > 1 else ""))
     _warn_unparsed(problems)
     output_file.write(out / RECORD, (json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
-    _recreate_links(links, out)  # last, so that nothing is written through a link
+    # Links come last, so that nothing is written through a link.
+    _recreate_links(links, out)
 
 
 def _vary_file(name: str, path: Path, plan: RewritePlan) -> dict[str, Any]:
-    """Rewrite a source file, and return its row.
-
-    Raises:
-        InputError: The file cannot be read.
-    """
+    """Rewrite a source file, and return its row."""
     language = SUFFIXES[path.suffix]
     try:
         if path.stat().st_size > _LARGEST:
@@ -111,6 +90,7 @@ def _vary_file(name: str, path: Path, plan: RewritePlan) -> dict[str, Any]:
         content = path.read_bytes()
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from None
+    # Undecodable bytes stay, because `rewrite` then names the line that is not UTF-8.
     text = content.decode(errors="surrogateescape")  # `rewrite` names the line that is not UTF-8
     (row,) = vary_items([{"id": name, "language": language, "source": text}], plan)
     return row
@@ -123,30 +103,22 @@ def _make_folders(folder: Path, out: Path, original: Path) -> None:
         missing.append((folder, original))
         folder, original = folder.parent, original.parent
     for made, source in reversed(missing):
+        # `mkdir` is subject to the umask, `chmod` is not.
         made.mkdir(0o700)
         made.chmod(_permissions(source) | 0o700)
 
 
 def _permissions(path: Path) -> int:
-    """Return the permissions of a file without setuid, setgid and sticky bits.
-
-    A copy belongs to the user who runs this program. With the setuid bit of another user's file, it would run
-    with the rights of that user, who may be root.
-    """
+    """Return the permissions of a file without setuid, setgid and sticky bits."""
+    # A copy belongs to the user who runs this program. With the setuid bit of another user's file, it would
+    # run with the rights of that user, who may be root.
     return path.stat().st_mode & 0o777
 
 
 def _copy(path: Path, target: Path, content: bytes | None) -> None:
-    """Write a new file with the permissions of another file.
-
-    Args:
-        path: The other file.
-        target: The new file.
-        content: The content of the new file; None to copy that of the other file.
-
-    Raises:
-        InputError: The other file cannot be read.
-    """
+    """Write a new file with the permissions of `path`, and with its content if `content` is None."""
+    # O_EXCL, so that neither a file nor a link that appeared meanwhile is written. Private until the content
+    # is complete.
     descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     with open(descriptor, "wb") as new:  # noqa: PTH123
         if content is not None:
@@ -163,6 +135,7 @@ def _copy(path: Path, target: Path, content: bytes | None) -> None:
 
 def _copy_data(source: int, target: int, size: int) -> None:
     """Copy the data of an open file to an empty open file; holes are not filled with zeros."""
+    # What is not written below stays a hole, so a sparse file takes no more room than the original.
     os.ftruncate(target, size)
     at = 0
     while at < size:
@@ -181,11 +154,7 @@ def _copy_data(source: int, target: int, size: int) -> None:
 
 
 def _warn_unparsed(problems: Sequence[str]) -> None:
-    """Warn about source files that cannot be parsed: name the first ones, and count the others.
-
-    Args:
-        problems: The file, line and reason of each problem.
-    """
+    """Warn about the first unparsed files, given as "FILE:LINE: REASON", and count the others."""
     for problem in problems[:_SHOWN]:
         warnings.warn(f"{problem}; copied unchanged", stacklevel=3)
     if more := len(problems[_SHOWN:]):
@@ -193,17 +162,12 @@ def _warn_unparsed(problems: Sequence[str]) -> None:
 
 
 def _recreate_links(links: Iterable[tuple[Path, Path]], out: Path) -> None:
-    """Recreate symbolic links in an output folder, except links that lead out of this folder or nowhere.
-
-    Args:
-        links: Two paths for each link: the path of the new link in the output folder, and the path of the
-            original link. The new link gets the same target as the original link.
-        out: The output folder, with all its files.
-    """
+    """Recreate symbolic links (new path, original link), except links that lead out of `out` or nowhere."""
     made = []
     for target, link in links:
         target.symlink_to(link.readlink())
         made.append(target)
+    # Repeated, because a removed link may have been the way of another one.
     while stray := [link for link in made if not (link.exists() and _is_inside(link, out))]:
         for link in stray:  # other links may lead through this one
             link.unlink()
@@ -211,27 +175,15 @@ def _recreate_links(links: Iterable[tuple[Path, Path]], out: Path) -> None:
 
 
 def _is_inside(link: Path, folder: Path) -> bool:
-    """Return whether a symbolic link leads into a folder."""
     return real_path.real(link).is_relative_to(real_path.real(folder))
 
 
 def find_files(paths: Sequence[Path]) -> list[FoundFile]:
-    """List the input files and symbolic links, and say what to do with each to make an output folder.
+    """List the input files and symbolic links with their actions, sorted by their path in the output folder.
 
-    Java and Python files are rewritten. Other files are copied, and so are hidden files inside a folder.
-    Symbolic links inside a folder are recreated in the output folder. A folder's `.git`, and the file
-    with which simllm marks folders that it wrote, are left out, and so are pipes, sockets and devices.
-
-    Args:
-        paths: The input files and folders.
-
-    Returns:
-        The files and links, sorted by their relative path in the output folder. The attribute `action` of
-        each is "rewrite", "copy" or "link".
-
-    Raises:
-        InputError: A path does not exist, there is no Java or Python file, two files would get the same path
-            in the output folder, or a file would get the reserved path `variants.jsonl`.
+    `.git`, simllm's own marker of output folders, pipes, sockets and devices inside a folder are left out.
+    `InputError` is raised if a path does not exist, there is no source file, or two files would get the same
+    path.
     """
     found: dict[str, FoundFile] = {}
     for path in paths:
@@ -242,6 +194,7 @@ def find_files(paths: Sequence[Path]) -> list[FoundFile]:
         if path.is_file():
             own = [FoundFile(path.name, path, "rewrite" if path.suffix in SUFFIXES else "copy")]
         else:
+            # `resolve`, because the name of `.` or `..` is not a folder's name.
             prefix = "" if len(paths) == 1 else f"{path.resolve().name}/"
             own = [file._replace(name=prefix + file.name) for file in _files(path)]
         for file in own:
@@ -254,19 +207,17 @@ def find_files(paths: Sequence[Path]) -> list[FoundFile]:
 
 
 def _files(folder: Path) -> Iterator[FoundFile]:
-    """Yield the files and symbolic links in a folder and its subfolders.
-
-    The attribute `action` of each result is "rewrite", "copy" or "link". A symbolic link always has the
-    action "link". A hidden file, or a file in a hidden folder, has the action "copy" even if it holds source
-    code.
-    """
+    """Yield the files and symbolic links in a folder and its subfolders."""
+    # `os.walk` lists links to folders under `folders`, but does not follow them.
     for place, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if name not in _NOT_COPIED]
         for name in (*folders, *(name for name in names if name not in _NOT_COPIED)):
             path = Path(place, name)
             inner = path.relative_to(folder)
+            # Hidden folders hold environments and caches, not the code of the project.
             is_source = path.suffix in SUFFIXES and not any(part.startswith(".") for part in inner.parts)
             if path.is_symlink():
                 yield FoundFile(inner.as_posix(), path, "link")
             elif path.is_file():
+                # Pipes, sockets and devices would block or never end when read.
                 yield FoundFile(inner.as_posix(), path, "rewrite" if is_source else "copy")

@@ -1,4 +1,4 @@
-"""The settings with which many sources are rewritten, such as the rules and the random seed."""
+"""The settings with which many sources are rewritten."""
 
 from __future__ import annotations
 
@@ -12,19 +12,14 @@ from simllm.perturb.code.rewriting import Rewrite, rewrite
 
 @dataclass(frozen=True)
 class RewritePlan:
-    """The settings with which many sources are rewritten.
+    """The settings with which many sources are rewritten; bad rules or a bad share raise `InputError`.
 
     Attributes:
-        rules: The names of the rules to apply, in this order.
-        namer: The function that proposes new names.
-        share: The probability, from 0 to 1, of rewriting a place that a rule can rewrite.
-        seed: The seed for choosing the places at random.
-        is_file: True: each source is a whole file. False: a source may also be a single function or
-            constructor. A single function may get a new name. A whole file keeps each name that other files
-            may use.
-
-    Raises:
-        InputError: There is no rule, a rule is unknown, or the share is not between 0 and 1.
+        rules: The names of the rules, in the order in which they are applied.
+        share: The probability, from 0 to 1, with which a rule rewrites each possible place.
+        seed: The seed for choosing the places.
+        is_file: Whether each source must be a whole file. A whole file keeps each name that other files may
+            use.
     """
 
     rules: Sequence[str] = DEFAULT_RULES
@@ -37,14 +32,7 @@ class RewritePlan:
         check_rules(self.rules, self.share)
 
     def rewrite(self, source: str, language: str) -> Rewrite:
-        """Rewrite a source with the settings of this plan.
-
-        Rules that do not exist for the language are ignored. Python, for example, has no braces to add.
-
-        Args:
-            source: The code.
-            language: The language of the code: "java" or "python".
-        """
+        """Rewrite a source; rules that do not exist for the language are ignored."""
         return rewrite(
             source, language, self.rules, self.namer, share=self.share, seed=self.seed, is_file=self.is_file
         )
@@ -58,14 +46,9 @@ class RewritePlan:
         )
 
     def arms(self) -> Iterator[tuple[str | None, RewritePlan]]:
-        """Yield this plan and, for each of its rules, a plan that applies only this rule.
+        """Yield (None, this plan), and then, for each rule, its name and a plan with this rule alone.
 
-        Each plan is one arm of an experiment that compares the rewritten code of all plans. This shows the
-        effect of each single rule.
-
-        Yields:
-            Pairs of a name and a plan. The first pair is (None, this plan). In the other pairs, the name is
-            the name of the rule.
+        Each plan is one arm of an experiment that shows the effect of each single rule.
         """
         yield None, self
         yield from ((rule, replace(self, rules=(rule,))) for rule in self.rules)

@@ -18,13 +18,10 @@ from simllm.perturb.code.source_edits import Edit, Piece, TextEdit, apply_edits,
 
 @dataclass(frozen=True)
 class Skipped:
-    """A place in the code that a rewrite rule could not rewrite safely.
+    """A place in the code that a rule could not rewrite safely.
 
     Attributes:
-        rule: The name of the rule.
-        line: The line number, counted from 1. It refers to the text that the rule received, which earlier
-            rules may have changed.
-        reason: The reason for not rewriting the place.
+        line: Counted from 1 in the text that the rule received, which earlier rules may have changed.
     """
 
     rule: str
@@ -34,17 +31,15 @@ class Skipped:
 
 @dataclass(frozen=True)
 class Rewrite:
-    """The result of rewriting a source: a variant with the same behaviour.
+    """A variant of a source, with a record of the changes.
 
     Attributes:
-        text: The text of the variant.
-        edits: The edits that turn the source into the variant, ordered by position. Positions are counted in
-            characters of the source.
-        names: A mapping from each renamed name to its new name.
-        counts: A mapping from the name of each applied rule to the number of places that the rule rewrote.
-        skipped: The places that the rules could not rewrite safely, with the reasons.
-        line_map: For each line of the variant, the number of the source line from which it comes, counted
-            from 1; None for a line without code from the source.
+        text: The variant.
+        edits: The edits from the source to the variant, ordered by position; positions count characters.
+        names: The new name of each renamed symbol, by old name.
+        counts: The number of places that each applied rule rewrote.
+        line_map: For each line of the variant, its source line, counted from 1; None if it has no source
+            code.
     """
 
     text: str
@@ -65,29 +60,11 @@ def rewrite(
     seed: int = 0,
     is_file: bool = False,
 ) -> Rewrite:
-    """Rewrite code so that it looks different and behaves the same.
+    """Rewrite a file, function or constructor, so that it looks different and behaves the same.
 
-    Args:
-        source: A file, or a single function or constructor.
-        language: The language: "java" or "python".
-        rules: The names of the rules to apply, in this order. A rule rewrites only places where the language
-            guarantees that the behaviour stays the same.
-        names: The source of new names: "lexicon" (synonyms), "plain" (`v0`, `v1`, ...), a mapping from old to
-            new names, or a function. The function gets a name and its kind ("function", "parameter" or
-            "variable"), and returns proposals, best first.
-        share: The probability, from 0 to 1, of rewriting a place that a rule can rewrite.
-        seed: The seed for choosing the places at random if `share` is below 1.
-        is_file: True: the source is a whole file. False: the source may also be a single function or
-            constructor. A single function may get a new name. A whole file keeps each name that other files
-            may use.
-
-    Returns:
-        The rewritten code, with a record of the changes.
-
-    Raises:
-        InputError: The language or a rule is unknown, `rules` is empty, `share` is out of range, or the
-            source has a syntax error or is nested too deeply. The message about an error in the source begins
-            with `line N: `.
+    The arguments are those of `RewritePlan`; `namer_of` explains `names`. `InputError` is raised for an
+    unknown language or rule, and for a source with a syntax error or too deep nesting (its message begins
+    with `line N: `).
     """
     check_rules(rules, share)
     rewriting = _Rewriting(source, find_rules(language), namer_of(names), share, random.Random(seed), is_file)
@@ -98,10 +75,7 @@ def rewrite(
 
 
 class _Rewriting:
-    """The state of one call of the function `rewrite`: the settings, and the results so far.
-
-    The results are the new names, the number of rewritten places for each rule, and the skipped places.
-    """
+    """The state of one call of `rewrite`: the settings, and the results so far."""
 
     def __init__(
         self,
@@ -122,13 +96,15 @@ class _Rewriting:
         self._share = share
         self._choice = choice
         self._is_file = is_file
-        self._words = words_of(source)  # later also the words that rules have added
+        # Grows by the words that rules add. A new name must not occur in the source, not even in comments and
+        # strings, so that the old names can be restored by a search for words.
+        self._words = words_of(source)
         self._names: dict[str, str] = {}
         self._counts: Counter[str] = Counter()
         self._skipped: list[Skipped] = []
 
     def run(self, rules: Sequence[str]) -> Rewrite:
-        """Apply rules in the given order, and return the rewritten code."""
+        """Apply rules in the given order, and return the variant."""
         text, pieces = self._source, [Piece(self._source, 0)]
         unit = self._rules.parse(text, self._is_file)
         for rule in rules:
@@ -147,18 +123,10 @@ class _Rewriting:
         )
 
     def _restructure(self, unit: CodeUnit, rule: str) -> Iterator[Edit]:
-        """Apply a rule that changes the structure of code, such as "reverse-if".
-
-        Args:
-            unit: The parsed code.
-            rule: The name of the rule.
-
-        Yields:
-            The edits of the places that are rewritten. Places that cannot be rewritten safely are added to
-            the list of skipped places.
-        """
+        """Yield the edits of a structural rule, and record its skipped sites."""
         if rule not in self._rules.structural:
-            return  # Python has no braces to add
+            # Python, for example, has no braces to add.
+            return
         for site in self._rules.structural[rule](unit):
             if isinstance(site, SkippedSite):
                 self._skip(unit, rule, site.node, site.reason)
@@ -166,16 +134,7 @@ class _Rewriting:
                 yield from site.edits
 
     def _rename(self, unit: CodeUnit, rule: str) -> Iterator[Edit]:
-        """Apply a rule that renames functions, parameters or variables.
-
-        Args:
-            unit: The parsed code.
-            rule: The name of the rule, such as "rename-function".
-
-        Yields:
-            The edits that replace the old names by the new ones. Names that cannot be replaced are added to
-            the list of skipped places.
-        """
+        """Yield the edits of a renaming rule, and record the symbols that cannot be renamed."""
         self._words |= words_of(unit.text.decode())
         for symbol in self._rules.symbols(unit):
             if symbol.kind != RENAMES[rule]:
@@ -191,12 +150,9 @@ class _Rewriting:
                 yield from (Edit(*use, (new.encode(),)) for use in symbol.uses)
 
     def _new_name(self, symbol: Symbol, language: str) -> tuple[str | None, str]:
-        """Return the new name of a function, parameter or variable; None and the reason if there is none.
-
-        All symbols with the same old name get the same new name, and no two old names share a new name. A new
-        name does not occur in the source, not even in comments and strings. The old names can therefore be
-        restored.
-        """
+        """Return the new name of a symbol and ""; or None and the reason why there is none."""
+        # Two symbols with one old name get one new name, and no two old names share a new name. This makes
+        # the names a mapping that can be inverted.
         if symbol.name in self._names:
             return self._names[symbol.name], ""
         given = {new: old for old, new in self._names.items()}
@@ -211,35 +167,18 @@ class _Rewriting:
         return choose_name(symbol.name, symbol.kind, self._namer, why_taken)
 
     def _is_chosen(self, rule: str) -> bool:
-        """Decide at random whether a rule rewrites a place in the code.
-
-        If so, the number of places that the rule has rewritten is increased by 1.
-        """
+        """Decide at random whether a rule rewrites a place, and count the rewritten places."""
+        # Without a draw for a share of 1, the seed does not matter there.
         chosen = self._share == 1 or self._choice.random() < self._share
         self._counts[rule] += chosen
         return chosen
 
     def _skip(self, unit: CodeUnit, rule: str, node: Node, reason: str) -> None:
-        """Record a place that a rule does not rewrite, with the reason."""
         self._skipped.append(Skipped(rule, unit.line_of(node), reason))
 
 
 def _without_frame(pieces: list[Piece], unit: CodeUnit) -> list[Piece]:
-    """Remove the frame from an edited text.
-
-    The frame is the lines that the parser puts around a single function, such as `class Unit {` and `}`. A
-    piece of the edited text is either new, or copied from the code before the edits. The `start` of a copied
-    piece is its byte position in that code. The `start` of a new piece is None.
-
-    Args:
-        pieces: The pieces of the edited text with the frame. Positions are counted from the beginning of the
-            frame.
-        unit: The parsed code before the edits, with the frame.
-
-    Returns:
-        The pieces of the edited text without the frame. Positions are counted from the beginning of the
-        source, which follows the first lines of the frame.
-    """
+    """Remove the frame from an edited text, and count positions from the beginning of the source."""
     before, after = unit.source.start, len(unit.text) - unit.source.end
     if before:
         pieces = [Piece(pieces[0].text[before:], before), *pieces[1:]]

@@ -1,9 +1,7 @@
 """Edits of a source text, and the pieces that make up an edited text.
 
-A rewrite rule describes each rewrite by edits. An edit replaces a range of bytes of the source by a list of
-pieces. A piece is either new bytes or another range of the source. Such a range is copied with all edits that
-lie inside it, so that code can be moved and edited at the same time. For example, one edit swaps the two
-operands of `a < b`, and another edit renames `a`.
+A copied span is copied with all edits inside it, so that code can be moved and edited at the same time. For
+example, one edit swaps the two operands of `a < b`, and another edit renames `a`.
 """
 
 from __future__ import annotations
@@ -17,7 +15,7 @@ from typing import NamedTuple
 
 
 class Span(NamedTuple):
-    """A range of bytes in a source: from `start` up to, but not including, `end`."""
+    """A range of bytes in a source."""
 
     start: int
     end: int
@@ -25,16 +23,9 @@ class Span(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """The replacement of a range of bytes in a source.
+    """The replacement of a range of bytes by new bytes and copied spans; an insertion if the range is empty.
 
-    The replacement may contain copies of ranges of the source, for example to swap two operands. If another
-    edit lies inside a copied range, the copy is edited, too. Apart from this case, edits that are applied
-    together should not overlap.
-
-    Attributes:
-        start: The index of the first byte to replace.
-        end: The index after the last byte to replace; equal to `start` for an insertion.
-        parts: The replacement. Bytes are new text; a span is a range of the source that is copied.
+    Edits that are applied together should not overlap, except edits inside a copied span.
     """
 
     start: int
@@ -43,25 +34,14 @@ class Edit:
 
 
 class Piece(NamedTuple):
-    """A piece of an edited text: either new text, or text that comes from the source.
-
-    Attributes:
-        text: The bytes of the piece.
-        start: The index in the source at which the same bytes begin; None for new text.
-    """
+    """A piece of an edited text; `start` is its index in the source, or None for new text."""
 
     text: bytes
     start: int | None
 
 
 class TextEdit(NamedTuple):
-    """The replacement of a range of characters in a source.
-
-    Attributes:
-        start: The index of the first character to replace.
-        end: The index after the last character to replace.
-        text: The new text.
-    """
+    """The replacement of a range of characters (not bytes) in a source."""
 
     start: int
     end: int
@@ -69,52 +49,30 @@ class TextEdit(NamedTuple):
 
 
 def apply_edits(text: bytes, edits: Iterable[Edit]) -> list[Piece]:
-    """Apply edits to a source, and return the new text as a list of pieces.
+    """Apply edits, given in any order, to a source; insertions at the same byte keep their order.
 
-    A piece is either new text or text from the source. The new text of an edit may contain copies of spans
-    (ranges) of the source. Other edits inside a span are applied to its copies, too. For example, one edit
-    swaps `a + 1` and `b`, and another edit renames `a`. Then the moved `a` is renamed.
-
-    Two kinds of edits are not applied to the copies of a span:
-
-    - an edit that replaces the whole span;
-    - an insertion directly after the last byte of the span. If the span is empty, an insertion at its
-      position is applied to the copies.
-
-    Apart from edits inside copied spans, edits should not overlap. If two edits overlap anyway, only the one
-    that begins first is applied.
-
-    Args:
-        text: The source.
-        edits: The edits, in any order. Insertions at the same byte keep their order.
-
-    Returns:
-        The pieces of the new text, from its beginning to its end.
-
-    Raises:
-        ValueError: An edit begins inside a copied span, after its first byte, and ends after the span.
+    A copied span is edited, too, except by an edit that replaces the whole span, and by an insertion directly
+    after it. Of other overlapping edits, only the one that begins first is applied. An edit that begins
+    inside a copied span and ends after it raises `ValueError`.
     """
+    # At one byte, insertions come first, and the longest replacement before those inside it.
     ordered = sorted(edits, key=lambda edit: (edit.start, edit.start != edit.end, -edit.end))
     starts = [edit.start for edit in ordered]
     pieces: list[Piece] = []
 
     def render(start: int, end: int, first: int) -> None:
-        """Apply the edits inside a range of the source, and append the edited text to the list `pieces`.
-
-        Args:
-            start: The index of the first byte of the range.
-            end: The index after the last byte of the range.
-            first: The index of the first edit that may be applied, in the list `ordered` of all edits. An
-                edit can copy a part of the range that it replaces. The edit must not be applied to its own
-                copy again, so `first` is then the index after this edit.
-        """
+        """Append the edited text of a range to `pieces`, with the edits from index `first` on."""
         at = start
+        # Without `first`, an edit that copies part of the range that it replaces would be applied to its own
+        # copy without end.
         for number in range(max(bisect_left(starts, start), first), len(ordered)):
             edit = ordered[number]
+            # An empty span still takes the insertions at its position.
             if edit.start >= max(end, start + 1):
                 break
             if edit.start < at or (edit.start == start and edit.start < edit.end >= end):
-                continue  # inside the edit before, or the span's own replacement
+                # Inside the edit before, or the replacement of the whole span.
+                continue
             if edit.end > end:
                 raise ValueError(f"edits overlap at byte {edit.start}")
             if edit.start > at:
@@ -128,23 +86,16 @@ def apply_edits(text: bytes, edits: Iterable[Edit]) -> list[Piece]:
         if at < end:
             pieces.append(Piece(text[at:end], at))
 
-    render(0, len(text) + 1, 0)  # one more, for insertions at the end of the text
+    # One byte more than the text, for insertions at its end.
+    render(0, len(text) + 1, 0)
     return pieces
 
 
 def compose(first: list[Piece], second: list[Piece]) -> list[Piece]:
     """Combine the pieces of two successive rounds of edits, as if all edits were made in one round.
 
-    A piece is either copied text or new text. The `start` of copied text is the position from which it was
-    copied. The `start` of new text is None.
-
-    Args:
-        first: The pieces of the text after the first round, with positions in the original source.
-        second: The pieces of the text after the second round, with positions in the text after the first
-            round.
-
-    Returns:
-        The pieces of the text after the second round, with positions in the original source.
+    The positions of the second round count in the text after the first round; those of the result, in the
+    source.
     """
     starts = list(accumulate((len(piece.text) for piece in first), initial=0))
     composed: list[Piece] = []
@@ -152,6 +103,7 @@ def compose(first: list[Piece], second: list[Piece]) -> list[Piece]:
         if piece.start is None or not piece.text:
             composed.append(Piece(piece.text, None))
             continue
+        # A copied piece of the second round may span several pieces of the first.
         number = bisect_right(starts, piece.start) - 1
         at, end = piece.start, piece.start + len(piece.text)
         while at < end:
@@ -168,17 +120,13 @@ def compose(first: list[Piece], second: list[Piece]) -> list[Piece]:
 def text_edits(source: bytes, pieces: list[Piece]) -> list[TextEdit]:
     """Return the edits that turn a source into an edited text, ordered by position.
 
-    These edits cannot express moves. If two pieces of code were swapped, the piece that now comes second
-    counts as new text.
-
-    Args:
-        source: The source.
-        pieces: The pieces of the edited text. Each is new text, or text with its position in the source.
+    Moves cannot be expressed: of two swapped pieces, the one that now comes second counts as new text.
     """
     edits: list[TextEdit] = []
     at = characters = 0  # the end of the processed source, in bytes and in characters
     new = b""
     for piece in [*pieces, Piece(b"", len(source))]:
+        # A piece from before `at` was moved, or is the second copy of a span.
         if piece.start is None or piece.start < at:
             new += piece.text
             continue
@@ -191,15 +139,10 @@ def text_edits(source: bytes, pieces: list[Piece]) -> list[TextEdit]:
 
 
 def line_map(source: bytes, pieces: list[Piece]) -> list[int | None]:
-    """Return, for each line of an edited text, the number of the source line from which it comes.
+    """Return the source line, counted from 1, of each line of an edited text; None for new lines.
 
-    Line numbers count from 1. If a line has code from several source lines, the code that comes first in the
-    line decides. A line without code from the source gets None. A line break at the end of the text begins no
-    further line.
-
-    Args:
-        source: The source.
-        pieces: The pieces of the edited text. Each is new text, or text with its position in the source.
+    If a line has code from several source lines, its first code decides. A line break at the end begins no
+    line.
     """
     breaks = [found.start() for found in re.finditer(b"\n", source)]
     lines: list[int | None] = [None]

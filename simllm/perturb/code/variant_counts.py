@@ -1,4 +1,4 @@
-"""Counts of the results when many files or functions are rewritten, such as how many stay unchanged."""
+"""Counts of the results when many files or functions are rewritten."""
 
 from __future__ import annotations
 
@@ -9,21 +9,17 @@ from typing import Any
 
 @dataclass
 class VariantCounts:
-    """Counts of the results when many files or functions are rewritten.
-
-    A variant is the rewritten code of one file or function. To check a variant, the variant and the original
-    code are run on the same inputs. The check also runs mutants, which are variants with a deliberate
-    mistake. They show whether the inputs can reveal a mistake.
+    """Counts of the results when many files or functions are rewritten and perhaps checked by running them.
 
     Attributes:
-        status: The number of variants with each status: "rewritten"; "unchanged"; "unparsed", if the original
-            has a syntax error; or "refuted", if the check shows that the variant behaves differently.
-        rewritten: For each rule, the number of places that it rewrote.
-        skipped: For each rule, the number of places that it could not rewrite safely.
+        status: Variants by status: "rewritten", "unchanged", "unparsed" (the source has a syntax error) or
+            "refuted" (the check shows different behaviour).
+        rewritten: Rewritten places by rule.
+        skipped: Places by rule that could not be rewritten safely.
         renamed: The old names that were replaced in any variant.
-        verdicts: The number of variants with each result of the check, such as "proven".
-        mutants: Two numbers: how many mutants were run, and how many of them behaved differently from the
-            original.
+        verdicts: Variants by result of the check, such as "proven".
+        mutants: How many mutants (variants with a deliberate mistake) were run, and how many of them behaved
+            differently, which shows that the inputs can reveal a mistake.
     """
 
     status: Counter[str] = field(default_factory=Counter)
@@ -34,12 +30,7 @@ class VariantCounts:
     mutants: tuple[int, int] = (0, 0)
 
     def add(self, row: dict[str, Any]) -> None:
-        """Update all counts with one more variant (piece of rewritten code).
-
-        Args:
-            row: The dict that describes the variant, as `vary_items`, `vary_files` or `prove_variants` yields
-                it.
-        """
+        """Count one more row, as `vary_items`, `vary_files` or `prove_variants` yields it."""
         self.status[row["status"]] += 1
         self.renamed.update(row.get("names", ()))
         self.rewritten.update(row.get("counts", {}))

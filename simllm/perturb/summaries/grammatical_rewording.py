@@ -1,8 +1,4 @@
-"""Rules that change the grammar of a summary but keep its meaning: voice, word order, genitive, mood.
-
-Each rule is a function that takes the words of a text. It returns the changed words, or None if the rule does
-not fit the text.
-"""
+"""Rules that change the grammar of a summary but keep its meaning: voice, word order, genitive, mood."""
 
 from __future__ import annotations
 
@@ -26,16 +22,7 @@ _NO_ADVERBS = frozenset(
 
 
 def restructure(words: list[str], lexicon: Lexicon, random: np.random.Generator) -> list[str]:
-    """Change the grammar of a sentence, but not its meaning, by one random rule.
-
-    Args:
-        words: The words of the sentence.
-        lexicon: The forms of verbs and nouns.
-        random: The generator that chooses the rule, and that the rule uses for its own choices.
-
-    Returns:
-        The words of the changed sentence; `words` if no rule fits.
-    """
+    """Change the words of a sentence by one random rule; return them unchanged if no rule fits."""
     for number in random.permutation(len(_RULES)):
         changed = _RULES[number](words, lexicon, random)
         if changed and changed != words:
@@ -44,28 +31,22 @@ def restructure(words: list[str], lexicon: Lexicon, random: np.random.Generator)
 
 
 def passive(words: list[str], lexicon: Lexicon, random: np.random.Generator) -> list[str] | None:
-    """Change a sentence without a subject to the passive voice, or return None if that is not possible.
-
-    For example, "copies the file to disk" becomes "the file is copied to disk". `lexicon` has the forms of
-    verbs. `random` is not used, but every rule function must accept it.
-    """
+    """Change a sentence without a subject: "copies the file to disk" becomes "the file is copied to disk"."""
     forms = lexicon.verb_forms.get(words[0], ("",))
     end = _noun_phrase_end(words, 1)
+    # A comma or "and" joins two clauses or objects, of which only one would become passive.
     if words[0] not in forms[:2] or end == 1 or {",", "and"} & set(words):
         return None
     if words[1] not in DETERMINERS or words[end : end + 1] in (["that"], ["or"]):
         return None
+    # "the size of the list" moves as a whole.
     while words[end : end + 1] == ["of"] and (further := _noun_phrase_end(words, end + 1)) > end + 1:
         end = further
     return [*words[1:end], _form_of_be(words[end - 1]), forms[3], *words[end:]]
 
 
 def passive_by(words: list[str], lexicon: Lexicon, random: np.random.Generator) -> list[str] | None:
-    """Change a sentence with a subject to the passive voice, or return None if that is not possible.
-
-    For example, "a user opens the file" becomes "the file is opened by a user". `lexicon` has the forms of
-    verbs. `random` is not used, but every rule function must accept it.
-    """
+    """Change a sentence with a subject: "a user opens the file" becomes "the file is opened by a user"."""
     if words[0] not in DETERMINERS or {",", "and", "or", "that"} & set(words):
         return None
     for place in range(2, min(_noun_phrase_end(words, 0) + 1, len(words) - 1)):
@@ -75,6 +56,7 @@ def passive_by(words: list[str], lexicon: Lexicon, random: np.random.Generator) 
         # Words such as "calls" may be nouns, but no noun precedes a determiner.
         if is_active and words[place + 1] in DETERMINERS and end > place + 1:
             thing, rest = words[place + 1 : end], words[end:]
+            # A second object, or a noun phrase of which only a part was found.
             if rest[:1] and (rest[0] in DETERMINERS or rest[0] == "of"):
                 return None
             return [*thing, _form_of_be(thing[-1]), forms[3], "by", *words[:place], *rest]
@@ -82,14 +64,11 @@ def passive_by(words: list[str], lexicon: Lexicon, random: np.random.Generator) 
 
 
 def fronted(words: list[str], lexicon: Lexicon, random: np.random.Generator) -> list[str] | None:
-    """Move the last prepositional phrase to the front, or return None if that is not possible.
-
-    For example, "copies the file to disk" becomes "to disk, copies the file". `random` decides whether the
-    comma is inserted. `lexicon` is not used, but every rule function must accept it.
-    """
+    """Move the last prepositional phrase to the front: "to disk, copies the file"."""
     stop = ["."] if words[-1] == "." else []
     body = words[: len(words) - len(stop)]
     places = [i for i, word in enumerate(body) if i > 1 and word in _MOVABLE]
+    # The phrase may belong to one clause only.
     if not places or {",", "if", "when", "and", "or"} & set(body):
         return None
     place = places[-1]
@@ -98,11 +77,7 @@ def fronted(words: list[str], lexicon: Lexicon, random: np.random.Generator) -> 
 
 
 def adverb_moved(words: list[str], lexicon: Lexicon, random: np.random.Generator) -> list[str] | None:
-    """Move an adverb from the front to the end or vice versa, or return None if that is not possible.
-
-    For example, "recursively copies it" becomes "copies it recursively". `lexicon` and `random` are not
-    used, but every rule function must accept them.
-    """
+    """Move an adverb from the front to the end or vice versa: "copies it recursively"."""
     stop = ["."] if words[-1] == "." else []
     body = words[: len(words) - len(stop)]
     if len(body) < 3:
@@ -115,21 +90,18 @@ def adverb_moved(words: list[str], lexicon: Lexicon, random: np.random.Generator
 
 
 def genitive(words: list[str], lexicon: Lexicon, random: np.random.Generator) -> list[str] | None:
-    """Express possession in another way, with "of" or "'s", or return None if that is not possible.
-
-    For example, "the size of the list" becomes "the list's size" or "the list size", as `random` decides.
-    Conversely, "the list's size" becomes "the size of the list". `lexicon` is not used, but every rule
-    function must accept it.
-    """
+    """Turn "the size of the list" into "the list's size" or "the list size", or "the list's size" back."""
     for place, word in enumerate(words):
         if word == "of" and place:
             start, end = _noun_phrase_start(words, place), _noun_phrase_end(words, place + 1)
             owner, owned = words[place + 1 : end], words[start:place]
+            # Without determiners, "of" often stands in a fixed expression, such as "out of memory".
             if not owner or len(owned) < 2 or owned[0] not in DETERMINERS or owner[0] not in DETERMINERS:
                 continue
             bare = owned[1:]
             whose = [*owner[:-1], owner[-1] + ("'" if owner[-1].endswith("s") else "'s")]
             return [*words[:start], *(whose if random.random() < 0.5 else owner), *bare, *words[end:]]
+        # Here, "'s" is short for "is".
         is_verb = word in ("it's", "there's", "he's", "she's", "what's", "that's")
         if word.endswith("'s") and not is_verb and place and words[place - 1] in DETERMINERS:
             end = _noun_phrase_end(words, place + 1)
@@ -140,12 +112,7 @@ def genitive(words: list[str], lexicon: Lexicon, random: np.random.Generator) ->
 
 
 def mood(words: list[str], lexicon: Lexicon, random: np.random.Generator) -> list[str] | None:
-    """Change the form of the first verb of a sentence, or add or remove a subject.
-
-    For example, "returns it" becomes "return it" or "this method returns it", as `random` decides. Both
-    "return it" and "this method returns it" become "returns it". If no such change is possible, the result
-    is None. `lexicon` has the forms of verbs.
-    """
+    """Turn "returns it" into "return it" or "this method returns it", and both back into "returns it"."""
     forms = lexicon.verb_forms.get(words[0], ("",))
     for subject in _SUBJECTS:
         size = len(subject.split())
@@ -173,22 +140,12 @@ def _is_adverb(word: str) -> bool:
 
 
 def _form_of_be(noun: str) -> str:
-    """Return "is" for a singular `noun`, and "are" for a plural `noun`."""
+    """Return "is" for a singular noun, and "are" for a plural noun."""
     return "are" if noun.endswith(_PLURAL) and not noun.endswith("ss") else "is"
 
 
 def _noun_phrase_end(words: list[str], start: int) -> int:
-    """Find the end of a noun phrase, which has an optional determiner and then one to four content words.
-
-    Content words are neither function words, such as "the" or "of", nor punctuation marks.
-
-    Args:
-        words: The words of a text.
-        start: The index of the first word of the noun phrase.
-
-    Returns:
-        The index after the last word; `start` if there is no noun phrase.
-    """
+    """Return the end of a noun phrase with one to four content words; `start` if there is none."""
     end = first = start + (start < len(words) and words[start] in DETERMINERS)
     while (
         end < len(words) and end - first < 4 and words[end] not in FUNCTION_WORDS and words[end][0].isalnum()
@@ -198,18 +155,7 @@ def _noun_phrase_end(words: list[str], start: int) -> int:
 
 
 def _noun_phrase_start(words: list[str], end: int) -> int:
-    """Find the start of the noun phrase that ends before a given index.
-
-    A noun phrase has an optional determiner, such as "the", and then zero to four content words. Content
-    words are neither function words, such as "of", nor punctuation marks.
-
-    Args:
-        words: The words of a text.
-        end: The index after the last word of the noun phrase.
-
-    Returns:
-        The index of the first word; `end` if there is no noun phrase.
-    """
+    """Return the start of a noun phrase with up to four content words; `end` if there is none."""
     start = end
     while (
         start and end - start < 4 and words[start - 1] not in FUNCTION_WORDS and words[start - 1][0].isalnum()

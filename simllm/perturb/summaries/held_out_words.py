@@ -1,4 +1,4 @@
-"""Held-out word pairs, such as ("open", "close"), which are kept for tests and left out of training data."""
+"""Held-out word pairs in all inflected forms."""
 
 from __future__ import annotations
 
@@ -9,20 +9,15 @@ from simllm.perturb.summaries.function_words import CONJUNCTIONS, DETERMINERS, P
 from simllm.perturb.summaries.inflection import Irregular, word_family
 from simllm.text_cleaning import clean
 
-_CLOSED = DETERMINERS | PREPOSITIONS | CONJUNCTIONS  # no text can do without these words
+# No text can do without these words, so pairs with one of them are ignored.
+_CLOSED = DETERMINERS | PREPOSITIONS | CONJUNCTIONS
 
 
 class HeldOutWords:
-    """Held-out word pairs (pairs that are kept out of training data), in all inflected forms.
-
-    Args:
-        pairs: The held-out pairs. Each word may have any form, such as "open" or "opened". Pairs with a
-            determiner, preposition or conjunction are ignored, because no text can do without these words.
-        irregular: The forms of irregular words.
+    """Held-out word pairs; each word may be given in any form, such as "open" or "opened".
 
     Attributes:
-        pairs: The held-out pairs in all forms, each as a frozenset of two words. For example, the pair
-            ("open", "close") also gives {"opened", "closes"}.
+        pairs: Frozensets of two words, in all forms: ("open", "close") also gives {"opened", "closes"}.
         words: All words of these pairs, in all forms.
     """
 
@@ -36,15 +31,9 @@ class HeldOutWords:
         self.words = frozenset(word for pair in self.pairs for word in pair)
 
     def holds_out(self, a: str, b: str) -> bool:
-        """Return whether two phrases are a held-out word pair, or differ in the words of such a pair.
+        """Return whether two phrases are a held-out pair, or differ in the words of one.
 
-        Held-out word pairs are kept for tests and left out of training data. Two phrases differ in the words
-        of a pair if only one phrase has the first word, and only the other phrase has the second word. For
-        example, "open file" and "close file" differ in the words of the pair ("open", "close").
-
-        Args:
-            a: A cleaned word or phrase.
-            b: Another cleaned word or phrase.
+        "open file" and "close file" differ in the words of ("open", "close").
         """
         if frozenset((a, b)) in self.pairs:
             return True

@@ -15,16 +15,10 @@ _ENDINGS += [("ing", ""), ("ing", "e"), ("ying", "ie")]
 
 
 def inflect(part_of_speech: str, base: str, irregular: Irregular) -> Forms:
-    """Return all inflected forms of an English word or phrase.
+    """Return all forms of a word or phrase, given its base form.
 
-    A verb has five forms: "take", "takes", "took", "taken", "taking". A noun has two: singular and plural.
-    Other words have one. In a verb phrase, the first word is inflected ("set up", "sets up"). In a noun
-    phrase, the last word is inflected ("file name", "file names").
-
-    Args:
-        part_of_speech: "verb", "noun" or another one.
-        base: The base form, such as "take" or "list".
-        irregular: The forms of each irregular word, by part of speech and base form.
+    A verb has five forms ("take", "takes", "took", "taken", "taking"), a noun two (singular, plural), and
+    other words one. The first word of a verb phrase and the last word of a noun phrase are inflected.
     """
     if (part_of_speech, base) in irregular:
         return irregular[part_of_speech, base]
@@ -46,16 +40,9 @@ def inflect(part_of_speech: str, base: str, irregular: Irregular) -> Forms:
 
 
 def word_family(form: str, irregular: Irregular) -> set[str]:
-    """Return all inflected forms of a verb or noun, given one of its forms.
-
-    For example, "lists" gives "list", "listed", "listing" and others. Because any ending is tried, the result
-    also has forms that are no words, such as "listsed".
-
-    Args:
-        form: A word in any form. It is among the returned forms.
-        irregular: The forms of each irregular word, by part of speech and base form.
-    """
+    """Return all forms of a verb or noun, given one form, and some that are no words, such as "listsed"."""
     bases = {base for (_, base), forms in irregular.items() if form in forms}
+    # Any ending is tried, so some bases are no words; a base counts only if it gives the form back.
     bases |= {form.removesuffix(old) + new for old, new in _ENDINGS if form.endswith(old)}
     forms = (inflect(kind, base, irregular) for kind in ("verb", "noun") for base in bases if base)
     return {form}.union(*(some for some in forms if form in some))
@@ -76,4 +63,5 @@ def _add_ed(word: str) -> str:
 def _add_ing(word: str) -> str:
     if word.endswith("ie"):
         return word[:-2] + "ying"
+    # The "e" stays in "seeing", "toeing" and "dyeing".
     return (word[:-1] if re.search(r"[^eoy]e$", word) else word) + "ing"

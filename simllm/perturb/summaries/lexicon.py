@@ -8,8 +8,6 @@ one_category_words.txt   noun: row, column, cell      words of one category with
 phrases.txt              ^returns true if {1}$ | ^checks whether {1}$     phrases with the same meaning
 abbreviations.txt        config: configuration        a short form and its long form
 irregular.txt            verb: send, sends, sent, sent, sending
-
-The module `phrase_templates` explains `^`, `$` and `{1}`.
 """
 
 from __future__ import annotations
@@ -27,17 +25,13 @@ from simllm.perturb.summaries.phrase_templates import Template, load_templates
 from simllm.text_cleaning import clean
 
 FOLDER = Path(__file__).parent / "data"
-_OPEN = ("verb", "noun", "adjective", "adverb")  # open classes of words
+# Open classes of words; prepositions and other closed classes cannot be left out.
+_OPEN = ("verb", "noun", "adjective", "adverb")
 
 
 @dataclass(frozen=True)
 class Replacement:
-    """A word that may replace another word.
-
-    Attributes:
-        part_of_speech: The part of speech of both words, such as "verb" or "noun".
-        word: The new word.
-    """
+    """A word that may replace another word with the same part of speech, such as "verb" or "noun"."""
 
     part_of_speech: str
     word: str
@@ -48,21 +42,15 @@ Replacements = dict[str, list[Replacement]]  # the replacements of each word or 
 
 @dataclass(frozen=True)
 class Lexicon:
-    """Words and phrases with their possible replacements in rule-based edits, and forms of verbs and nouns.
-
-    The first four attributes map each word to the words that may replace it.
+    """Words and phrases with their possible replacements, and forms of verbs and nouns.
 
     Attributes:
         synonyms: Words with the same meaning, including abbreviations.
-        abbreviations: For an abbreviation its long forms, and for a long form its abbreviations.
+        abbreviations: Long forms of abbreviations, and abbreviations of long forms.
         opposites: Words with the opposite meaning.
-        neighbours: Words of the same category with another meaning, such as "row" and "column".
-        templates: Phrases that may replace each other.
-        verb_forms: Maps each form of a verb to a tuple of all its forms, such as "take", "takes", "took",
-            "taken", "taking".
+        neighbours: Words of the same category with another meaning.
+        verb_forms: All forms of a verb, by each of its forms; the base form comes first.
         nouns: All singular and plural forms of nouns.
-        held_out_words: Word pairs that are kept for tests. No edit may replace one word of a pair by the
-            other.
     """
 
     synonyms: Replacements
@@ -80,32 +68,16 @@ class Lexicon:
 
 
 def load(held_out: Collection[tuple[str, str]] = (), folder: Path = FOLDER) -> Lexicon:
-    """Load the lexicon: words and phrases with their possible replacements, and forms of verbs and nouns.
+    """Load the lexicon without held-out pairs.
 
-    Args:
-        held_out: Word pairs that are kept for tests. The lexicon never replaces one word of a pair, in any
-            form, by the other. In addition, two attributes of the lexicon contain no verbs, nouns,
-            adjectives or adverbs of these pairs. These attributes are `opposites`, and `neighbours` (words of
-            one category, such as "row" and "column").
-        folder: The folder of the word lists.
-
-    Returns:
-        The lexicon, without the replacements that `held_out` excludes.
+    Verbs, nouns, adjectives and adverbs of these pairs are left out of `opposites` and `neighbours`
+    altogether.
     """
     irregular = load_irregular_forms(folder)
     held_out_words = HeldOutWords(held_out, irregular)
 
     def table(groups: Iterator[tuple[str, list[tuple[str, str]]]], words: frozenset[str]) -> Replacements:
-        """Make a table from each inflected form of a word to the words that may replace this form.
-
-        Held-out pairs (pairs of a word and its replacement that are kept for tests) are left out.
-
-        Args:
-            groups: Yields a part of speech, such as "verb", together with its pairs (word, replacement). The
-                words are in base form.
-            words: Words to avoid, in any form. Pairs of verbs, nouns, adjectives or adverbs that contain one
-                of these words are left out, too.
-        """
+        """Map each form to its replacements; pairs of open classes with a word of `words` are left out."""
         replacements: Replacements = defaultdict(list)
         for kind, bases in groups:
             for a, b in bases:
@@ -128,6 +100,8 @@ def load(held_out: Collection[tuple[str, str]] = (), folder: Path = FOLDER) -> L
         if not held_out_words.holds_out(old, new):
             for replacements in (synonyms, abbreviations):
                 replacements.setdefault(old, []).append(Replacement("noun", new))
+    # Changes of meaning leave out held-out words altogether, so that training shows no other opposite or
+    # neighbour of these words either.
     opposites = table(_opposites(folder / "antonyms.txt"), held_out_words.words)
     neighbours = table(_groups(folder / "one_category_words.txt"), held_out_words.words)
     phrases = load_templates(folder / "phrases.txt", held_out_words)
@@ -136,20 +110,13 @@ def load(held_out: Collection[tuple[str, str]] = (), folder: Path = FOLDER) -> L
 
 
 def load_irregular_forms(folder: Path = FOLDER) -> Irregular:
-    """Load the inflected forms of irregular words.
-
-    Args:
-        folder: The folder of the word lists.
-
-    Returns:
-        A dict from (part of speech, base form) to a tuple of all forms.
-    """
+    """Load the forms of irregular words, by part of speech and base form."""
     words = ((kind, tuple(_words(rest))) for kind, rest in _entries(folder / "irregular.txt"))
     return {(kind, forms[0]): forms for kind, forms in words}
 
 
 def _entries(file: Path) -> Iterator[tuple[str, str]]:
-    """Read a word list with lines such as "noun: row, column"; yield the texts before and after the colon."""
+    """Yield the texts before and after the colon of each line, such as "noun: row, column"."""
     for _, line in lines(file):
         if line.strip() and not line.startswith("#"):
             kind, _, rest = line.partition(":")
@@ -157,28 +124,18 @@ def _entries(file: Path) -> Iterator[tuple[str, str]]:
 
 
 def _words(text: str) -> list[str]:
-    """Split a text at its commas into words, and clean each word with `simllm.text_cleaning.clean`."""
+    """Split a text at its commas, and clean each word."""
     return [clean(word) for word in text.split(",") if word.strip()]
 
 
 def _groups(file: Path) -> Iterator[tuple[str, list[tuple[str, str]]]]:
-    """Read a word list with lines such as "verb: compute, calculate".
-
-    In rule-based edits, the words of one line may replace each other.
-
-    Yields:
-        The part of speech of a line, and all pairs of two words of that line, in both orders.
-    """
+    """Yield the part of speech of each line, and all pairs of its words in both orders."""
     for kind, rest in _entries(file):
         yield kind, list(permutations(_words(rest), 2))
 
 
 def _opposites(file: Path) -> Iterator[tuple[str, list[tuple[str, str]]]]:
-    """Read the word list of opposites, with lines such as "verb: open | close, shut".
-
-    Yields:
-        The part of speech of a line, and all pairs of opposites in that line, in both orders.
-    """
+    """Yield the part of speech of each line, and all its pairs of opposites in both orders."""
     for kind, rest in _entries(file):
         left, _, right = rest.partition("|")
         pairs = [(a, b) for a in _words(left) for b in _words(right)]
@@ -186,22 +143,14 @@ def _opposites(file: Path) -> Iterator[tuple[str, list[tuple[str, str]]]]:
 
 
 def _abbreviations(file: Path) -> Iterator[tuple[str, str]]:
-    """Read the list of abbreviations; yield each (abbreviation, long form) and (long form, abbreviation)."""
+    """Yield each (abbreviation, long form) and (long form, abbreviation)."""
     for short, long in _entries(file):
         a, b = clean(short), clean(long)
         yield from ((a, b), (b, a))
 
 
 def _forms(folder: Path, irregular: Irregular) -> tuple[dict[str, Forms], frozenset[str]]:
-    """Collect the inflected forms of all verbs and nouns in the word lists.
-
-    Args:
-        folder: The folder of the word lists.
-        irregular: The forms of irregular words.
-
-    Returns:
-        A dict from each form of a verb to all its forms, and a set with all forms of nouns.
-    """
+    """Return the forms of each verb, by each form, and all forms of nouns, from all word lists."""
     files = [folder / f"{name}.txt" for name in ("synonyms", "antonyms", "one_category_words")]
     entries = [(kind, rest.replace("|", ",")) for file in files for kind, rest in _entries(file)]
     verbs: dict[str, Forms] = {}
@@ -210,6 +159,7 @@ def _forms(folder: Path, irregular: Irregular) -> tuple[dict[str, Forms], frozen
         if kind == "verb" and " " not in base:
             forms = inflect(kind, base, irregular)
             for form in forms:
+                # The first verb of the lists counts for a form that several verbs share.
                 verbs.setdefault(form, forms)
             verbs[base] = forms  # `lay` is a verb itself, and not only a form of `lie`
         elif kind == "noun":

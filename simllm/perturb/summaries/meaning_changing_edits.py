@@ -1,8 +1,4 @@
-"""The kinds of edits that change the meaning of a summary, and the choice of a random edit.
-
-Each kind of edit, such as adding a negation, is a function. It yields one edited text for each place in the
-summary where the edit is possible.
-"""
+"""The kinds of edits that change the meaning of a summary, and the choice of a random edit."""
 
 from __future__ import annotations
 
@@ -30,19 +26,12 @@ KINDS: dict[str, Callable[[str, Lexicon, np.random.Generator], Iterator[str]]] =
 
 
 def change(text: str, lexicon: Lexicon, random: np.random.Generator) -> tuple[str, str] | None:
-    """Change the meaning of a summary by one edit of a random kind.
-
-    Args:
-        text: The cleaned summary.
-        lexicon: The word lists.
-        random: The generator that chooses the kind of edit and the place in the text.
-
-    Returns:
-        The kind of edit, such as "negation", and the changed summary; None if no edit fits.
-    """
+    """Make one edit of a random kind; return the kind and the changed summary, or None if no edit fits."""
     for number in random.permutation(len(KINDS)):
         name = list(KINDS)[number]
         changed = (clean(option) for option in KINDS[name](text, lexicon, random))
+        # A `dict` drops repeated texts but, unlike a set, keeps their order, on which the random choice
+        # depends.
         options = [option for option in dict.fromkeys(changed) if option not in ("", text)]
         if options:
             return name, options[random.integers(len(options))]

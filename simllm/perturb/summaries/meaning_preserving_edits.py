@@ -1,8 +1,4 @@
-"""The table of all edits of a summary of code that keep its meaning.
-
-Each edit is a function. It makes one kind of edit, such as typos or synonyms, and yields a text for each way
-to make the edit: for example, one text for each word that can get a typo.
-"""
+"""The kinds of edits that keep the meaning of a summary."""
 
 from __future__ import annotations
 

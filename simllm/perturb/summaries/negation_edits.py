@@ -40,11 +40,7 @@ _NEGATIONS = [
 
 
 def negations(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator[str]:
-    """Yield one text for each place in `text` where a negation can be added or removed.
-
-    For example, "is empty" becomes "is not empty". `lexicon` has the verb forms. `random` is not used,
-    but every edit function must accept it.
-    """
+    """Add or remove a negation: "is empty" becomes "is not empty"."""
     for pattern, new in _NEGATIONS:
         for match in pattern.finditer(text):
             yield text[: match.start()] + match.expand(new) + text[match.end() :]
@@ -52,8 +48,10 @@ def negations(text: str, lexicon: Lexicon, random: np.random.Generator) -> Itera
     for place, word in enumerate(words):
         forms = lexicon.verb_forms.get(word, ("",))
         is_noun = word in lexicon.nouns
+        # Auxiliaries are negated by the patterns above.
         if forms[0] in ("", "be", "do", "have"):
             continue
+        # "the calls" and "updates" in "gets updates" may be nouns.
         if word == forms[THIRD_PERSON] and not (place and (is_noun or words[place - 1] in DETERMINERS)):
             yield " ".join([*words[:place], "does not", forms[0], *words[place + 1 :]])
         elif word == forms[0] and not place and (not is_noun or DETERMINERS.intersection(words[1:2])):

@@ -1,4 +1,4 @@
-"""Search for noun phrases in a summary. A noun phrase names a thing, as "the file name" does."""
+"""Search for noun phrases in a summary."""
 
 from __future__ import annotations
 
@@ -7,20 +7,11 @@ from simllm.perturb.summaries.lexicon import Lexicon
 
 
 def noun_phrase_start(words: list[str], end: int, lexicon: Lexicon, first: int = 1) -> int:
-    """Find the start of the noun phrase that ends before a given index.
+    """Return the start of a noun phrase, not before index `first`; `end` if there is no noun phrase.
 
-    A noun phrase has an optional determiner, such as "the", and then one to three words.
-
-    Args:
-        words: The words of a text.
-        end: The index after the last word of the noun phrase.
-        lexicon: Tells which words are verbs and nouns.
-        first: The lowest index at which the noun phrase may begin. With 1, a verb at the beginning of the
-            text cannot be part of the noun phrase.
-
-    Returns:
-        The index of the first word; `end` if there is no noun phrase.
+    The noun phrase has one to three words after its determiner.
     """
+    # With `first` 1, a verb at the beginning of the text cannot be part of the noun phrase.
     start = end
     while start > first and end - start < 3 and _may_be_in_name(words[start - 1], lexicon):
         start -= 1
@@ -28,38 +19,21 @@ def noun_phrase_start(words: list[str], end: int, lexicon: Lexicon, first: int =
 
 
 def noun_phrase_end(words: list[str], start: int, lexicon: Lexicon) -> int:
-    """Find the end of the noun phrase that begins at a given index.
-
-    A noun phrase has an optional determiner, such as "the", and then one to three words.
-
-    Args:
-        words: The words of a text.
-        start: The index of the first word of the noun phrase.
-        lexicon: Tells which words are verbs and nouns.
-
-    Returns:
-        The index after the last word; `start` if there is no noun phrase, or if it has more than three words
-        after the determiner.
-    """
+    """Return the end of a noun phrase with one to three words after its determiner; `start` if none."""
     end = first = start + (start < len(words) and words[start] in DETERMINERS)
     while end < len(words) and _may_be_in_name(words[end], lexicon):
         end += 1
+    # A longer run of words is probably more than one phrase.
     return end if first < end <= first + 3 else start
 
 
 def is_noun(word: str, lexicon: Lexicon) -> bool:
-    """Return whether a word can be the first word of a noun phrase.
-
-    This is true for determiners, such as "the", for known nouns, and for all words that are not known verbs.
-    """
+    """Return whether a word can begin a noun phrase, as any word can that is not only a known verb."""
     return word in DETERMINERS or word in lexicon.nouns or word not in lexicon.verb_forms
 
 
 def _may_be_in_name(word: str, lexicon: Lexicon) -> bool:
-    """Return whether a word can be part of a noun phrase that names a thing, such as "file name".
-
-    The result is False for function words, punctuation marks and participles. The determiner of a noun
-    phrase, such as "the", is a function word, so the caller must check for it separately.
-    """
+    """Return whether a word can be part of a noun phrase after its determiner."""
+    # Participles, as in "the file containing it", begin another phrase.
     is_verb = word.endswith(("ed", "ing")) and word in lexicon.verb_forms and word not in lexicon.nouns
     return word[0].isalnum() and word not in FUNCTION_WORDS and not is_verb

@@ -11,13 +11,7 @@ from simllm.perturb.summaries.noun_phrases import is_noun, noun_phrase_end, noun
 
 
 def parts(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator[str]:
-    """Yield one text for each word or phrase that can be left out: `text` without this word or phrase.
-
-    For example, "sorts keys and values" becomes "sorts keys" or "sorts values". The word "only" can also be
-    left out, and so can a condition or exception at the end of the text, such as "unless it is empty".
-    `lexicon` tells which words are verbs and nouns. `random` is not used, but every edit function must accept
-    it.
-    """
+    """Leave out a noun beside "and", the word "only", or a condition or exception at the end."""
     words = text.split()
     stop = ["."] if words[-1:] == ["."] else []
     for place, word in enumerate(words):
@@ -30,5 +24,6 @@ def parts(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator[
         elif word == "only" and len(words) > 2:
             yield " ".join([*words[:place], *words[place + 1 :]])
         elif word in ("if", "when", "unless", "except", "until", "while") and place > 2:
+            # A condition at the beginning would leave no sentence.
             end = place - 1 if words[place - 1] == "," else place
             yield " ".join([*words[:end], *stop])

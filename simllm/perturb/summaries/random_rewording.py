@@ -15,24 +15,14 @@ from simllm.perturb.summaries.synonyms_and_abbreviations import replace_randomly
 from simllm.perturb.summaries.typos_case_and_articles import fewer_articles
 from simllm.text_cleaning import clean
 
+# Two determiners in a row, or "if to", show that a phrase was put where it does not fit.
 _WRONG = re.compile(r"\b(?:the|an?|many|any|each) (?:the|an?)\b|\bif to\b")
 
 
 def reword(text: str, lexicon: Lexicon, random: np.random.Generator) -> str:
-    """Reword a summary by several random rules that keep the meaning.
-
-    The rules replace phrases and words by synonyms, change the structure of the sentence, remove articles or
-    the full stop, and write numbers as digits or words.
-
-    Args:
-        text: The cleaned summary.
-        lexicon: The word lists, such as synonyms.
-        random: The generator that chooses the rules, and the words that the rules change.
-
-    Returns:
-        The reworded summary; `text` if no rule fits.
-    """
-    strength = random.choice([0.15, 0.5, 0.9])  # probability of each rule
+    """Reword a summary by several random rules that keep the meaning; return it unchanged if no rule fits."""
+    # The probability of each rule. It varies, so that some summaries change little and others much.
+    strength = random.choice([0.15, 0.5, 0.9])
     for _ in range(2):
         if random.random() < strength:
             text = rephrase(text, lexicon, random)
@@ -52,20 +42,9 @@ def reword(text: str, lexicon: Lexicon, random: np.random.Generator) -> str:
 
 
 def rephrase(text: str, lexicon: Lexicon, random: np.random.Generator) -> str:
-    """Replace one random phrase of a text by another phrase with the same meaning.
-
-    For example, "returns true if it is empty" becomes "checks whether it is empty".
-
-    Args:
-        text: The text, in the cleaned form that `simllm.text_cleaning.clean` returns.
-        lexicon: The word lists. The attribute `templates` has the phrases that can be replaced, and their
-            replacements.
-        random: The generator that chooses the phrase to replace and the new phrase.
-
-    Returns:
-        The new text; `text` if no phrase fits.
-    """
+    """Replace a random phrase: "returns true if it is empty" becomes "checks whether it is empty"."""
     words = frozenset(text.split())
+    # A cheap test by words comes before the slow search by regular expressions.
     fitting = [template for template in lexicon.templates if template.words <= words]
     for number in random.permutation(len(fitting)):
         template = fitting[number]
@@ -77,25 +56,7 @@ def rephrase(text: str, lexicon: Lexicon, random: np.random.Generator) -> str:
 
 
 def _replace_phrase(text: str, template: Template, other: str, lexicon: Lexicon) -> str | None:
-    """Replace a phrase in a text by another phrase with the same meaning.
-
-    For example, the old phrase "returns the {1}" and the new phrase "gets the {1}" turn "returns the first
-    item" into "gets the first item". `{1}` is a slot, which stands for one to eight words.
-
-    Args:
-        text: The text, in the cleaned form that `simllm.text_cleaning.clean` returns.
-        template: The old phrase.
-        other: The new phrase. Its slots get the words that the same slots of the old phrase stand for.
-        lexicon: The lexicon, which tells which words are verbs.
-
-    Returns:
-        The new text. None if the old phrase is not in the text, or if the replacement would probably be
-        wrong:
-
-        - The words of a slot contain "and" before a verb. They probably belong to two clauses.
-        - The new phrase has a slot before "'s", such as "the {1}'s size", and the slot has more than three
-          words.
-    """
+    """Replace a phrase; None if it is not in the text, or if the replacement would probably be wrong."""
     match = template.pattern.search(text)
     if match is None:
         return None
@@ -104,6 +65,7 @@ def _replace_phrase(text: str, template: Template, other: str, lexicon: Lexicon)
             slot, words = f"{{{name[1:]}}}", value.split()
             # After `it and returns`, another clause begins.
             has_clause = any(a == "and" and b in lexicon.verb_forms for a, b in pairwise(words))
+            # A long owner before "'s" is hard to read.
             if has_clause or (f"{slot}'s" in other and len(words) > 3):
                 return None
             other = other.replace(slot, value)

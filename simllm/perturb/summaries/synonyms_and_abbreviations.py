@@ -11,45 +11,26 @@ from simllm.perturb.summaries.word_replacement import replace, replace_each, rep
 
 
 def synonyms(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator[str]:
-    """Yield copies of a text in which one word or short phrase is replaced by a synonym.
-
-    There is one copy for each possible replacement. `lexicon` has the synonyms. `random` is not used, but
-    every edit function must accept it.
-    """
+    """Replace a word or short phrase by a synonym; there is one text for each replacement."""
     return replace_each(text, lexicon.synonyms, lexicon)
 
 
 def abbreviations(text: str, lexicon: Lexicon, random: np.random.Generator) -> Iterator[str]:
-    """Yield copies of a text in which one word or short phrase is abbreviated or written out.
-
-    For example, "config" becomes "configuration", and vice versa. There is one copy for each possible
-    replacement. `lexicon` has the abbreviations. `random` is not used, but every edit function must accept
-    it.
-    """
+    """Abbreviate a word or write it out: "config" becomes "configuration", and vice versa."""
     return replace_each(text, lexicon.abbreviations, lexicon)
 
 
 def replace_randomly(
     words: list[str], lexicon: Lexicon, random: np.random.Generator, probability: float
 ) -> list[str]:
-    """Replace some random words of a text by random synonyms.
-
-    Args:
-        words: The words of the text.
-        lexicon: The lexicon with the synonyms.
-        random: The generator that chooses the words to replace and their synonyms.
-        probability: The probability with which a word that has synonyms is replaced. At least one such word
-            is replaced.
-
-    Returns:
-        The words of the new text; `words` if no word has synonyms.
-    """
+    """Replace each word that has synonyms with the given probability, but at least one of these words."""
     places = list(replaceable(words, lexicon.synonyms, lexicon))
     if not places:
         return words
     chosen = [place for place in places if random.random() < probability]
     taken = len(words) + 1
     for start, end, options in reversed(chosen or [places[random.integers(len(places))]]):
+        # From the end to the beginning, so that indices stay valid; overlapping phrases are skipped.
         if end <= taken:
             words = replace(words, start, end, options[random.integers(len(options))])
             taken = start

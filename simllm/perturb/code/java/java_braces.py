@@ -1,4 +1,4 @@
-"""The rewrite rule add-braces for Java: `if` branches and loop bodies get braces."""
+"""The rule add-braces for Java: `if` branches and loop bodies get braces."""
 
 from __future__ import annotations
 
@@ -20,15 +20,9 @@ _BODIES = {
 
 
 def add_braces(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
-    """Find all `if` branches and loop bodies without braces, and make the edits that add braces.
-
-    An `if` directly after an `else` gets no braces: `else if` stays as it is.
-
-    Yields:
-        For each such branch or body, a `Site`: a place in the code, with the edits that rewrite it. It is
-        always safe to add braces. Therefore, no `SkippedSite` (a place that is unsafe to rewrite) is yielded.
-    """
+    """Find the `if` branches and loop bodies without braces; `else if` stays as it is."""
     assert isinstance(unit, JavaUnit)
+    # Always safe, so there are no skipped sites: a body without braces declares no variable.
     for node in find_nodes(unit.root, *_BODIES):
         for name in _BODIES[node.type]:
             body = field(node, name)
@@ -38,15 +32,10 @@ def add_braces(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
 
 
 def _braces(unit: JavaUnit, node: Node, body: Node) -> Iterator[Edit]:
-    """Yield the edits that put braces around the branch of an `if` or the body of a loop.
-
-    Args:
-        unit: The parsed code.
-        node: The `if` statement or the loop.
-        body: The branch or the body, a statement without braces.
-    """
+    """Yield the edits that put braces around `body`, a branch or loop body of `node`."""
     before = [part for part in node.children if part.end_byte <= body.start_byte and not has_comment([part])]
     start, end = before[-1].end_byte, body.end_byte
+    # A comment between head and body may be a line comment, so the brace then comes after it.
     if unit.text[start : body.start_byte].strip() or b"\n" not in unit.text[start : body.start_byte]:
         yield Edit(body.start_byte, body.start_byte, (b"{ ",))
         yield Edit(end, end, (b" }",))

@@ -1,4 +1,4 @@
-"""The rewrite rule remove-comments for Java."""
+"""The rule remove-comments for Java."""
 
 from __future__ import annotations
 
@@ -10,36 +10,22 @@ from simllm.perturb.code.source_edits import Edit
 
 
 def remove_comments(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
-    """Find all comments, and make the edits that remove them.
-
-    If nothing but the comment is on a line, the whole line is removed.
-
-    Yields:
-        For each comment, a `Site`: a place in the code, with the edit that rewrites it. It is always safe to
-        remove a comment. Therefore, no `SkippedSite` (a place that is unsafe to rewrite) is yielded.
-    """
+    """Find all comments; a line that holds nothing else is removed as a whole."""
     assert isinstance(unit, JavaUnit)
     for node in find_nodes(unit.root, "line_comment", "block_comment"):
         yield Site(node, (_removal(unit.text[: unit.source.end], node.start_byte, node.end_byte),))
 
 
 def _removal(text: bytes, start: int, end: int) -> Edit:
-    """Return the edit that removes a comment.
-
-    If the comment is at the end of a line, the white space before the comment is removed, too. If nothing
-    else is on the line, the whole line is removed.
-
-    Args:
-        text: The source.
-        start: The index of the first byte of the comment.
-        end: The index of the byte after the comment.
-    """
+    """Return the edit that removes a comment, and the white space before it at the end of a line."""
     line = text.rfind(b"\n", 0, start) + 1
     stop = text.find(b"\n", end) + 1 or len(text)
     before, after = text[line:start], text[end:stop]
-    if not after.strip():  # the end of a line
+    # The comment is at the end of a line.
+    if not after.strip():
         if not before.strip():
             return Edit(line, stop, ())
         return Edit(start - (len(before) - len(before.rstrip())), end, ())
+    # `int/**/x` must not become `intx`.
     touches = not before[-1:].isspace() and not after[:1].isspace() and before.strip() != b""
     return Edit(start, end, (b" ",) if touches else ())

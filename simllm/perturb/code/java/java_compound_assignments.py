@@ -1,7 +1,4 @@
-"""The rewrite rule expand-compound for Java: the compound assignment `x += e` becomes `x = x + (e)`.
-
-Other compound operators, such as `<<=`, are treated in the same way.
-"""
+"""The rule expand-compound for Java: `x += e` becomes `x = x + (e)`, and so for operators such as `<<=`."""
 
 from __future__ import annotations
 
@@ -13,7 +10,9 @@ from simllm.perturb.code.java.java_type_inference import PRIMITIVES, is_literal,
 from simllm.perturb.code.java.java_variable_references import variable_of
 from simllm.perturb.code.source_edits import Edit
 
-_WIDER = {  # for each type of `x`, the types of `e` for which `x = x + e` needs no cast
+# For each type of `x`, the types of `e` for which `x = x + e` needs no cast. `byte`, `short` and `char` are
+# missing: Java adds a cast to `b += 1`, but `b = b + 1` does not compile.
+_WIDER = {
     "int": frozenset(("byte", "short", "char", "int")),
     "long": frozenset(("byte", "short", "char", "int", "long")),
     "float": frozenset(("byte", "short", "char", "int", "long", "float")),
@@ -23,12 +22,7 @@ _WIDER = {  # for each type of `x`, the types of `e` for which `x = x + e` needs
 
 
 def expand_compound(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
-    """Find the compound assignments `x += e` to local variables that can be rewritten as `x = x + (e)`.
-
-    Yields:
-        A `Site` (with the edits) for each compound assignment that can be rewritten safely; a `SkippedSite`
-        (with the reason) for each that cannot.
-    """
+    """Find the compound assignments; only those to local variables can be rewritten."""
     assert isinstance(unit, JavaUnit)
     for node in find_nodes(unit.root, "assignment_expression"):
         operator = required(node, "operator")
@@ -36,6 +30,7 @@ def expand_compound(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
             continue
         left, right = required(node, "left"), required(node, "right")
         variable = variable_of(unit, left) if left.type == "identifier" else None
+        # `a[f()] += 1` evaluates `f()` once, `a[f()] = a[f()] + 1` twice.
         if variable is None or variable.kind == "field":
             yield SkippedSite(node, "the left side is no local variable")
         elif not _needs_no_cast(operator.type, type_of(unit, left), type_of(unit, right)):
@@ -43,6 +38,7 @@ def expand_compound(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
         else:
             atom = is_literal(right) or right.type in ("identifier", "parenthesized_expression")
             sign = operator.type[:-1].encode()
+            # `x -=-1` must not become `x = x --1`.
             sign += b" " * (unit.text[operator.end_byte :][:1] in (b"+", b"-"))
             edits = [
                 Edit(operator.start_byte, operator.end_byte, (b"= " + unit.text_of(left) + b" " + sign,))
@@ -54,19 +50,11 @@ def expand_compound(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
 
 
 def _needs_no_cast(operator: str, left: str, right: str) -> bool:
-    """Return whether `x += e` can certainly be rewritten as `x = x + e` without a cast.
-
-    For example, the result is False if `x` is a byte. Java then adds a cast to `x += 1`, but not to
-    `x = x + 1`, which would not compile. Other operators are treated in the same way: `x *= e` would become
-    `x = x * e`.
-
-    Args:
-        operator: The compound operator, such as "+=" or "*=".
-        left: The type of `x`.
-        right: The type of `e`; empty if it is unknown.
-    """
+    """Return whether `x += e` can certainly be rewritten without a cast, given the operator and two types."""
+    # Any value can be joined to a string.
     if left == "String":
         return operator == "+="
+    # A shift has the type of its left operand alone.
     if operator in ("<<=", ">>=", ">>>="):
         return left in ("int", "long") and right in _WIDER["long"]
     return right in _WIDER.get(left, ())

@@ -1,4 +1,4 @@
-"""The rewrite rule expand-increment for Java: `i++` becomes `i += 1`."""
+"""The rule expand-increment for Java: `i++` and `++i` become `i += 1`, and `i--` becomes `i -= 1`."""
 
 from __future__ import annotations
 
@@ -11,18 +11,12 @@ from simllm.perturb.code.java.java_parsing import JavaUnit, children, find_nodes
 from simllm.perturb.code.java.java_type_inference import PRIMITIVES, type_of
 from simllm.perturb.code.source_edits import Edit, Span
 
-_TYPES = PRIMITIVES | {"Integer", "Long", "Float", "Double"}  # `b += 1` does not compile for a Byte
+# `b += 1` does not compile for a `Byte`, nor for a `Short` or `Character`.
+_TYPES = PRIMITIVES | {"Integer", "Long", "Float", "Double"}
 
 
 def expand_increment(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
-    """Find the increments `i++` and `++i` that can be rewritten as `i += 1`.
-
-    Decrements are treated in the same way: `i--` becomes `i -= 1`.
-
-    Yields:
-        A `Site` (with the edits) for each increment that can be rewritten safely; a `SkippedSite` (with the
-        reason) for each that cannot. One reason is that the value of the increment is used, as in `a[i++]`.
-    """
+    """Find the increments and decrements."""
     assert isinstance(unit, JavaUnit)
     for node in find_nodes(unit.root, "update_expression"):
         target = children(node)[0]
@@ -42,25 +36,15 @@ def expand_increment(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
 
 
 def _is_statement(node: Node) -> bool:
-    """Return whether an increment such as `i++` is used as a statement, so that nothing reads its value.
-
-    The result is True for a statement such as `i++;`, and for an initializer or update of a `for` loop. The
-    result is False after the arrow of a `switch` rule, as in `case 1 -> i++;`, because the value of the
-    `switch` may be read.
-    """
+    """Return whether an increment is a statement, or in the head of a `for` loop: nothing reads its value."""
     parent = node.parent
     if parent is None or parent.type != "expression_statement":
         return parent is not None and _is_part_of_head(node, parent)
+    # After the arrow of a `switch` rule, as in `case 1 -> i++;`, the value of the `switch` may be read.
     return parent.parent is None or parent.parent.type != "switch_rule"
 
 
 def _is_part_of_head(node: Node, parent: Node) -> bool:
-    """Return whether an expression is an initializer or update in the head of a `for` loop.
-
-    Args:
-        node: The expression.
-        parent: The parent of the expression in the syntax tree. If the parent is not a `for` loop, the result
-            is False.
-    """
+    """Return whether an expression is an initializer or update of `parent`, if that is a `for` loop."""
     parts = parent.children_by_field_name("init") + parent.children_by_field_name("update")
     return parent.type == "for_statement" and any(part.id == node.id for part in parts)

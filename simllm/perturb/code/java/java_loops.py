@@ -1,4 +1,8 @@
-"""The rewrite rule for-to-while for Java: `for (init; condition; update)` becomes a `while` loop."""
+"""The rule for-to-while for Java: `for (init; condition; update)` becomes a `while` loop.
+
+The initializer moves before the loop. The update moves to the end of the body, and is copied before each
+`continue`. In this module, `statement` is a loop with its labels, such as `outer: for (...) ...`.
+"""
 
 from __future__ import annotations
 
@@ -28,21 +32,7 @@ _DECLARATIONS = ("class_declaration", "interface_declaration", "enum_declaration
 
 
 def for_to_while(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
-    """Find the `for` loops that can be rewritten as `while` loops.
-
-    The initializer, such as `int i = 0`, moves to the line before the loop. The update, such as `i++`, moves
-    to the end of the loop body, and a copy of the update is inserted before each `continue`. A loop is
-    skipped, for example, for one of these reasons:
-
-    - The end of the body may be unreachable, so that an update at the end would not compile.
-    - A `continue` is inside a `try`, which might catch an exception of the update.
-    - The body declares a variable with the same name as a variable in the update.
-    - The name of a loop variable occurs again after the loop, in the same block.
-
-    Yields:
-        A `Site` (with the edits) for each `for` loop that can be rewritten safely; a `SkippedSite` (with the
-        reason) for each that cannot.
-    """
+    """Find the `for` loops, except those over a collection."""
     assert isinstance(unit, JavaUnit)
     for node in find_nodes(unit.root, "for_statement"):
         statement = node
@@ -55,15 +45,10 @@ def for_to_while(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
 
 
 def _obstacle(unit: JavaUnit, node: Node, statement: Node) -> str:
-    """Return the reason why a `for` loop cannot be rewritten as a `while` loop; empty if it can be.
-
-    Args:
-        unit: The parsed code.
-        node: The `for` loop.
-        statement: The loop together with its labels, if it has any, such as `outer: for (...) ...`.
-    """
+    """Return the reason why a `for` loop cannot be rewritten; empty if it can be."""
     block = statement.parent
     body = required(node, "body")
+    # The initializer needs a place before the loop, and its variables then live until the end of the block.
     if block is None or block.type not in ("block", "constructor_body"):
         return "the loop does not stand in a block"
     close = _closing_parenthesis(node, body)
@@ -72,25 +57,31 @@ def _obstacle(unit: JavaUnit, node: Node, statement: Node) -> str:
     for variable in unit.scopes.variables:
         name, hoisted = variable.name, variable.scope.id == node.id
         if hoisted and unit.scopes.occurs(name, statement.end_byte, block.end_byte):
+            # Another declaration of the name would not compile, and a field of this name would be hidden.
             return f"the name {name} occurs after the loop, in the same block"
     updates = _updates(node)
+    # All further obstacles concern the update.
     if not updates:
         return ""
+    # An unreachable update would not compile.
     if completes_normally(unit, body) is not True or not all(
         completes_normally(unit, children(part)[0]) for part in find_nodes(body, "finally_clause")
     ):
         return "the end of the body may be unreachable"
     parts = [part for update in updates for part in walk(update)]
     names = {unit.text_of(part).decode() for part in parts if part.type in ("identifier", "type_identifier")}
+    # In the body, the update would mean the hidden name.
     for hidden in _declared_names(unit, body):
         if hidden in names:
             return f"the body declares {hidden}, which the update names"
     continues = _continues_of_loop(unit, node, statement)
+    # Objects made by different copies would have different classes.
     if continues and any(part.type in _CLASSES for part in parts):
         return "the update makes a class, and each copy of it would make another one"
     for jump in continues:
         parent = jump.parent
         while parent is not None and parent.id != node.id:
+            # The `try` might catch an exception of the update, and the `synchronized` would hold its lock.
             if parent.type in _GUARDS:
                 return "a continue of the loop stands in a try or synchronized statement"
             if parent.type == "labeled_statement" and children(parent)[1].id == jump.id:
@@ -100,7 +91,7 @@ def _obstacle(unit: JavaUnit, node: Node, statement: Node) -> str:
 
 
 def _declared_names(unit: JavaUnit, body: Node) -> Iterator[str]:
-    """Yield the names of the variables and classes that are declared in the body of a loop."""
+    """Yield the names of the variables and classes that the body of a loop declares."""
     for variable in unit.scopes.variables:
         if body.start_byte <= variable.declaration.start_byte < body.end_byte:
             yield variable.name
@@ -109,28 +100,18 @@ def _declared_names(unit: JavaUnit, body: Node) -> Iterator[str]:
 
 
 def _closing_parenthesis(node: Node, body: Node) -> Node:
-    """Return the closing parenthesis in the head of a loop.
-
-    Args:
-        node: The loop.
-        body: The body of the loop, which follows the parenthesis.
-    """
+    """Return the closing parenthesis in the head of a loop."""
     return next(c for c in reversed(node.children) if c.type == ")" and c.start_byte < body.start_byte)
 
 
 def _updates(node: Node) -> list[Node]:
-    """Return the update expressions of a `for` loop, such as `i++`, without comments."""
+    """Return the update expressions of a `for` loop, such as `i++`."""
     return [child for child in node.children_by_field_name("update") if "comment" not in child.type]
 
 
 def _continues_of_loop(unit: JavaUnit, node: Node, statement: Node) -> list[Node]:
-    """Return the `continue` statements that continue a given loop, and not a loop inside or around it.
-
-    Args:
-        unit: The parsed code.
-        node: The loop.
-        statement: The loop together with its labels, if it has any, such as `outer: for (...) ...`.
-    """
+    """Return the `continue` statements that continue this loop, and not a loop inside or around it."""
+    # A `continue` with a label may stand in an inner loop.
     labels = set()
     while statement.id != node.id:
         labels.add(unit.text_of(children(statement)[0]))
@@ -144,13 +125,7 @@ def _continues_of_loop(unit: JavaUnit, node: Node, statement: Node) -> list[Node
 
 
 def _edits(unit: JavaUnit, node: Node, statement: Node) -> Iterator[Edit]:
-    """Yield the edits that turn a `for` loop into a `while` loop.
-
-    Args:
-        unit: The parsed code.
-        node: The `for` loop.
-        statement: The loop together with its labels, if it has any, such as `outer: for (...) ...`.
-    """
+    """Yield the edits that turn a `for` loop into a `while` loop."""
     body = required(node, "body")
     updates = _updates(node)
     line = unit.newline + unit.indent_of(statement.start_byte)
@@ -164,7 +139,8 @@ def _edits(unit: JavaUnit, node: Node, statement: Node) -> Iterator[Edit]:
     if statement.id == node.id:
         between = [line] if starts else []
         yield Edit(node.start_byte, close.end_byte, (*starts, *between, *head))
-    else:  # the label moves to the while loop
+    else:
+        # The label moves to the `while` loop, after the initializer.
         yield Edit(statement.start_byte, statement.start_byte, (*starts, *([line] if starts else [])))
         yield Edit(node.start_byte, close.end_byte, tuple(head))
     for jump in _continues_of_loop(unit, node, statement) if updates else ():
@@ -173,45 +149,22 @@ def _edits(unit: JavaUnit, node: Node, statement: Node) -> Iterator[Edit]:
 
 
 def _as_statement(expression: Node) -> list[bytes | Span]:
-    """Turn an initializer of a `for` loop, such as `i = 0`, into a statement.
-
-    A semicolon is added after an expression. A declaration such as `int i = 0;` already has one.
-
-    Returns:
-        The code of the statement in pieces. A piece is either a range of the source, which will be copied, or
-        new bytes.
-    """
+    """Return the parts of the statement for an initializer, such as `i = 0;`."""
+    # A declaration such as `int i = 0;` already has a semicolon.
     return [span_of(expression), *([] if expression.type == "local_variable_declaration" else [b";"])]
 
 
 def _as_statements(updates: list[Node], separator: bytes) -> list[bytes | Span]:
-    """Turn the update expressions of a loop, such as `i++`, into statements, such as `i++;`.
-
-    Args:
-        updates: The update expressions.
-        separator: White space to add after each statement, such as a line end.
-
-    Returns:
-        The code of the statements in pieces. A piece is either a range of the source, which will be copied,
-        or new bytes.
-    """
+    """Return the parts of the statements for update expressions, with a separator after each."""
     return [part for update in updates for part in (span_of(update), b";" + separator)]
 
 
 def _updates_before_jump(unit: JavaUnit, jump: Node, updates: list[Node]) -> Iterator[Edit]:
-    """Yield the edits that insert the update expressions of a loop before a `continue`.
-
-    In a block, `continue;` becomes `i++; continue;`. Elsewhere, braces are added: `if (c) continue;` becomes
-    `if (c) { i++; continue; }`.
-
-    Args:
-        unit: The parsed code.
-        jump: The `continue` statement.
-        updates: The update expressions, such as `i++`.
-    """
+    """Yield the edits that insert the updates before a `continue`."""
     parent = jump.parent
     alone = unit.text[: jump.start_byte].rpartition(b"\n")[2].strip() == b""
     separator = unit.newline + unit.indent_of(jump.start_byte) if alone else b" "
+    # Elsewhere, as in `if (c) continue;`, the two statements need braces.
     if parent is not None and parent.type in _STATEMENT_LISTS:
         yield Edit(jump.start_byte, jump.start_byte, tuple(_as_statements(updates, separator)))
     else:
@@ -220,16 +173,7 @@ def _updates_before_jump(unit: JavaUnit, jump: Node, updates: list[Node]) -> Ite
 
 
 def _updates_at_end(unit: JavaUnit, node: Node, body: Node, updates: list[Node]) -> Iterator[Edit]:
-    """Yield the edits that insert the update expressions of a loop at the end of its body.
-
-    A body without braces gets braces.
-
-    Args:
-        unit: The parsed code.
-        node: The loop.
-        body: The body of the loop.
-        updates: The update expressions, such as `i++`.
-    """
+    """Yield the edits that insert the updates at the end of the body, which gets braces if it has none."""
     indent = unit.indent_of(node.start_byte)
     step = b"\t" if indent.startswith(b"\t") else b"    "
     if body.type == ";":
@@ -246,7 +190,8 @@ def _updates_at_end(unit: JavaUnit, node: Node, body: Node, updates: list[Node])
         brace = body.end_byte - 1
         before = unit.text[:brace]
         alone = before.rpartition(b"\n")[2].strip() == b""
-        if alone:  # the brace stands on a line of its own
+        # The closing brace stands on a line of its own.
+        if alone:
             last = children(body)[-1:] or [node]
             inner = unit.indent_of(last[0].start_byte) if children(body) else indent + step
             at = before.rindex(b"\n") + 1

@@ -1,4 +1,4 @@
-"""Name resolution for Java: find the variable to which each identifier refers.
+"""Name resolution for Java: the variable to which each identifier refers.
 
 The rules are those of the Java Language Specification, sections 6.3 (scopes) and 6.4 (shadowing).
 """
@@ -59,7 +59,6 @@ class Variable:
     """A local variable, a parameter, or a field of a class.
 
     Attributes:
-        name: The name.
         kind: "parameter", "variable" (local), "pattern" (declared by a pattern such as `x instanceof A a`) or
             "field".
         declaration: The identifier in the declaration.
@@ -86,7 +85,8 @@ class Variable:
             return ""
         written = node.child_by_field_name("type")
         many = node.type == "spread_parameter"
-        if many:  # the parameter `String... names`
+        # The parameter `String... names` has no child in the role of the type.
+        if many:
             written = next((child for child in node.named_children if child.type.endswith("type")), None)
         text = _text(written) if written is not None else ""
         return "".join((text + (_text(dimensions) if dimensions else "")).split()) + "[]" * many
@@ -94,17 +94,15 @@ class Variable:
 
 @dataclass
 class _Scope:
-    """A scope: a part of the code, such as a block or class body, with the variables that it declares.
+    """A part of the code, such as a block or class body, with the variables that it declares.
 
     Attributes:
-        node: The syntax node of the scope.
-        end: The index of the first byte after `node`.
+        end: The index after the last byte of `node`.
         may_inherit: Whether the scope is a class that may inherit fields that are declared elsewhere.
-        names: The declared variables, by name.
-        start: The index of the first byte at which the variables are visible. Usually, this is the start of
-            `node`; in a `for` loop over a collection, it is the start of the loop body.
-        stop: The index of the first byte at which the variables are no longer visible. Usually, this is
-            `end`; in a `try` with resources, it is the end of the `try` block.
+        start: The first byte at which the variables are visible: usually that of `node`, but in a `for` loop
+            over a collection that of the body.
+        stop: The index after the last such byte: usually `end`, but in a `try` with resources the end of its
+            block.
     """
 
     node: Node
@@ -118,20 +116,12 @@ class _Scope:
 class JavaScopes:
     """All variables in a syntax tree, and the variable to which each identifier refers.
 
-    Args:
-        root: The root of the syntax tree of a file.
-        text: The bytes of the file.
-
     Attributes:
-        variables: The parameters and local variables, in the order of their declarations. Fields are only in
-            `fields`.
-        meaning: For each identifier, the variable to which it refers. The key is the index of the
-            identifier's first byte in `text`. Identifiers whose declaration is unknown, such as inherited
-            fields, are missing.
-        fields: The declared fields of each class. The outer key is the id of the class body's node; the inner
-            key is the name of the field.
-        places: All occurrences of variables, even if their declaration is unknown. The key is the name of a
-            variable. The value lists the index of the first byte of each identifier with this name.
+        variables: The parameters and local variables, in the order of their declarations; no fields.
+        meaning: The variable of each identifier, by the identifier's first byte. Identifiers whose
+            declaration is unknown, such as inherited fields, are missing.
+        fields: The declared fields of each class, by the id of the class body's node and by name.
+        places: The first byte of each identifier of a variable, by name, even if its declaration is unknown.
     """
 
     def __init__(self, root: Node, text: bytes) -> None:
@@ -151,6 +141,7 @@ class JavaScopes:
             for kind in ("class", "scope", "name")
             for node in found.get(kind, ())
         ]
+        # At the same start, the outer node has the greater end, and so comes first.
         for start, end, kind, node in sorted(nodes, key=lambda item: item[:2]):
             while self._scopes and self._scopes[-1].end <= start:
                 self._scopes.pop()
@@ -160,26 +151,15 @@ class JavaScopes:
                 self._open(node, -end, is_class=kind == "class")
 
     def occurs(self, name: str, start: int, end: int) -> bool:
-        """Return whether a variable with a given name occurs in a range of the code.
-
-        Args:
-            name: The name.
-            start: The index of the first byte of the range.
-            end: The index of the byte after the range.
-        """
+        """Return whether a variable of this name occurs from byte `start` up to `end`."""
         return any(start <= place < end for place in self.places.get(name, ()))
 
     def _open(self, node: Node, end: int, *, is_class: bool) -> None:
-        """Enter a scope, such as a block or the body of a class.
-
-        Args:
-            node: The syntax node of the scope.
-            end: The index of the first byte after the node.
-            is_class: Whether the scope is the body of a class.
-        """
+        """Enter a scope that ends before byte `end`."""
         scope = _Scope(node, end, start=node.start_byte, stop=end)
         if is_class:
             scope.may_inherit = may_inherit(node)
+            # Fields are visible before their declaration, so all are recorded when their class begins.
             scope.names = {variable.name: variable for variable in _fields(node)}
             self.fields[node.id] = scope.names
         elif node.type in ("enhanced_for_statement", "try_with_resources_statement"):
@@ -191,19 +171,10 @@ class JavaScopes:
         self._scopes.append(scope)
 
     def _identifier(self, node: Node, start: int, name: str, role: str) -> None:
-        """Record an identifier if it declares or uses a variable.
+        """Record an identifier that begins at byte `start`, by its role.
 
-        Args:
-            node: The identifier.
-            start: The index of the first byte of the identifier.
-            name: The text of the identifier.
-            role: The role of the identifier, one of these:
-                "parameter", "variable" or "pattern": it declares a variable of this kind.
-                "field": it declares a field; only the position of the identifier is recorded, because the
-                    fields of a class were recorded at the start of its body.
-                "label": it uses a variable as a `case` label.
-                "" (empty): it uses a variable in any other way.
-                "other": it does not name a variable; nothing is recorded.
+        "parameter", "variable" and "pattern" declare such a variable; "field" declares a field, which `_open`
+        has recorded; "label" is a use as a `case` label, "" any other use, and "other" names no variable.
         """
         if role == "other":
             return
@@ -212,6 +183,7 @@ class JavaScopes:
             scope = self._scopes[-1]
             variable = Variable(name, role, node, scope.node, [node])
             if role == "pattern":
+                # `if (!(x instanceof A a)) return;` makes `a` visible after the `if`.
                 variable.obstacle = "the scope of a pattern's variable depends on conditions"
             scope.names[name] = self.meaning[start] = variable
             self.variables.append(variable)
@@ -219,18 +191,9 @@ class JavaScopes:
             self._look_up(node, start, name, is_label=role == "label")
 
     def _look_up(self, node: Node, start: int, name: str, *, is_label: bool) -> None:
-        """Find the variable to which an identifier refers, and add the identifier to the variable's uses.
+        """Find the variable of an identifier from the innermost scope outwards, and record the use.
 
-        The scopes are searched from the innermost one outwards. It may be unclear whether the identifier
-        refers to a local variable, or to something else with the same name, such as an inherited field. Then
-        the local variable must not be renamed, and the attribute `obstacle` of the variable is set to the
-        reason.
-
-        Args:
-            node: The identifier.
-            start: The index of the first byte of the identifier.
-            name: The text of the identifier.
-            is_label: Whether the identifier is a `case` label, which may also be a constant of an enum.
+        If the identifier may also mean something else, the `obstacle` of the variable is set.
         """
         inherited = False  # whether an inner class may have inherited a field of this name
         pattern = None  # the variable of an inner pattern with this name, which may be out of scope
@@ -248,28 +211,24 @@ class JavaScopes:
                     variable.uses.append(node)
                 if variable.kind != "pattern":
                     return
+                # The variable of a pattern may be out of scope here, so the search goes on.
                 pattern = variable
             inherited = inherited or scope.may_inherit
 
 
 @cache
 def _query() -> Query:
-    """Compile the tree-sitter query that finds identifiers and scopes."""
     return Query(load_grammar("tree_sitter_java", "language"), _QUERY)
 
 
 def _text(node: Node) -> str:
-    """Return the source text of a syntax node."""
     return (node.text or b"").decode()
 
 
 def may_inherit(body: Node) -> bool:
-    """Return whether a class may inherit members that are declared elsewhere, as with `extends`.
-
-    Args:
-        body: The syntax node of the class body.
-    """
+    """Return whether the class with this body may inherit members that are declared elsewhere."""
     owner = body.parent
+    # An anonymous class, or the body of an enum constant, extends the class that it instantiates.
     if owner is None or owner.type in ("object_creation_expression", "enum_constant"):
         return True
     return any(
@@ -281,6 +240,7 @@ def _fields(body: Node) -> Iterator[Variable]:
     """Yield the fields that a class body declares, including enum constants and record components."""
     members = list(body.named_children)
     for part in body.named_children:
+        # In an enum, the members after the constants have a node of their own.
         if part.type == "enum_body_declarations":
             members += part.named_children
     for member in members:
@@ -294,7 +254,8 @@ def _fields(body: Node) -> Iterator[Variable]:
     if body.parent is not None and body.parent.type == "record_declaration":
         parameters = body.parent.child_by_field_name("parameters")
         for part in parameters.named_children if parameters is not None else ():
-            if part.type == "spread_parameter":  # the component `String... names`
+            # The component `String... names`.
+            if part.type == "spread_parameter":
                 part = part.named_children[-1]
             if (name := part.child_by_field_name("name")) is not None:
                 yield Variable(_text(name), "field", name, body)

@@ -16,7 +16,9 @@ from simllm.perturb.code.code_unit import CodeUnit
 from simllm.perturb.code.java.java_name_resolution import JavaScopes
 from simllm.perturb.code.source_edits import Span
 
-_MEANT = {  # text that ends a literal or comment for Java, but not for tree-sitter, such as Unicode escapes
+# Text that ends a literal or comment for Java, but not for tree-sitter. Java replaces Unicode escapes such as
+# \u0022, a quotation mark, before it parses; and a lone carriage return ends a line.
+_MEANT = {
     "line_comment": re.compile(rb"\r[^\n]|\\u+000[aAdD]"),
     "block_comment": re.compile(rb"\\u+002[aAfF]"),
     "string_literal": re.compile(rb"\\u+00(?:0[aAdD]|22|5[cC])"),
@@ -41,19 +43,14 @@ class JavaUnit(CodeUnit):
 
 
 def parse(source: bytes, is_file: bool = False) -> JavaUnit:
-    """Parse a Java file, method or constructor.
+    """Parse a Java file or, unless `is_file`, a single method or constructor.
 
-    Args:
-        source: The bytes of a file, or of a single method or constructor.
-        is_file: True: the source must be a whole file. False: it may also be a single method or constructor.
-
-    Raises:
-        InputError: The source has a syntax error, or is not a file, method or constructor. The message begins
-            with the line number, as in `line 3: `.
+    Any other source raises `InputError` with a message that begins with `line N: `.
     """
     java = find_language("java")
     root = java.parse(source)
     _check_characters(source, root)
+    # tree-sitter also accepts statements and methods without a class around, which are no file.
     if not root.has_error and any(child.type in _FILE for child in root.named_children):
         return JavaUnit("java", source, Span(0, len(source)), root, is_function=False)
     if is_file:
@@ -63,6 +60,8 @@ def parse(source: bytes, is_file: bool = False) -> JavaUnit:
     text = before + source + after
     frame = java.parse(text)
     if frame.has_error:
+        # Whichever reading of the source gets further names the likelier line. The frame has one line before
+        # the source.
         lines = (_first_error(root).start_point.row + 1, _first_error(frame).start_point.row)
         raise InputError(f"line {max(1, *lines)}: syntax error; expected a Java file, method or constructor")
     members = [member for body in find_nodes(frame, "class_body")[-1:] for member in children(body)]
@@ -73,39 +72,29 @@ def parse(source: bytes, is_file: bool = False) -> JavaUnit:
 
 
 def _check_characters(source: bytes, root: Node) -> None:
-    r"""Reject code in which Java ends a literal or comment earlier than the parser tree-sitter does.
-
-    Java replaces Unicode escapes such as `\u0022` (a quotation mark) before it parses. tree-sitter does not,
-    so the syntax tree would be wrong. A carriage return within a line comment is rejected, too, because it
-    ends the comment for Java.
-
-    Raises:
-        InputError: The source has such a literal or comment.
-    """
+    """Reject code in which Java ends a literal or comment earlier than the parser tree-sitter does."""
+    # Almost no code has such text, and the search of the whole tree is slow.
     if b"\\u" not in source and b"\r" not in source.replace(b"\r\n", b""):
         return
     for node in find_nodes(root, *_MEANT):
-        text = re.sub(rb"\\\\", b"  ", node.text or b"")  # the `u` after two backslashes is a letter
+        # After two backslashes, a `u` is a letter.
+        text = re.sub(rb"\\\\", b"  ", node.text or b"")
         if _MEANT[node.type].search(text):
             line = node.start_point.row + 1
             raise InputError(f"line {line}: a literal or comment holds a line end or an escape that ends it")
 
 
 def _first_error(root: Node) -> Node:
-    """Return the node of the first syntax error in a syntax tree.
-
-    If the tree has no error, its last leaf is returned. `parse` uses the position of the node in its error
-    message.
-    """
+    """Return the node of the first syntax error; the last leaf if there is no error."""
     node = root
     while not (node.is_error or node.is_missing) and node.children:
+        # The deepest node with an error names its line best.
         node = next((child for child in node.children if child.has_error), node.children[-1])
     return node
 
 
 @cache
 def _query(pattern: str) -> Query:
-    """Compile a tree-sitter query for Java."""
     return Query(load_grammar("tree_sitter_java", "language"), pattern)
 
 
@@ -117,11 +106,7 @@ def find_nodes(root: Node, *types: str) -> list[Node]:
 
 
 def field(node: Node, name: str) -> Node | None:
-    """Return the child with a given role in a syntax node, such as the "condition" of an `if` statement.
-
-    The grammar of tree-sitter calls the role a field. Comments are skipped. The result is None if no child
-    has this role.
-    """
+    """Return the child with a given role, such as "condition", that is no comment; None if there is none."""
     for child in node.children_by_field_name(name):
         if "comment" not in child.type:
             return child
@@ -129,21 +114,14 @@ def field(node: Node, name: str) -> Node | None:
 
 
 def required(node: Node, name: str) -> Node:
-    """Return the child with a given role in a syntax node, such as the "body" of a loop.
-
-    The grammar must guarantee that the child exists. For a child that may be missing, such as the
-    "alternative" of an `if` statement, use the function `field`.
-    """
+    """Return the child with a given role that the grammar guarantees, such as the "body" of a loop."""
     child = field(node, name)
     assert child is not None, f"{node.type} without {name}"
     return child
 
 
 def children(node: Node) -> list[Node]:
-    """Return the named children of a syntax node, without comments.
-
-    In tree-sitter, children such as keywords, operators and punctuation marks are not named.
-    """
+    """Return the children without comments, keywords, operators and punctuation marks."""
     return [child for child in node.named_children if "comment" not in child.type]
 
 
@@ -158,11 +136,9 @@ def has_comment(nodes: list[Node]) -> bool:
 
 
 def walk(node: Node, *, not_into: frozenset[str] = frozenset()) -> Iterator[Node]:
-    """Yield a syntax node and all nodes below it; each node comes before its children.
+    """Yield a syntax node and all nodes below it, except those below nodes of the types `not_into`.
 
-    Args:
-        node: The syntax node at which to begin.
-        not_into: Types of nodes whose children are skipped. The nodes themselves are yielded.
+    Each node comes before its children.
     """
     stack = [node]
     while stack:
@@ -173,7 +149,7 @@ def walk(node: Node, *, not_into: frozenset[str] = frozenset()) -> Iterator[Node
 
 
 def without_parentheses(node: Node) -> Node:
-    """Return the expression inside a parenthesized expression; any other expression is returned unchanged."""
+    """Return the expression inside any number of parentheses."""
     while node.type == "parenthesized_expression":
         node = children(node)[0]
     return node

@@ -1,7 +1,7 @@
-"""Analysis of which Java statements can complete normally.
+"""Analysis of which Java statements can complete normally, so that the code after them is reachable.
 
-A statement can complete normally if the code after it is reachable. For example, a `return` statement never
-completes normally. The rules are those of the Java Language Specification, section 14.22.
+The rules are those of the Java Language Specification, section 14.22. None means that the analysis cannot
+decide.
 """
 
 from __future__ import annotations
@@ -19,10 +19,12 @@ from simllm.perturb.code.java.java_parsing import (
 from simllm.perturb.code.java.java_variable_references import variable_of
 
 LOOPS = frozenset(("for_statement", "enhanced_for_statement", "while_statement", "do_statement"))
-FUNCTIONS = frozenset(("lambda_expression", "class_body"))  # a jump inside does not leave them
+# A jump inside such a node does not leave it.
+FUNCTIONS = frozenset(("lambda_expression", "class_body"))
 _JUMPS = frozenset(
     "return_statement throw_statement break_statement continue_statement yield_statement".split()
 )
+# Expressions that are never constant, by the Java Language Specification, section 15.29.
 _NO_CONSTANT = frozenset(
     "method_invocation assignment_expression update_expression array_access object_creation_expression "
     "instanceof_expression switch_expression".split()
@@ -30,23 +32,17 @@ _NO_CONSTANT = frozenset(
 
 
 def completes_normally(unit: JavaUnit, node: Node) -> bool | None:
-    """Return whether a Java statement can complete normally, which means that the code after it is reachable.
-
-    Args:
-        unit: The parsed code.
-        node: The statement. The code is assumed to compile.
-
-    Returns:
-        True or False; None if the analysis cannot decide.
-    """
+    """Return whether a statement can complete normally."""
     kind = node.type
     if kind in _JUMPS:
         return False
     if kind in ("block", "constructor_body", "switch_block_statement_group"):
         statements = [child for child in children(node) if child.type != "switch_label"]
+        # The code compiles, so all statements but the last complete normally.
         return completes_normally(unit, statements[-1]) if statements else True
     if kind == "if_statement":
         other = field(node, "alternative")
+        # Java does not look at the condition of an `if`, not even at `if (true)`.
         if other is None:
             return True
         return _any(
@@ -68,45 +64,24 @@ def completes_normally(unit: JavaUnit, node: Node) -> bool | None:
 
 
 def jumps(node: Node, kind: str) -> list[Node]:
-    """Return the statements `break;` or `continue;` that refer to a given loop or switch.
-
-    Statements with a label, such as `break outer;`, are not returned. Inner loops, lambdas and classes are
-    not searched, because a statement inside them does not refer to the given loop or switch. For `break`,
-    inner switches are not searched either.
-
-    Args:
-        node: The loop or switch.
-        kind: "break_statement" or "continue_statement".
-    """
+    """Return the `break;` or `continue;` statements, without a label, that refer to a loop or switch."""
     stop = LOOPS | FUNCTIONS | ({"switch_expression"} if kind == "break_statement" else set())
     found = [part for child in node.children for part in walk(child, not_into=frozenset(stop))]
     return [part for part in found if part.type == kind and not children(part)]
 
 
 def _labels(unit: JavaUnit, node: Node, kind: str) -> set[bytes]:
-    """Return the labels of all `break` or all `continue` statements inside a statement.
-
-    For example, the result for `{ continue outer; }` is `{b"outer"}`.
-
-    Args:
-        unit: The parsed code.
-        node: The statement to search.
-        kind: "break_statement" or "continue_statement".
-    """
+    """Return the labels in the statements of a kind: `{b"outer"}` for `{ continue outer; }`."""
     found = [part for part in walk(node, not_into=FUNCTIONS) if part.type == kind]
     return {unit.text_of(children(part)[0]) for part in found if children(part)}
 
 
 def _any(parts: list[bool | None]) -> bool | None:
-    """Return the logical "or" of truth values that may be unknown (None).
-
-    The result is True if any value is True, and False if all values are False. Otherwise it is None.
-    """
+    """Return the logical "or" of truth values that may be unknown (None)."""
     return True if True in parts else None if None in parts else False
 
 
 def _loop_completes(unit: JavaUnit, node: Node) -> bool | None:
-    """Return whether the code after a loop is reachable; None if the analysis cannot decide."""
     if node.type == "enhanced_for_statement" or jumps(node, "break_statement"):
         return True
     condition = field(node, "condition")
@@ -115,22 +90,16 @@ def _loop_completes(unit: JavaUnit, node: Node) -> bool | None:
         return None if forever is None else not forever
     if forever is not False:
         return None if forever is None else False
+    # A `continue` leads to the condition, too, unless a `finally` stops it.
     if jumps(node, "continue_statement") or _labels(unit, node, "continue_statement"):
         return None
     return completes_normally(unit, required(node, "body"))
 
 
 def is_constant_true(unit: JavaUnit, condition: Node) -> bool | None:
-    """Return whether a loop condition is a constant expression with the value true, such as `true`.
+    """Return whether a condition is a constant expression with the value true.
 
     The code after a loop with such a condition is reachable only by a `break`.
-
-    Args:
-        unit: The parsed code.
-        condition: The condition.
-
-    Returns:
-        True or False. None if the analysis cannot decide: it does not compute constants such as `1 < 2`.
     """
     condition = without_parentheses(condition)
     if condition.type == "true":
@@ -138,7 +107,8 @@ def is_constant_true(unit: JavaUnit, condition: Node) -> bool | None:
     parts = list(walk(condition))
     if any(part.type in _NO_CONSTANT for part in parts):
         return False
-    for part in parts:  # a local variable that is not final is no constant
+    # A local variable that is not final is no constant.
+    for part in parts:
         variable = variable_of(unit, part) if part.type == "identifier" else None
         if variable is not None and variable.kind != "field" and not _is_final(variable.declaration):
             return False
@@ -146,11 +116,7 @@ def is_constant_true(unit: JavaUnit, condition: Node) -> bool | None:
 
 
 def _is_final(declaration: Node) -> bool:
-    """Return whether a local variable is declared `final`.
-
-    Args:
-        declaration: The identifier of the variable in its declaration.
-    """
+    """Return whether a local variable, given the identifier in its declaration, is `final`."""
     node: Node | None = declaration
     while node is not None and not node.type.endswith(("_declaration", "parameter", "_statement")):
         node = node.parent
@@ -160,7 +126,6 @@ def _is_final(declaration: Node) -> bool:
 
 
 def _try_completes(unit: JavaUnit, node: Node) -> bool | None:
-    """Return whether the code after a `try` statement is reachable; None if the analysis cannot decide."""
     parts = [completes_normally(unit, required(node, "body"))]
     finally_completes: bool | None = True
     for clause in children(node):
@@ -168,11 +133,11 @@ def _try_completes(unit: JavaUnit, node: Node) -> bool | None:
             parts.append(completes_normally(unit, required(clause, "body")))
         elif clause.type == "finally_clause":
             finally_completes = completes_normally(unit, children(clause)[0])
+    # A `finally` that cannot complete overrides the other blocks.
     return _any(parts) if finally_completes else finally_completes
 
 
 def _switch_completes(unit: JavaUnit, node: Node) -> bool | None:
-    """Return whether the code after a `switch` statement is reachable; None if the analysis cannot decide."""
     groups = children(required(node, "body"))
     labels = [label for group in groups for label in children(group) if label.type == "switch_label"]
     if any(child.type in ("pattern", "guard") for label in labels for child in label.children):
@@ -181,7 +146,8 @@ def _switch_completes(unit: JavaUnit, node: Node) -> bool | None:
         return True
     parts = [part.type for label in labels for part in label.children]
     if "null_literal" in parts or ("default" not in parts and "field_access" in parts):
-        return None  # the compiler may demand that the cases are exhaustive
+        # The compiler may demand that the cases are exhaustive.
+        return None
     if "default" not in parts:
         return True
     if groups[0].type == "switch_rule":

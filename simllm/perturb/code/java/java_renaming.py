@@ -20,11 +20,13 @@ RESERVED = frozenset(
     "var yield record sealed permits non when module open opens exports requires uses provides with to "
     "transitive".split()
 )
-NEVER = frozenset(  # methods of Object, of serialization, and the start of a program
+# Methods of `Object`, of serialization, and the start of a program.
+NEVER = frozenset(
     "main clone equals finalize getClass hashCode notify notifyAll toString wait readObject writeObject "
     "readResolve writeReplace readObjectNoData".split()
 )
-_HARMLESS = frozenset(  # annotations that no tool reads together with the annotated name
+# Annotations that no tool reads together with the annotated name.
+_HARMLESS = frozenset(
     b"@Nullable @NonNull @Nonnull @NotNull @SuppressWarnings @SafeVarargs @Deprecated".split()
 )
 _METHODS = ("method_declaration", "constructor_declaration")
@@ -32,15 +34,10 @@ _PARAMETERS = ("formal_parameter", "spread_parameter", "formal_parameters")
 
 
 def symbols(unit: CodeUnit) -> Iterator[Symbol | SkippedSite]:
-    """Find the methods, parameters and local variables of Java code that can be renamed safely.
+    """Yield each parameter, local variable and considered method, as a symbol or a skipped site.
 
-    All parameters and local variables are considered, but not all methods. In a whole file, only private
-    methods are considered, because other files may call the other methods. If the code is a single method,
-    the methods of classes inside this method are ignored.
-
-    Yields:
-        For each considered method, parameter or variable: a `Symbol` if it can be renamed, otherwise a
-        `SkippedSite` with the reason.
+    Of a file, only private methods are considered, because other files may call the others. Of a single
+    method, the methods of classes inside are not considered.
     """
     assert isinstance(unit, JavaUnit)
     yield from _methods(unit)
@@ -59,65 +56,47 @@ def symbols(unit: CodeUnit) -> Iterator[Symbol | SkippedSite]:
 
 
 def _kind(variable: Variable) -> str:
-    """Return "parameter" for a parameter, and "variable" for all other variables."""
+    """Return the kind of the symbol, "parameter" or "variable"."""
     return "parameter" if variable.kind == "parameter" else "variable"
 
 
 def _annotation(variable: Variable) -> str:
-    """Return the reason why an annotation forbids renaming a parameter, as in `@Param String name`.
-
-    A framework may read the name of such a parameter. The reason is empty if the parameter has no annotation,
-    or only harmless ones such as `@Nullable` (listed in `_HARMLESS`). It is also empty for variables that are
-    not parameters.
-    """
+    """Return the reason why an annotation, as in `@Param String name`, forbids renaming; else empty."""
     parent = variable.declaration.parent
     if variable.kind != "parameter" or parent is None:
         return ""
     if parent.type == "variable_declarator":  # the parameter `String... names`
         parent = parent.parent
     found = [part for part in (parent.children if parent else ()) if part.type == "modifiers"]
+    # A framework may bind a request or a column to the parameter's name.
     return "an annotation may read the name" if any(map(_has_annotation, found)) else ""
 
 
 def _record_constructor(variable: Variable) -> str:
-    """Return the reason not to rename a variable that is a parameter of a record's constructor.
-
-    In the canonical constructor of a record, the parameters must have the names of the record's components.
-    The result is empty for a variable that is not such a parameter.
-    """
+    """Return the reason not to rename a parameter of a record's constructor; empty for other variables."""
     node: Node | None = variable.declaration.parent
     while node is not None and node.type in ("variable_declarator", *_PARAMETERS):
         node = node.parent
     body = node.parent if node is not None and node.type == "constructor_declaration" else None
     record = body.parent if body is not None else None
+    # In the canonical constructor, the parameters must have the names of the components.
     is_needed = record is not None and record.type == "record_declaration"
     return "a constructor of a record needs the names of the components" if is_needed else ""
 
 
 def _annotation_words(unit: JavaUnit) -> set[bytes]:
-    """Return the words in the string arguments of all annotations.
-
-    For example, `@GetMapping("/users/{id}")` gives `users` and `id`. A framework may match such a word with
-    the name of a parameter or method, so this name must not be changed. Annotations that have no such effect,
-    such as `@Deprecated`, are ignored (see `_HARMLESS`).
-    """
+    """Return the words in strings of annotations: `users` and `id` for `@GetMapping("/users/{id}")`."""
     words: set[bytes] = set()
     for annotation in find_nodes(unit.root, "annotation"):
         if b"@" + unit.text_of(required(annotation, "name")) not in _HARMLESS:
             for text in find_nodes(annotation, "string_literal"):
+                # A framework may match such a word with the name of a parameter or method.
                 words.update(re.findall(rb"[\w$]+", unit.text_of(text)))
     return words
 
 
 def _has_annotation(modifiers: Node) -> bool:
-    """Return whether a declaration has an annotation that forbids renaming the declared method or parameter.
-
-    A framework may read the declared name together with the annotation. Every annotation counts, except
-    harmless ones such as `@Nullable` (listed in `_HARMLESS`).
-
-    Args:
-        modifiers: The syntax node of the declaration's modifiers, including its annotations.
-    """
+    """Return whether a tool may read the declared name together with one of its annotations."""
     texts = [
         (part.text or b"").partition(b"(")[0] for part in modifiers.children if "annotation" in part.type
     ]
@@ -125,16 +104,7 @@ def _has_annotation(modifiers: Node) -> bool:
 
 
 def _mentions(unit: JavaUnit, variable: Variable) -> list[Span]:
-    """Find where the documentation comment of a method mentions a parameter, as in `@param NAME`.
-
-    Args:
-        unit: The parsed code.
-        variable: The parameter of the method.
-
-    Returns:
-        The range of the parameter's name in each mention. The list is empty if the method has no
-        documentation comment, or if the parameter belongs to a lambda expression.
-    """
+    """Return the span of a parameter's name in each `@param NAME` of its method's documentation comment."""
     method: Node | None = variable.declaration
     while method is not None and method.type not in _METHODS:
         if method.type in ("lambda_expression", "class_body"):
@@ -149,12 +119,7 @@ def _mentions(unit: JavaUnit, variable: Variable) -> list[Span]:
 
 
 def _methods(unit: JavaUnit) -> Iterator[Symbol | SkippedSite]:
-    """Yield a `Symbol` for each method that can be renamed, and a `SkippedSite` for each method that cannot.
-
-    Not all methods are considered. In a whole file, only private methods are considered, because other files
-    may call the other methods. If the code is a single method, the methods of classes inside this method are
-    ignored.
-    """
+    """Yield each considered method, as a symbol or a skipped site."""
     for method in find_nodes(unit.root, "method_declaration"):
         body = method.parent
         if body is None or (unit.is_function and (body.parent is None or body.parent.parent != unit.root)):
@@ -171,18 +136,9 @@ def _methods(unit: JavaUnit) -> Iterator[Symbol | SkippedSite]:
 
 
 def _calls(unit: JavaUnit, method: Node, body: Node) -> list[Span] | str:
-    """Find all places where the name of a method must change if the method is renamed.
+    """Return the spans of a method's name in its declaration and calls; or the reason not to rename it.
 
-    These places are the declaration and the calls. Method references such as `this::run` count as calls.
-
-    Args:
-        unit: The parsed code.
-        method: The declaration of the method.
-        body: The body of the class that declares the method.
-
-    Returns:
-        The range of the name at each of these places. If the method cannot be renamed, a text with the reason
-        instead.
+    Method references such as `this::run` count as calls. `body` is the class body that declares the method.
     """
     declared = required(method, "name")
     name = unit.text_of(declared)
@@ -193,9 +149,11 @@ def _calls(unit: JavaUnit, method: Node, body: Node) -> list[Span] | str:
         return "a native method is found by its name"
     if any(map(_has_annotation, modifiers)):
         return "an annotation may read the name, or demands it"
+    # The members after the constants of an enum have a node between them and the body.
     in_enum = body.parent if body.type == "enum_body_declarations" else None
     if not unit.is_function and may_inherit(in_enum or body):
         return "the class may inherit a method of the old or new name"
+    # A string may be used for reflection, as in `getMethod("run")`.
     if any(unit.text_of(node).strip(b'"') == name for node in find_nodes(unit.root, "string_literal")):
         return "a string holds the name"
     if name in _annotation_words(unit):
@@ -204,6 +162,7 @@ def _calls(unit: JavaUnit, method: Node, body: Node) -> list[Span] | str:
     found = [Span(declared.start_byte, declared.end_byte)]
     for node in find_nodes(unit.root, "method_declaration"):
         if unit.text_of(required(node, "name")) == name and node.id != method.id and node.parent == body:
+            # The calls of an overloaded method are not told apart by the types of their arguments.
             return "another method has the same name"
     for node in find_nodes(unit.root, "method_invocation", "method_reference"):
         is_call = node.type == "method_invocation"
@@ -215,6 +174,7 @@ def _calls(unit: JavaUnit, method: Node, body: Node) -> list[Span] | str:
         if owner is None:
             return "a call may mean another method of this name"
         if owner:
+            # The call means another overload, or the method has variable arguments.
             if is_call and len(children(required(node, "arguments"))) != count:
                 return "a call has another number of arguments"
             found.append(Span(named.start_byte, named.end_byte))
@@ -222,20 +182,10 @@ def _calls(unit: JavaUnit, method: Node, body: Node) -> list[Span] | str:
 
 
 def _owner(unit: JavaUnit, node: Node, receiver: Node | None, body: Node, name: bytes) -> bool | None:
-    """Return whether a call refers to a method of a given class, and not of another class.
+    """Return whether a call surely means a method of the class with this body; None if this is unknown.
 
-    For example, `run()` gives True if it stands in the given class, and not in a class inside this class.
-    `super.run()` gives False. `other.run()` gives None, because the class of `other` is not known.
-
-    Args:
-        unit: The parsed code.
-        node: The call, or a method reference such as `this::run`.
-        receiver: The expression before the method's name, such as `other`; None if there is none.
-        body: The body of the given class, which declares the method.
-        name: The name of the method.
-
-    Returns:
-        True or False; None if this cannot be decided.
+    `receiver` is the expression before the method's name: `super.run()` gives False, and `other.run()` None,
+    because the class of `other` is not known.
     """
     if receiver is not None and receiver.type == "super":
         return False
@@ -248,7 +198,8 @@ def _owner(unit: JavaUnit, node: Node, receiver: Node | None, body: Node, name: 
             return not unit.is_function or None
         return False if receiver.type == "string_literal" else None
     above = node.parent
-    while above is not None and above.id != body.id:  # a class between may have a method of this name
+    # A class between may have a method of this name.
+    while above is not None and above.id != body.id:
         if above.type.endswith("_body") and above.type != "constructor_body":
             return False if receiver is not None or _declares(unit, above, name) else None
         above = above.parent

@@ -1,4 +1,4 @@
-"""The table of all rewrite rules for Java, which change code without changing its behaviour."""
+"""The table of all rewrite rules for Java."""
 
 from __future__ import annotations
 

@@ -10,7 +10,8 @@ from simllm.perturb.code.java.java_variable_references import variable_of
 
 INTEGERS = frozenset(("byte", "short", "char", "int", "long"))
 PRIMITIVES = INTEGERS | {"float", "double", "boolean"}
-_PROMOTED = ("double", "float", "long")  # binary numeric promotion: the first type that occurs, else int
+# Binary numeric promotion: the first type that occurs, otherwise `int`.
+_PROMOTED = ("double", "float", "long")
 _LITERALS = {
     "decimal_integer_literal": "int",
     "hex_integer_literal": "int",
@@ -35,7 +36,7 @@ _STRING_METHODS = {
 
 
 def type_of(unit: JavaUnit, node: Node) -> str:
-    """Return the type of an expression in Java's notation, such as `int`; empty if it is unknown."""
+    """Return the type of an expression in Java's notation, such as `int[]`; empty if it is unknown."""
     node = without_parentheses(node)
     kind = node.type
     if kind in _LITERALS:
@@ -54,12 +55,14 @@ def type_of(unit: JavaUnit, node: Node) -> str:
         return array[:-2] if array.endswith("[]") else ""
     if kind == "cast_expression":
         return unit.text_of(required(node, "type")).decode()
+    # The value of an assignment has the type of its target.
     if kind == "assignment_expression":
         return type_of(unit, required(node, "left"))
     if kind in ("unary_expression", "update_expression"):
         operand = type_of(unit, children(node)[0])
         if kind == "update_expression" or operand == "boolean":
             return operand
+        # Unary operators promote, too: `-b` is an `int` for a byte `b`.
         return _promote(operand, "int")
     if kind == "instanceof_expression":
         return "boolean"
@@ -73,18 +76,13 @@ def type_of(unit: JavaUnit, node: Node) -> str:
 
 
 def _inferred(unit: JavaUnit, variable: Variable) -> str:
-    """Return the type of a variable declared with `var`.
-
-    The type is known only if the initial value is a literal, as in `var i = 0`. Otherwise, the result is
-    empty.
-    """
+    """Return the type of a variable declared with `var`, if its initial value is a literal."""
     declarator = variable.declaration.parent
     value = field(declarator, "value") if declarator is not None else None
     return type_of(unit, value) if value is not None and value.type in _LITERALS else ""
 
 
 def _binary_type(unit: JavaUnit, node: Node) -> str:
-    """Return the type of a binary expression such as `a + b`; empty if the type is unknown."""
     operator = required(node, "operator").type
     if operator in _COMPARISONS:
         return "boolean"
@@ -97,17 +95,7 @@ def _binary_type(unit: JavaUnit, node: Node) -> str:
 
 
 def _promote(left: str, right: str) -> str:
-    """Return the type of an arithmetic result, such as `double` for an `int` plus a `double`.
-
-    Java calls the rule binary numeric promotion: the result has the wider of the two types, at least `int`.
-
-    Args:
-        left: The type of the left operand.
-        right: The type of the right operand.
-
-    Returns:
-        The type; empty if an operand is not a primitive number.
-    """
+    """Return the type of an arithmetic result by binary numeric promotion; empty for other operands."""
     if not {left, right} <= PRIMITIVES - {"boolean"}:
         return ""
     return next((name for name in _PROMOTED if name in (left, right)), "int")

@@ -1,4 +1,4 @@
-"""The variables that Java expressions read or assign, such as the field `i` for `this.i`."""
+"""The variables that Java expressions read or assign."""
 
 from __future__ import annotations
 
@@ -11,16 +11,12 @@ from simllm.perturb.code.java.java_parsing import JavaUnit, children, required, 
 
 
 def variable_of(unit: JavaUnit, node: Node) -> Variable | None:
-    """Return the variable to which an expression such as `i` or `this.i` refers.
-
-    Returns:
-        The variable; None if the expression has another form, or if the declaration of the variable is
-        unknown.
-    """
+    """Return the variable that `i` or `this.i` means; None for other expressions and unknown declarations."""
     node = without_parentheses(node)
     if node.type == "field_access" and required(node, "object").type == "this":
         name = unit.text_of(required(node, "field")).decode()
         body = node.parent
+        # `this` is the object of the innermost class around.
         while body is not None and body.id not in unit.scopes.fields:
             body = body.parent
         return unit.scopes.fields[body.id].get(name) if body is not None else None
@@ -28,11 +24,7 @@ def variable_of(unit: JavaUnit, node: Node) -> Variable | None:
 
 
 def assigned_variables(unit: JavaUnit, node: Node) -> Iterator[Variable | None]:
-    """Yield the target of each assignment inside a syntax node, such as `i` for `i = 0` or `i++`.
-
-    Yields:
-        The assigned variable; None if the target is not a known variable, as in `a[0] = 1`.
-    """
+    """Yield the target of each assignment and increment in a syntax node; None if it is no known variable."""
     for part in walk(node):
         if part.type == "assignment_expression":
             yield variable_of(unit, required(part, "left"))

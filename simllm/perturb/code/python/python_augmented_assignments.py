@@ -1,7 +1,7 @@
-"""Two rewrite rules for augmented assignments in Python: `n += 1` becomes `n = n + 1`.
+"""The rules expand-increment and expand-compound for Python: `n += 1` becomes `n = n + 1`.
 
-The rule expand-increment rewrites only `n += 1` and `n -= 1`, for integers. The rule expand-compound rewrites
-`x += e` with any operator, such as `x <<= e`, for integers and other immutable values.
+expand-increment rewrites only `n += 1` and `n -= 1`, for integers. expand-compound rewrites any operator,
+such as `x <<= e`, for integers and other immutable values.
 """
 
 from __future__ import annotations
@@ -21,26 +21,15 @@ _ATOMS |= {"parenthesized_expression"}
 
 
 def expand_increment(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
-    """Find all statements `n += 1` and `n -= 1`, in order to rewrite them as `n = n + 1` and `n = n - 1`.
-
-    Yields:
-        For each `n += 1` or `n -= 1`: a `Site` with the edits if `n` is certainly a local variable that holds
-        an integer, and otherwise a `SkippedSite` with the reason.
-    """
+    """Find the statements `n += 1` and `n -= 1`."""
     nodes = [node for node in _augmented(unit) if _is_increment(unit, node)]
     return _expand(unit, nodes, ("integer",), "the variable is not surely a local integer")
 
 
 def expand_compound(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
-    """Find all augmented assignments, such as `x += e`, in order to rewrite them as `x = x + e`.
-
-    Other operators are treated in the same way. For example, `x <<= e` becomes `x = x << e`.
-
-    Yields:
-        For each augmented assignment: a `Site` with the edits if `x` is a local variable whose value is
-        certainly immutable, and otherwise a `SkippedSite` with the reason. A list, for example, is mutable:
-        `x += e` changes it in place, but `x = x + e` makes a second list.
-    """
+    """Find the augmented assignments."""
+    # For a mutable value such as a list, `x += e` changes the list in place, but `x = x + e` makes a second
+    # one.
     return _expand(unit, _augmented(unit), ("integer", "plain"), "the value may change in place")
 
 
@@ -58,19 +47,7 @@ def _is_increment(unit: CodeUnit, node: Node) -> bool:
 def _expand(
     unit: CodeUnit, nodes: list[Node], kinds: tuple[str, ...], reason: str
 ) -> Iterator[Site | SkippedSite]:
-    """Check which augmented assignments, such as `x += e`, can be rewritten as `x = x + e`.
-
-    Args:
-        unit: The parsed code.
-        nodes: The augmented assignments.
-        kinds: The kinds of values of `x` for which the rewrite is safe: "integer", and possibly "plain".
-            Plain values are other immutable values, such as strings.
-        reason: The reason to store in each `SkippedSite`.
-
-    Yields:
-        For each assignment, a `Site` with the edits. If the rewrite is not safe, a `SkippedSite` with the
-        reason instead.
-    """
+    """Yield a site for each assignment to a variable with a value of the given kinds; else a skipped site."""
     if not nodes:
         return
     values = LocalValues(unit, Scopes(unit))

@@ -1,7 +1,4 @@
-"""Two rewrite rules for Python, swap-relation and swap-equals, which swap the sides of a comparison.
-
-The rule swap-relation turns `a < 3` into `3 > a`. The rule swap-equals turns `a == 3` into `3 == a`.
-"""
+"""The rules swap-relation and swap-equals for Python: `a < 3` becomes `3 > a`, `a == 3` becomes `3 == a`."""
 
 from __future__ import annotations
 
@@ -24,40 +21,17 @@ _LITERALS = _MODEST | frozenset("float true false".split())
 
 
 def swap_relation(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
-    """Find the comparisons `a < 3` that can be rewritten as `3 > a`.
-
-    The operators `<=`, `>` and `>=` are treated in the same way.
-
-    Yields:
-        For each comparison with such an operator: a `Site` with the edit if it can be rewritten, and
-        otherwise a `SkippedSite` with the reason.
-    """
+    """Find the comparisons with `<`, `<=`, `>` or `>=`."""
     return _swap(unit, _MIRRORED)
 
 
 def swap_equals(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
-    """Find the comparisons `a == 3` that can be rewritten as `3 == a`.
-
-    The operators `!=`, `is` and `is not` are treated in the same way.
-
-    Yields:
-        For each comparison with such an operator: a `Site` with the edit if it can be rewritten, and
-        otherwise a `SkippedSite` with the reason.
-    """
+    """Find the comparisons with `==`, `!=`, `is` or `is not`."""
     return _swap(unit, _EQUALS)
 
 
 def _swap(unit: CodeUnit, operators: Mapping[bytes, bytes]) -> Iterator[Site | SkippedSite]:
-    """Find all comparisons with one of the given operators, in order to swap their sides.
-
-    Args:
-        unit: The parsed code.
-        operators: A mapping from an operator to the operator to use after the swap, such as `<` to `>`.
-
-    Yields:
-        For each comparison, a `Site` with the edit that swaps the sides. If swapping is not safe, a
-        `SkippedSite` with the reason instead.
-    """
+    """Find the comparisons with an operator in `operators`, which maps it to the operator after the swap."""
     found = captures(unit, '(comparison_operator) @compare (interpolation "=") @shown (type) @annotation')
     kept = [
         Span(node.start_byte, node.end_byte)
@@ -72,14 +46,17 @@ def _swap(unit: CodeUnit, operators: Mapping[bytes, bytes]) -> Iterator[Site | S
             continue
         sides = [child for child in node.named_children if child.type != "comment" and child not in tokens]
         if len(tokens) != 1 or len(sides) != 2:
+            # `a < b < c` evaluates `c` only if `a < b` is true.
             yield SkippedSite(node, "the comparison is a chain")
         elif any(start <= node.start_byte < end for start, end in kept):
+            # `f"{a < b=}"` shows the text, and the future import of annotations keeps them as text.
             yield SkippedSite(node, "the text of the comparison is read at run time")
         elif any(_is_literal(unit, side, tokens[0].type) for side in sides):
             yield Site(node, (_swapped(unit, node, sides, tokens[0], operators[texts[0]]),))
         elif not tokens[0].type.startswith("is"):
             yield SkippedSite(node, "no side is a literal that leaves the comparison to the other side")
         else:
+            # Most code has no such comparison, and the analysis of scopes is slow.
             scopes = scopes or Scopes(unit)
             if all(side.type == "identifier" for side in sides) and any(
                 _is_bound(scopes, side) for side in sides
@@ -90,15 +67,7 @@ def _swap(unit: CodeUnit, operators: Mapping[bytes, bytes]) -> Iterator[Site | S
 
 
 def _swapped(unit: CodeUnit, node: Node, sides: list[Node], token: Node, operator: bytes) -> Edit:
-    """Return the edit that swaps the sides of a comparison.
-
-    Args:
-        unit: The parsed code.
-        node: The comparison.
-        sides: The left and the right side.
-        token: The syntax node of the old operator.
-        operator: The new operator.
-    """
+    """Return the edit that swaps the sides around `token`, the old operator, and writes the new one."""
     left, right = sides
     parts = (
         Span(right.start_byte, right.end_byte),
@@ -111,62 +80,44 @@ def _swapped(unit: CodeUnit, node: Node, sides: list[Node], token: Node, operato
 
 
 def _is_literal(unit: CodeUnit, node: Node, operator: str) -> bool:
-    """Return whether one side of a comparison is a literal with which the sides can be swapped safely.
-
-    For example, swapping the sides turns `x < 3` into `3 > x`. The class of `x` may define its own comparison
-    methods, which `x < 3` calls. Swapping is safe only if `3 > x` calls such a method, too. This depends on
-    the literal:
-
-    - Integers, strings, `None` and `...` are safe: Python then calls the method of `x`.
-    - Floats, complex numbers, `True` and `False` are not safe. For example, `x` may be an instance of a
-      subclass of `int`. Then `3.0 > x` calls only the method of `float`.
-    - With the operators `is` and `is not`, these four are safe, too, because the operators call no method.
-    - An f-string with interpolations, such as `{y}`, does not count as a literal.
-
-    Args:
-        unit: The parsed code.
-        node: The side to check.
-        operator: The operator of the comparison.
-    """
+    """Return whether a side is a literal with which the sides can be swapped safely."""
+    # The class of `x` may define comparison methods. `x < 3` calls them, so `3 > x` must call them, too. It
+    # does for the literals in `_MODEST`. But for an instance of a subclass of int, `3.0 > x` calls only the
+    # method of float.
     while node.type == "parenthesized_expression" and len(node.named_children) == 1:
         node = node.named_children[0]
     if node.type == "unary_operator" and node.children[-1].type in ("integer", "float"):
         node = node.children[-1]
     text = unit.text_of(node)
     is_plain = b"{" not in text or not any(child.type == "interpolation" for child in _parts(node))
+    # tree-sitter counts complex literals such as `1j` as integers. With `is`, no method is called.
     if node.type == "integer" and text[-1:] in b"jJ":
         return operator.startswith("is")
     return is_plain and node.type in (_LITERALS if operator.startswith("is") else _MODEST)
 
 
 def _parts(node: Node) -> Iterator[Node]:
-    """Yield the children and grandchildren of a string literal, to find interpolations such as `{x}`.
-
-    The interpolations of an f-string are its children. If the literal consists of several adjacent strings,
-    the interpolations are grandchildren.
-    """
+    """Yield the children and grandchildren of a string literal."""
     for child in node.children:
+        # The interpolations of an f-string are its children. In adjacent strings, they are grandchildren.
         yield child
         yield from child.children
 
 
 def _is_bound(scopes: Scopes, node: Node) -> bool:
-    """Return whether an identifier is a parameter that always has a value, so that reading it cannot fail.
-
-    This is False if the code may delete the parameter. A variable is deleted by `del`, and also at the end of
-    an `except` clause that assigns to it, such as `except OSError as x`.
-    """
+    """Return whether an identifier is a parameter that always has a value, so that reading it cannot fail."""
     variable = scopes.at(node)
     return (
         variable is not None
         and scopes.is_known(variable)
         and any(use.role in ("parameter", "rest") for use in variable.uses)
+        # The end of `except OSError as e` deletes `e`.
         and not any(use.role == "delete" or _is_exception(use.node) for use in variable.uses)
     )
 
 
 def _is_exception(node: Node) -> bool:
-    """Return whether an identifier is the variable of an `except` clause, as `e` in `except OSError as e`."""
+    """Return whether an identifier is the `e` of `except OSError as e`."""
     target = node.parent
     pattern = target.parent if target is not None and target.type == "as_pattern_target" else None
     clause = pattern.parent if pattern is not None else None

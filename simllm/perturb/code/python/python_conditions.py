@@ -1,7 +1,8 @@
-"""Two rewrite rules for Python, nest-else-if and reverse-if, which change `if` statements.
+"""The rules nest-else-if and reverse-if for Python.
 
-The rule nest-else-if turns `elif` into `else:` with a nested `if`. The rule reverse-if turns
-`if c: A else: B` into `if not c: B else: A`.
+nest-else-if turns `elif` into `else:` with a nested `if`, and reverse-if turns `if c: A else: B` into
+`if not c: B else: A`. In this module, `moved` counts, by row from 0, the levels of indentation that the
+rewrites of other chains would add.
 """
 
 from __future__ import annotations
@@ -29,24 +30,22 @@ from simllm.perturb.code.source_edits import Edit, Span
 _DEEPEST = 90  # CPython allows 100 levels of indentation
 _OPPOSITE = {b"is": b"is not", b"is not": b"is", b"in": b"not in", b"not in": b"in"}
 _OPPOSITE |= {b"and": b"or", b"or": b"and"}
-_TIGHT = frozenset(  # expressions that need no parentheses after `not`
+# Expressions that need no parentheses after `not`.
+_TIGHT = frozenset(
     "identifier attribute subscript call parenthesized_expression integer float string true false none list"
     " tuple dictionary set list_comprehension set_comprehension dictionary_comprehension".split()
 )
 
 
 def nest_else_if(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
-    """Find the `if` statements whose `elif` clauses can be rewritten as `else:` with a nested `if`.
-
-    Yields:
-        For each `if` with an `elif`: a `Site` with the edits if it can be rewritten, and otherwise a
-        `SkippedSite` with the reason.
-    """
+    """Find the `if` statements with `elif` clauses."""
     chains = captures(unit, "(if_statement alternative: (elif_clause)) @if").get("if", [])
     if not chains:
         return
     lines = Lines(unit)
-    moved: Counter[int] = Counter()  # by row: levels by which rewrites would indent the line
+    # By row: the levels by which rewrites would indent the line. The chains are independent sites, and it is
+    # not known which of them will be chosen, so the worst case counts.
+    moved: Counter[int] = Counter()
     for chain in reversed(chains):
         clauses = [child for child in chain.children if child.type == "elif_clause"]
         reason = _why_not_nested(unit, lines, moved, chain, clauses)
@@ -59,18 +58,7 @@ def nest_else_if(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
 def _why_not_nested(
     unit: CodeUnit, lines: Lines, moved: Counter[int], chain: Node, clauses: list[Node]
 ) -> str | None:
-    """Return the reason why the `elif` clauses of an `if` cannot be rewritten as nested `if` statements.
-
-    If they can be rewritten, None is returned.
-
-    Args:
-        unit: The parsed code.
-        lines: The lines of the code, with their indentation.
-        moved: A counter from the number of a line (from 0) to the levels of indentation that the rewrites of
-            other `if` statements would add to this line. Python allows only a limited number of levels.
-        chain: The `if` statement.
-        clauses: The `elif` clauses of this statement.
-    """
+    """Return the reason why the `elif` clauses of a chain cannot be nested; None if they can be."""
     if not all(starts_line(unit, child) for child in (chain, *clauses)):
         return "a line before the elif ends with a backslash"
     rows = range(clauses[0].start_point.row, chain.end_point.row + 1)
@@ -84,14 +72,11 @@ def _why_not_nested(
 
 
 def _step(unit: CodeUnit, chain: Node) -> bytes:
-    """Return the white space that makes one level of indentation in the branches of an `if`.
-
-    If the first branch stands on the same line as the `if`, as in `if x: return`, the indentation is not
-    known. A tab is then returned if the `if` is indented by tabs, and four spaces otherwise.
-    """
+    """Return the white space of one level of indentation in the branches of an `if`."""
     suite = field(chain, "consequence")
     indent = unit.indent_of(chain.start_byte)
     if is_inline(unit, token(chain, ":"), suite):
+        # A branch on the line of the `if`, as in `if x: return`, does not show the indentation.
         return b"\t" if b"\t" in indent else b"    "
     return unit.indent_of(suite.start_byte)[len(indent) :]
 
@@ -99,24 +84,13 @@ def _step(unit: CodeUnit, chain: Node) -> bytes:
 def _nesting(
     unit: CodeUnit, lines: Lines, moved: Counter[int], chain: Node, clauses: list[Node]
 ) -> Iterator[Edit]:
-    """Yield the edits that turn each `elif` of an `if` into `else:` with an `if` on the next line.
-
-    Each new `if` is nested in the one before. The branch of the first `elif` is therefore indented by one
-    more level, the branch of the second by two, and so on.
-
-    Args:
-        unit: The parsed code.
-        lines: The lines of the code, with their indentation.
-        moved: A counter from the number of a line (from 0) to the levels of indentation that the rewrites of
-            other `if` statements would add to this line. This function adds the levels of its own rewrite.
-        chain: The `if` statement.
-        clauses: The `elif` clauses of this statement.
-    """
+    """Yield the edits that nest each `elif` in the one before, and count the new levels in `moved`."""
     step = _step(unit, chain)
     rows = [clause.start_point.row for clause in clauses]
     for row in range(rows[0] + 1, chain.end_point.row + 1):
         depth = sum(1 for start in rows if start < row)
         moved[row] += depth
+        # Lines inside brackets may be indented less, and then stay as they are.
         if lines.may_move(row) and lines.indent(row).startswith(unit.indent_of(chain.start_byte)):
             yield Edit(lines.starts[row], lines.starts[row], (step * depth,))
     for depth, clause in enumerate(clauses):
@@ -129,12 +103,7 @@ def _nesting(
 
 
 def reverse_if(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
-    """Find the statements `if c: A else: B` that can be rewritten as `if not c: B else: A`.
-
-    Yields:
-        For each `if` with an `else` and no `elif`: a `Site` with the edits if it can be rewritten, and
-        otherwise a `SkippedSite` with the reason. For each `if` with an `elif`: a `SkippedSite`.
-    """
+    """Find the `if` statements with an `else`."""
     found = captures(unit, "(if_statement) @if [(global_statement) (nonlocal_statement)] @declaration")
     declared = [node.start_byte for node in found.get("declaration", [])]
     for node in reversed(found.get("if", [])):
@@ -149,6 +118,8 @@ def reverse_if(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
             yield SkippedSite(node, "a branch declares names, which has to come before their uses")
         else:
             first, second = token(node, ":").end_byte, token(others[0], ":").end_byte
+            # The first branch ends with the line before `else`, so that comments after its last statement
+            # move along.
             first_end = line_end(unit, line_start(unit, others[0].start_byte) - 1)
             second_end = statement_end(unit, node)
             suites = (Span(second, second_end), Span(first_end, second), Span(first, first_end))
@@ -156,10 +127,9 @@ def reverse_if(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
 
 
 def negation(unit: CodeUnit, condition: Node) -> Iterator[Edit]:
-    """Yield the edits that negate the condition of an `if`.
+    """Yield the edits that negate a condition: `not a or b` becomes `a and not b`.
 
-    For example, `not a or b` becomes `a and not b`. The new condition is truthy exactly if the old condition
-    is falsy, but its value need not be a bool.
+    The new condition is truthy exactly if the old one is falsy, but its value need not be a bool.
     """
     nodes = [condition]
     while nodes:
@@ -189,15 +159,9 @@ def negation(unit: CodeUnit, condition: Node) -> Iterator[Edit]:
 
 
 def _operator(unit: CodeUnit, node: Node) -> Node | None:
-    """Return the operator of an expression if the expression can be negated by changing only the operator.
-
-    For example, `a is b` can be negated to `a is not b`, and `not a` to `a`.
-
-    Returns:
-        The syntax node of the operator `not`, `is`, `in`, `is not` or `not in`. None for all other
-        expressions, for chains such as `a is b is c`, and if a comment stands inside or after the operator.
-    """
+    """Return the operator, such as `is`, by whose change an expression can be negated; None if none."""
     if node.type == "not_operator":
+        # The comment would be removed together with the `not`.
         between = unit.text[node.start_byte + len(b"not") : field(node, "argument").start_byte]
         return None if b"#" in between else node.children[0]
     operators = node.children_by_field_name("operators") if node.type == "comparison_operator" else []
@@ -207,14 +171,5 @@ def _operator(unit: CodeUnit, node: Node) -> Node | None:
 
 
 def _replace(unit: CodeUnit, start: int, end: int, text: bytes) -> Edit:
-    """Return the edit that replaces a range by a text.
-
-    Spaces are added before or after the text where two words would merge.
-
-    Args:
-        unit: The parsed code.
-        start: The index of the first byte of the range.
-        end: The index after the last byte of the range.
-        text: The new text.
-    """
+    """Return the edit that replaces a range, with spaces where two words would merge."""
     return Edit(start, end, pad(unit, start, end, text))

@@ -1,4 +1,4 @@
-"""The rewrite rule dead-code for Python: functions get `if False: pass`, which never runs."""
+"""The rule dead-code for Python: functions get `if False: pass`, which never runs."""
 
 from __future__ import annotations
 
@@ -11,14 +11,7 @@ from simllm.perturb.code.source_edits import Edit
 
 
 def add_dead_code(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
-    """Find all functions, and make the edits that insert `if False: pass` before the first statement.
-
-    If a function has a docstring, the code is inserted after the docstring.
-
-    Yields:
-        A `Site` with the edit for each function that can be edited. A `SkippedSite` with the reason for each
-        other function, such as one whose body is only a docstring.
-    """
+    """Find all functions; the dead code is inserted before the first statement after the docstring."""
     for function in reversed(captures(unit, "(function_definition) @function").get("function", [])):
         body = field(function, "body")
         statements = [child for child in body.named_children if child.type != "comment"]
@@ -26,6 +19,7 @@ def add_dead_code(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
             yield SkippedSite(function, "the body stands in the line of the head")
             continue
         first = statements[0]
+        # A docstring counts as such only if it is the first statement.
         if docstring(function) is not None:
             if len(statements) == 1:
                 yield SkippedSite(function, "the body is a docstring")

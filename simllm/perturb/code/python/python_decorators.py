@@ -1,7 +1,4 @@
-"""Check whether a decorator may read names of a Python function, so that renaming them is not safe.
-
-For example, the decorator `@pytest.mark.parametrize("x", values)` reads the names of parameters.
-"""
+"""Check whether a decorator may read names of a Python function, such as those of its parameters."""
 
 from __future__ import annotations
 
@@ -10,19 +7,14 @@ from tree_sitter import Node
 from simllm.perturb.code.code_unit import CodeUnit
 from simllm.perturb.code.python.python_name_resolution import Scopes
 
-_TRANSPARENT = (b"staticmethod", b"classmethod", b"property")  # decorators that read no names
+# The only decorators that certainly read no names.
+_TRANSPARENT = (b"staticmethod", b"classmethod", b"property")
 
 
 def is_opaque(unit: CodeUnit, scopes: Scopes, function: Node) -> bool:
-    """Return whether a decorator may read names of a function, so that renaming them is not safe.
+    """Return whether a decorator may read the name of a function or of a parameter.
 
-    The names are the name of the function and the names of its parameters. Only the builtin decorators
-    `staticmethod`, `classmethod` and `property` certainly read no names.
-
-    Args:
-        unit: The parsed code.
-        scopes: The scopes and variables of the code.
-        function: The syntax node of the function.
+    An example is `@pytest.mark.parametrize("x", values)`.
     """
     parent = function.parent
     if parent is None or parent.type != "decorated_definition":

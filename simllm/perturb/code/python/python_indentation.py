@@ -1,4 +1,4 @@
-"""The lines of Python code: their text and indentation, and whether they can safely be indented further."""
+"""The lines of Python code, and whether they can safely be indented further."""
 
 from __future__ import annotations
 
@@ -7,12 +7,10 @@ from simllm.perturb.code.python.python_parsing import captures
 
 
 class Lines:
-    """The lines of parsed code: their text and indentation.
-
-    The argument `row` of the methods is the number of a line, counted from 0.
+    """The lines of parsed code; rows count from 0.
 
     Attributes:
-        starts: The index of the first byte of each line.
+        starts: The first byte of each line.
     """
 
     def __init__(self, unit: CodeUnit) -> None:
@@ -27,22 +25,17 @@ class Lines:
             self._in_strings.update(range(node.start_point.row + 1, node.end_point.row + 1))
 
     def text(self, row: int) -> bytes:
-        """Return the text of the line with the number `row`, counted from 0, without the line ending."""
+        """Return the text of a line without its ending."""
         end = self.starts[row + 1] if row + 1 < len(self.starts) else len(self._unit.text)
         return self._unit.text[self.starts[row] : end].rstrip(b"\r\n")
 
     def indent(self, row: int) -> bytes:
-        """Return the white space at the beginning of the line with the number `row`, counted from 0."""
+        """Return the white space at the beginning of a line."""
         line = self.text(row)
         return line[: len(line) - len(line.lstrip(b" \t\f"))]
 
     def may_move(self, row: int) -> bool:
-        """Return whether a line can be indented without changing the meaning of the code.
-
-        The result is False for a line that begins inside a string, because indenting it would change the
-        string. The result is also False for an empty line, which needs no indentation.
-
-        Args:
-            row: The number of the line, counted from 0.
-        """
+        """Return whether a line can be indented without changing the meaning of the code."""
+        # The white space at the beginning of a line inside a string belongs to the string. An empty line
+        # needs no indentation.
         return row not in self._in_strings and bool(self.text(row).strip())

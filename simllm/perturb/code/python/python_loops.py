@@ -1,4 +1,7 @@
-"""The rewrite rule for-to-while for Python: a `for` loop over a range becomes a `while` loop."""
+"""The rule for-to-while for Python: a `for` loop over a range becomes a `while` loop.
+
+The arguments of `range` are assumed to be integers.
+"""
 
 from __future__ import annotations
 
@@ -31,15 +34,7 @@ _PATTERNS = ("pattern_list", "tuple_pattern", "list_pattern", "list_splat_patter
 
 
 def for_to_while(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
-    """Find the loops `for i in range(a, b, step)` that can be rewritten as `while` loops.
-
-    The `while` loop updates `i` at the end of its body. If the bound `b` is not a literal, it is evaluated
-    once and stored in an additional variable. The arguments of `range` are assumed to be integers.
-
-    Yields:
-        For each loop over `range`: a `Site` with the edits if it can be rewritten, and otherwise a
-        `SkippedSite` with the reason.
-    """
+    """Find the loops over `range`, such as `for i in range(a, b, step)`."""
     loops = [
         node for node in captures(unit, "(for_statement) @for").get("for", []) if _is_over_range(unit, node)
     ]
@@ -52,10 +47,7 @@ def for_to_while(unit: CodeUnit) -> Iterator[Site | SkippedSite]:
 
 
 def _is_over_range(unit: CodeUnit, loop: Node) -> bool:
-    """Return whether a loop iterates over a call `range(...)`.
-
-    It is not checked whether the code redefines the name `range`.
-    """
+    """Return whether a loop iterates over a call `range(...)`, whatever the name `range` means."""
     right = field(loop, "right")
     if right.type != "call" or loop.children[0].type == "async":
         return False
@@ -63,24 +55,20 @@ def _is_over_range(unit: CodeUnit, loop: Node) -> bool:
 
 
 class _Loops:
-    """Analysis and rewriting of all loops `for i in range(...)` in the parsed code.
-
-    Args:
-        unit: The parsed code.
-        count: The number of these loops. A name for a new variable is prepared for each loop, because the
-            rewrite of the loop may need a variable for the end of the range.
-    """
+    """Analysis and rewriting of all `count` loops over `range` in the parsed code."""
 
     def __init__(self, unit: CodeUnit, count: int) -> None:
         self._unit = unit
         self._scopes = Scopes(unit)
         self._values = LocalValues(unit, self._scopes)
+        # The bound of a range is evaluated once, so a bound that is not a literal needs a variable of its
+        # own.
         taken = taken_names(unit)
         names = (f"stop{number}" if number else "stop" for number in range(count + len(taken)))
         self._fresh = (name for name in names if name not in taken)
 
     def skip_reason(self, loop: Node) -> str | None:
-        """Return the reason why a `for` loop cannot be rewritten as a `while` loop; None if it can be."""
+        """Return the reason why a loop cannot be rewritten; None if it can be."""
         unit, scopes = self._unit, self._scopes
         target, call = field(loop, "left"), field(loop, "right")
         if loop.child_by_field_name("alternative"):
@@ -94,20 +82,24 @@ class _Loops:
             return "the arguments of range are not plain"
         if b"#" in unit.text[loop.start_byte : token(loop, ":").start_byte]:
             return "the head of the loop may hold a comment"
+        # The sign of the step decides between `<` and `>`.
         if len(arguments) == 3 and not _integer(unit, arguments[2]):
             return "the step is no literal, or zero"
+        # `range` takes any object with `__index__`, such as a numpy integer, but counts in plain integers.
         if len(arguments) > 1 and self._values.kind(arguments[0]) != "integer":
             return "the start is not surely an integer"
         first = _statements(loop)[0]
         inline = is_inline(unit, token(loop, ":"), first)
         if not starts_line(unit, loop) or not (inline or starts_line(unit, first)):
             return "a line before ends with a backslash"
+        # The update would come before a `finally`, which may read the variable.
         if any(protected for _, protected in _continues(loop)):
             return "a continue stands inside try"
         variable = scopes.at(target) if target.type == "identifier" else None
         if (
             variable is None
             or not scopes.is_known(variable)
+            # Other code may read or set a variable of a module or class at any time.
             or variable.scope.node.type != "function_definition"
         ):
             return "the loop variable is not local to a function"
@@ -141,6 +133,7 @@ class _Loops:
             between = own_line if starts_line(unit, node) else b"; "
             yield Edit(node.start_byte, node.start_byte, (update + between,))
         statements = _statements(loop)
+        # The end of the body is not reached, so no update is needed there.
         if statements[-1].type in _LEAVES:
             return
         end = statements[-1].end_byte
@@ -153,13 +146,9 @@ class _Loops:
             yield Edit(end, end, (b"; " + update,))
 
     def _value(self, node: Node) -> list[bytes | Span]:
-        """Return the code for an argument of `range` when a `for` loop is rewritten as a `while` loop.
-
-        The code is a list of pieces. Each piece is either new text (bytes) or a range of the source to copy
-        (`Span`). If the argument has several lines, or has the form `name := value`, it is put into
-        parentheses, because it may need them outside `range(...)`.
-        """
+        """Return the parts of an argument of `range` that stands outside of the call."""
         span = Span(node.start_byte, node.end_byte)
+        # Outside the parentheses of `range(...)`, such code needs its own.
         if b"\n" in self._unit.text_of(node) or node.type == "named_expression":
             return [b"(", span, b")"]
         return [span]
@@ -179,17 +168,14 @@ def _integer(unit: CodeUnit, node: Node) -> int | None:
 
 
 def _continues(loop: Node) -> Iterator[tuple[Node, bool]]:
-    """Find all `continue` statements that refer to a given loop, and not to an inner loop.
-
-    Yields:
-        The `continue` statement, and whether a `try` statement inside the loop contains it.
-    """
+    """Yield each `continue` of a loop, not of inner ones, and whether a `try` inside the loop contains it."""
     todo = [(field(loop, "body"), False)]
     while todo:
         node, protected = todo.pop()
         if node.type == "continue_statement":
             yield node, protected
         elif node.type in ("for_statement", "while_statement"):
+            # A `continue` in the `else` of an inner loop refers to the outer loop.
             todo += [(child, protected) for child in node.children if child.type == "else_clause"]
         elif node.type in _SEARCHED:
             protected = protected or node.type == "try_statement"
@@ -197,14 +183,7 @@ def _continues(loop: Node) -> Iterator[tuple[Node, bool]]:
 
 
 def _loop_over(target: Node) -> Node | None:
-    """Return the `for` statement of which an identifier is the loop variable; None if there is none.
-
-    In `for i in x: print(i)`, the statement is returned for the first `i`, and None for the second `i`. The
-    loop variable may also stand in a pattern, such as `i, j`.
-
-    Args:
-        target: The syntax node of the identifier, at one place in the code.
-    """
+    """Return the `for` that assigns to this identifier, perhaps by a pattern; None if there is none."""
     node = target
     while node.parent is not None and node.parent.type in _PATTERNS:
         node = node.parent
@@ -214,22 +193,13 @@ def _loop_over(target: Node) -> Node | None:
 
 
 def _reason_to_skip(loop: Node, loops: list[Node], scope: Scope, use: Use) -> str | None:
-    """Return the reason why one use of the loop variable prevents rewriting a `for` loop as a `while` loop.
+    """Return the reason why one use of the loop variable prevents the rewrite; None if it does not.
 
-    The rewrite changes the value that the variable has after the loop. Code outside the loop must therefore
-    not read the variable, with one exception: the body of another `for` loop that assigns to the same
-    variable may read it, because there the value comes from the other loop.
-
-    Args:
-        loop: The loop to rewrite.
-        loops: All `for` loops that assign to the variable.
-        scope: The scope of the variable.
-        use: The use of the variable to check.
-
-    Returns:
-        The reason; None if this use does not prevent the rewrite.
+    `loops` has all `for` loops that assign to the variable, and `scope` is the scope of the variable.
     """
     at = use.scope
+    # A comprehension runs at once, while a function or generator may run after the loop has changed the
+    # variable.
     while at is not scope and at.node.type in IMMEDIATE and at.parent is not None:
         at = at.parent
     if at is not scope:
@@ -239,12 +209,16 @@ def _reason_to_skip(loop: Node, loops: list[Node], scope: Scope, use: Use) -> st
         return None
     if _is_inside(node, loop):
         if use.role != "read":
+            # `for` takes the next value from the range all the same; `while` would go on from the new value.
             return "the loop variable is bound in the body"
         return None if _is_inside(node, field(loop, "body")) else "range reads the loop variable"
     if use.role in ("parameter", "rest") or _loop_over(node):
         return None
+    # In the body of another loop over the same variable, the value comes from that loop.
     if any(_is_inside(node, field(other, "body")) and not _is_inside(loop, other) for other in loops):
         return "the loop variable is deleted" if use.role == "delete" else None
+    # After the loop, the variable has the last value of the range with `for`, but the first value beyond it
+    # with `while`. So only code that gets its value from elsewhere may read the variable outside.
     return "the loop variable is used outside the loop"
 
 

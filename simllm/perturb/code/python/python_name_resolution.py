@@ -1,4 +1,4 @@
-"""Name resolution for Python: find the variable to which each identifier refers.
+"""Name resolution for Python: the variable to which each identifier refers.
 
 The standard module `symtable` tells to which scope a name belongs.
 """
@@ -30,14 +30,7 @@ _TYPE_PARAMETERS = """
 
 
 class Use(NamedTuple):
-    """An occurrence of a variable in the code.
-
-    Attributes:
-        node: The identifier.
-        role: The role of the identifier, such as "read", or "bind" for an assignment (see
-            `identifier_roles`).
-        scope: The innermost scope around the identifier.
-    """
+    """An occurrence of a variable; `scope` is the innermost scope around it."""
 
     node: Node
     role: str
@@ -46,10 +39,9 @@ class Use(NamedTuple):
 
 @dataclass(eq=False)
 class Variable:
-    """A variable of Python code. Functions, classes, imports and builtins are variables, too.
+    """A variable of Python code.
 
     Attributes:
-        name: The name.
         scope: The scope to which the variable belongs.
         uses: All occurrences in the order of the source, including those in inner scopes.
     """
@@ -62,14 +54,9 @@ class Variable:
 class Scopes:
     """All scopes and variables of the parsed code.
 
-    Args:
-        unit: The parsed code.
-
     Attributes:
         module: The outermost scope.
-        variables: All variables.
-        unresolved: The names that could not be resolved to a variable at one or more places in the code. All
-            names in type parameters and type aliases are included, because their scopes are not analysed.
+        unresolved: The names that could not be resolved to a variable at one or more places.
         attributes: The identifiers that are not variables, such as attributes and keywords of calls.
     """
 
@@ -77,11 +64,13 @@ class Scopes:
         self.module = scopes_of(unit)
         self.variables: list[Variable] = []
         own = captures(unit, _TYPE_PARAMETERS).get("own", [])
+        # The scopes of type parameters are not analysed.
         self.unresolved = {name for node in own for name in re.findall(r"\w+", unit.text_of(node).decode())}
         self.attributes: list[Node] = []
         self._binds_unseen = "star" in captures(unit, "(wildcard_import) @star")
         self._at: dict[int, Variable] = {}
         with warnings.catch_warnings():
+            # The warnings are about the user's code, such as invalid escapes in strings.
             warnings.simplefilter("ignore")
             table = symtable.symtable(unit.text, "<code>", "exec")  # type: ignore[arg-type]
         match_tables(self.module, table)
@@ -92,32 +81,23 @@ class Scopes:
         return self._at.get(node.start_byte)
 
     def is_known(self, variable: Variable | None) -> bool:
-        """Return whether `variable.uses` certainly has all uses of the variable; False if `variable` is None.
-
-        A use may be missing if the same name could not be resolved at some place in the code.
-        """
+        """Return whether `variable.uses` certainly has all uses; False for None."""
         return variable is not None and variable.name not in self.unresolved
 
     def is_builtin(self, node: Node) -> bool:
-        """Return whether an identifier certainly refers to a builtin such as `len`.
-
-        This is True if nothing in the code can redefine the name.
-        """
+        """Return whether an identifier certainly refers to a builtin that the code cannot redefine."""
         variable = self.at(node)
         return (
             variable is not None
             and self.is_known(variable)
             and variable.scope is self.module
+            # `from x import *` may bind any name, and `globals` and `exec` may do so, too.
             and not self._binds_unseen
             and all(use.role == "read" for use in variable.uses)
         )
 
     def _resolve(self) -> None:
-        """Determine the variable to which each identifier refers.
-
-        Also, set the attribute `reflects` of a scope to True if code may access the scope's variables by name
-        at run time.
-        """
+        """Determine the variable of each identifier, and mark the scopes that reflect."""
         mark_frames(self.module)
         owned: dict[tuple[Scope, str], Variable] = {}
         seen: dict[tuple[Scope, str], Variable | None] = {}
@@ -145,16 +125,13 @@ class Scopes:
 
 
 def _owner(scope: Scope, name: str, module: Scope) -> Scope | None:
-    """Return the scope to which a name belongs; None if this cannot be determined.
-
-    Args:
-        scope: The scope in which the name occurs.
-        name: The name.
-        module: The outermost scope.
-    """
+    """Return the scope to which a name in a scope belongs; None if this cannot be determined."""
+    # In a class, Python changes such a name, so two spellings may mean one variable.
     if _PRIVATE.fullmatch(name):
         return None
     at = scope
+    # CPython has put the variables of inlined comprehensions into the table of a scope around, so the
+    # comprehensions are searched first.
     while at.is_inlined and at.parent is not None:
         if name in at.targets():
             return at
@@ -168,6 +145,7 @@ def _owner(scope: Scope, name: str, module: Scope) -> Scope | None:
     if symbol.is_local():
         # An inlined comprehension does not see the names of a class around.
         return None if scope is not at and at.node.type == "class_definition" else at
+    # The name is free: it belongs to an enclosing function.
     outer = at.parent
     while outer is not None and outer is not module:
         if outer.is_inlined and name in outer.targets():

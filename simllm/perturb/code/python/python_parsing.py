@@ -25,21 +25,12 @@ _LONE_RETURN = re.compile(rb"\r(?!\n)")
 
 
 def parse(source: bytes, is_file: bool = False) -> CodeUnit:
-    """Parse Python code.
+    """Parse a Python file or, unless `is_file`, a single function or method, which may be indented.
 
-    Args:
-        source: The bytes of a file, or of a single function or method. A single function may be indented.
-        is_file: Whether the source is a file, even if it holds a single function.
-
-    Returns:
-        The parsed code. Its attribute `is_function` is True if `is_file` is False and the source consists of
-        one function, apart from comments.
-
-    Raises:
-        InputError: The code is not UTF-8, or has a syntax error. The message begins with the line number, as
-            in `line 3: `.
+    Other encodings than UTF-8 and syntax errors raise `InputError`; its message begins with the line number.
     """
     _check_encoding(source)
+    # Python does not allow an indented first line.
     frame = _FRAME if not is_file and _FIRST_CODE.match(source) else b""
     text = frame + source
     frame_lines = frame.count(b"\n")
@@ -60,11 +51,7 @@ def parse(source: bytes, is_file: bool = False) -> CodeUnit:
 
 
 def _check_encoding(source: bytes) -> None:
-    """Check that a source is encoded in UTF-8, and that no encoding comment names another encoding.
-
-    Raises:
-        InputError: The source has another encoding.
-    """
+    """Reject sources that are not encoded in UTF-8, or name another encoding in a comment."""
     try:
         encoding, lines = tokenize.detect_encoding(io.BytesIO(source).readline)
         source.decode("utf-8")
@@ -78,20 +65,12 @@ def _check_encoding(source: bytes) -> None:
 
 
 def _check_syntax(text: bytes, frame_lines: int) -> None:
-    """Check that CPython can compile Python code.
-
-    Args:
-        text: The code. If the user's code is an indented method, `text` begins with an added line `if 1:`,
-            because Python does not allow indentation at the beginning.
-        frame_lines: The number of added lines at the beginning of `text`, 0 or 1. Line numbers in error
-            messages do not count added lines.
-
-    Raises:
-        InputError: CPython cannot compile the code.
-    """
+    """Reject code that CPython cannot compile; line numbers in messages leave out the `frame_lines`."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
+            # tree-sitter accepts much that Python rejects, such as `return` outside a function.
+            # `dont_inherit` keeps the future imports of this module out.
             compile(text, "<code>", "exec", dont_inherit=True)
     except SyntaxError as error:
         line = max((error.lineno or 1) - frame_lines, 1)
@@ -100,22 +79,16 @@ def _check_syntax(text: bytes, frame_lines: int) -> None:
         raise InputError(f"line {line}: {error.msg} (read by Python {version})") from None
     except (RecursionError, MemoryError):
         raise InputError("line 1: the code is nested too deeply") from None
-    except ValueError as error:  # a null byte
+    except ValueError as error:
+        # The code has a null byte.
         line = text.count(b"\n", 0, max(text.find(b"\0"), 0)) + 1 - frame_lines
         raise InputError(f"line {line}: {error}") from None
 
 
 def _other_syntax(text: bytes, root: Node) -> int | None:
-    """Find the first place that CPython can parse, but tree-sitter cannot.
-
-    Args:
-        text: Python code that CPython can compile.
-        root: The root of the syntax tree from tree-sitter.
-
-    Returns:
-        The index of the first byte of this place; None if there is none.
-    """
-    if match := _LONE_RETURN.search(text):  # ends a line for CPython, but not for tree-sitter
+    """Return the first byte that CPython can parse, but tree-sitter cannot; None if there is none."""
+    # A lone carriage return ends a line for CPython, but not for tree-sitter.
+    if match := _LONE_RETURN.search(text):
         return match.start()
     if not root.has_error:
         return None
@@ -134,27 +107,20 @@ def _statements(node: Node) -> list[Node]:
 
 
 def _is_function(node: Node) -> bool:
-    """Return whether a statement defines a function."""
+    """Return whether a statement defines a function, with or without decorators."""
     definition = node.child_by_field_name("definition") or node
     return definition.type == "function_definition"
 
 
 @cache
 def _query(patterns: str) -> Query:
-    """Compile a tree-sitter query for Python."""
     return Query(GRAMMAR, patterns)
 
 
 def captures(unit: CodeUnit, patterns: str) -> dict[str, list[Node]]:
-    """Find the syntax nodes that match a tree-sitter query.
+    """Return the syntax nodes of each capture of a tree-sitter query, by name without `@`.
 
-    Args:
-        unit: The parsed code.
-        patterns: The query, with captures such as `@name`.
-
-    Returns:
-        A dict from the name of each capture (without `@`) to its nodes, in the order of the source. Outer
-        nodes come before inner ones. A capture without matches is missing.
+    Nodes are in the order of the source, outer before inner. A capture without matches is missing.
     """
     found = QueryCursor(_query(patterns)).captures(unit.root)
     return {
@@ -164,21 +130,14 @@ def captures(unit: CodeUnit, patterns: str) -> dict[str, list[Node]]:
 
 
 def taken_names(unit: CodeUnit) -> frozenset[str]:
-    """Return all identifiers in the code, including attributes. A new name must differ from all of them."""
+    """Return all identifiers in the code, including attributes, which a new name must avoid."""
     names = {unit.text_of(node).decode() for node in captures(unit, "(identifier) @name").get("name", [])}
+    # Python treats identifiers with the same NFKC form as equal.
     return frozenset(names | {unicodedata.normalize("NFKC", name) for name in names})
 
 
 def field(node: Node, name: str) -> Node:
-    """Return the child with a given role in a syntax node, such as the "body" of a loop.
-
-    Args:
-        node: The syntax node.
-        name: The name of the role. The tree-sitter grammar calls it a field.
-
-    Raises:
-        ValueError: The node has no such child.
-    """
+    """Return the child with a given role, such as "body"; raise `ValueError` if there is none."""
     child = node.child_by_field_name(name)
     if child is None:
         raise ValueError(f"a {node.type} without {name}")
@@ -191,12 +150,12 @@ def token(node: Node, text: str) -> Node:
 
 
 def line_start(unit: CodeUnit, byte: int) -> int:
-    """Return the index of the first byte of the line that contains a given byte."""
+    """Return the first byte of the line that contains a given byte."""
     return unit.text.rfind(b"\n", 0, byte) + 1
 
 
 def line_end(unit: CodeUnit, byte: int) -> int:
-    """Return the index of the end of the line that contains a given byte; the line ending is not included."""
+    """Return the end, without the line ending, of the line that contains a given byte."""
     end = unit.text.find(b"\n", byte)
     if end < 0:
         return len(unit.text)
@@ -204,58 +163,39 @@ def line_end(unit: CodeUnit, byte: int) -> int:
 
 
 def statement_end(unit: CodeUnit, statement: Node) -> int:
-    """Return the byte index at which the last line of a statement ends, without the line ending.
+    """Return the end, without the line ending, of the last line of a statement.
 
-    A comment or semicolon after the statement belongs to this line. If a backslash after the statement
-    continues the line, the end of the next line is returned.
+    A comment, a semicolon, or a line that a backslash continues belongs to the statement.
     """
     rest = _REST.match(unit.text, statement.end_byte)
     return line_end(unit, rest.end() if rest else statement.end_byte)
 
 
 def starts_line(unit: CodeUnit, node: Node) -> bool:
-    """Return whether a syntax node is the first one on a logical line.
-
-    This is True if only white space stands before the node on its line, and if the line before does not end
-    with a backslash.
-    """
+    """Return whether a syntax node is the first one on a logical line."""
     start = line_start(unit, node.start_byte)
     before = unit.text[:start].rstrip(b"\r\n") if start else b""
+    # `\xef\xbb\xbf` is a byte order mark.
     return not unit.text[start : node.start_byte].strip(b" \t\f\xef\xbb\xbf") and not before.endswith(b"\\")
 
 
 def is_inline(unit: CodeUnit, colon: Node, suite: Node) -> bool:
-    """Return whether the body of a statement stands on the same line as its head, as in `if x: return`.
-
-    Args:
-        unit: The parsed code.
-        colon: The syntax node of the colon, with which the head ends.
-        suite: The syntax node of the body.
-    """
+    """Return whether a body stands on the same line as the colon of its head, as in `if x: return`."""
     between = unit.text[colon.end_byte : suite.start_byte]
     return b"\n" not in re.sub(rb"\\\r?\n", b"", between)
 
 
 def join(unit: CodeUnit, *parts: bytes | Span) -> tuple[bytes | Span, ...]:
-    """Add spaces between the parts of a new text where words or braces would merge.
-
-    For example, the words `not` and `x` would merge to `notx`. Two braces would merge to `{{`, which is an
-    escaped brace in an f-string.
-
-    Args:
-        unit: The parsed code.
-        parts: The parts: new bytes, or ranges of the source.
-
-    Returns:
-        The parts in their order, with the added spaces between them. Empty parts are left out.
-    """
+    """Add spaces between parts, bytes or spans, where words or braces would merge; leave out empty parts."""
     joined: list[bytes | Span] = []
     last = b""
     for part in parts:
         text = part if isinstance(part, bytes) else unit.text[part.start : part.end]
         if not text:
             continue
+        # A quotation mark counts, because a name such as `f` before it would become a prefix of the string.
         is_word = _is_word(last[-1:]) and (_is_word(text[:1]) or text[:1] in (b'"', b"'"))
+        # In an f-string, `{{` is an escaped brace.
         if last and (is_word or last[-1:] + text[:1] in (b"{{", b"}}")):
             joined.append(b" ")
         joined.append(part)
@@ -264,20 +204,12 @@ def join(unit: CodeUnit, *parts: bytes | Span) -> tuple[bytes | Span, ...]:
 
 
 def pad(unit: CodeUnit, start: int, end: int, *parts: bytes | Span) -> tuple[bytes | Span, ...]:
-    """Add spaces to a replacement text, so that its parts do not merge with each other or the source.
+    """Add spaces to a replacement, so that its parts merge neither with each other nor with the source.
 
-    For example, the words `not` and `x` would merge to `notx`, and in an f-string two braces `{` would merge
-    to the escape `{{`.
-
-    Args:
-        unit: The parsed code.
-        start: The index of the first byte that is replaced.
-        end: The index after the last byte that is replaced.
-        parts: The parts of the new text: new bytes, or ranges of the source.
-
-    Returns:
-        The parts, with the added spaces.
+    `start` and `end` are the range that is replaced.
     """
+    # One byte of the source on each side is enough to see what would merge; `join` needs them as parts, and
+    # they are then cut off.
     before, after = Span(max(start - 1, 0), start), Span(end, min(end + 1, len(unit.text)))
     joined = join(unit, before, *parts, after)
     return joined[start > 0 : len(joined) - (after.start < after.end)]

@@ -17,46 +17,28 @@ _ALL |= {"builtins", "__builtins__"}
 
 
 def mark_frames(module: Scope) -> None:
-    """Mark the scopes whose variables may be accessed through frames or code objects.
-
-    Examples of such access are `sys._getframe` and `f.__code__`. A scope is marked by setting its attribute
-    `reflects` to True. The variables of a marked scope are not renamed.
-
-    Args:
-        module: The outermost scope.
-    """
+    """Mark the scopes that reflect through frames or code objects: `sys._getframe`, `f.__code__`."""
     scopes = list(module.walk())
     names = {name for scope in scopes for _, name, _ in scope.names}
     for scope in scopes:
+        # These names may be attributes of anything, so they count wherever they occur.
         if names & _ALL or any(name in _OWN for _, name, _ in scope.names):
             scope.reflect()
 
 
 def mark_reader(node: Node, name: str, scope: Scope, module: Scope) -> None:
-    """Mark the scopes whose variables a builtin such as `eval` may access by name.
-
-    A scope is marked by setting its attribute `reflects` to True. The variables of a marked scope are not
-    renamed. These scopes are marked:
-
-    - `globals`: only the module.
-    - Any other builtin that is not called, as in `f = eval`: all scopes.
-    - `vars(x)` or `dir(x)`: none, because only the attributes of x are read.
-    - Any other call, such as `eval(text)` or `vars()`: the scope with the call, and all scopes around it.
-
-    Args:
-        node: The syntax node of the builtin's name, at a place where the code uses the builtin.
-        name: The name of the builtin, such as "eval".
-        scope: The scope that contains `node`.
-        module: The outermost scope.
-    """
+    """Mark the scopes whose variables a builtin such as `eval`, named by `node` in `scope`, may access."""
+    # It reads only the variables of the module.
     if name == "globals":
         module.reflects = True
         return
     call = node.parent
     if call is None or call.type != "call" or field(call, "function") != node:
-        for other in module.walk():  # the builtin is passed on, and may be called anywhere
+        # The builtin is passed on, as in `f = eval`, and may be called anywhere.
+        for other in module.walk():
             other.reflects = True
         return
     passed = [child for child in field(call, "arguments").named_children if child.type != "comment"]
+    # `vars(x)` and `dir(x)` read the attributes of `x`, not the variables of a scope.
     if name not in ("vars", "dir") or not passed or passed[0].type == "list_splat":
         scope.reflect()

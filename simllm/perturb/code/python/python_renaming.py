@@ -16,23 +16,16 @@ from simllm.perturb.code.python.python_parsing import captures, field
 from simllm.perturb.code.python.python_roles import BINDING
 from simllm.perturb.code.source_edits import Span
 
+# Conventions, on which tools rely: a value that is not used, and the first parameter of a method.
 _FIXED = frozenset({"_", "self", "cls"})
 _ELSEWHERE = "another file may use the function"
 _WORD = re.compile(r"[^\W\d]\w*")
 
 
 def symbols(unit: CodeUnit) -> Iterator[Symbol | SkippedSite]:
-    """Yield the functions, parameters and local variables of Python code, and whether each can be renamed.
+    """Yield each function, parameter and local variable, as a symbol or a skipped site.
 
-    Methods and the variables of a class are left out.
-
-    Args:
-        unit: The parsed code: a whole file, or a single function.
-
-    Yields:
-        A `Symbol` for each function, parameter or variable that can be renamed safely. For all others, a
-        `SkippedSite` with the reason. For example, if the code is a whole file, another file may use the
-        name.
+    Methods of a class and the variables of a class are left out.
     """
     renaming = _Renaming(unit)
     scopes = renaming.scopes
@@ -43,6 +36,7 @@ def symbols(unit: CodeUnit) -> Iterator[Symbol | SkippedSite]:
         kind = "parameter" if roles & {"parameter", "rest"} else "variable"
         if "function" in roles:
             kind = "function"
+        # Other files may use the variables of a module.
         if variable.scope is scopes.module and kind != "function":
             continue
         node = next(use.node for use in variable.uses if use.role in BINDING)
@@ -56,14 +50,7 @@ def symbols(unit: CodeUnit) -> Iterator[Symbol | SkippedSite]:
 
 
 class _Renaming:
-    """Checker that decides whether a function, parameter or variable can be renamed safely.
-
-    Args:
-        unit: The parsed code.
-
-    Attributes:
-        scopes: The scopes and variables of the parsed code.
-    """
+    """Checker that decides whether a function, parameter or variable can be renamed safely."""
 
     def __init__(self, unit: CodeUnit) -> None:
         self._unit = unit
@@ -74,30 +61,29 @@ class _Renaming:
             '(comment) @comment (string) @string (interpolation "=") @shown (type) @type',
         )
         self._shown = [(node.start_byte, node.end_byte) for node in found.get("shown", [])]
+        # Quoted annotations and type comments may name what is renamed, and tools evaluate them.
         types = [unit.text_of(node).decode() for node in found.get("type", [])]
         comments = [unit.text_of(node).decode() for node in found.get("comment", [])]
         texts = [text for text in types if '"' in text or "'" in text]
         texts += [text for text in comments if re.match(r"#[ \t]*type:", text)]
         self._typed = {word for text in texts for word in _WORD.findall(text)}
         self._strings = [unit.text_of(node) for node in found.get("string", [])]
+        # pandas reads local variables in `frame.query("x > @limit")`.
         self._queried = {word for text in self._strings for word in re.findall(r"@(\w+)", text.decode())}
         self._attributes = {unit.text_of(node) for node in self.scopes.attributes}
         self._reads_function_names = any(_reads_function_name(unit, node) for node in self.scopes.attributes)
         self._reads_function_names |= self._is_quoted(b"__name__") or self._is_quoted(b"__qualname__")
 
     def skip_reason(self, variable: Variable, kind: str) -> str | None:
-        """Return the reason why a function, parameter or variable cannot be renamed; None if it can be.
-
-        Args:
-            variable: The function, parameter or variable. The class `Variable` represents all three.
-            kind: "function", "parameter" or "variable".
-        """
+        """Return the reason why a symbol cannot be renamed; None if it can be."""
         unit, name = self._unit, variable.name
         roles = {use.role for use in variable.uses} & BINDING
         if name in _FIXED or name.startswith("__"):
             return "the name has a meaning of its own"
         if not self.scopes.is_known(variable) or any(
-            unit.text_of(use.node).decode() != name for use in variable.uses
+            # Python treats two spellings with the same NFKC form as one name.
+            unit.text_of(use.node).decode() != name
+            for use in variable.uses
         ):
             return "not all uses of the name are surely found"
         if roles & {"import", "class"} or (kind == "function" and roles != {"function"}):
@@ -115,26 +101,17 @@ class _Renaming:
         return self._parameter_skip_reason(variable) if kind == "parameter" else None
 
     def mentions(self, variable: Variable, kind: str) -> Iterator[Span]:
-        """Yield the keyword arguments and docstring mentions that must change if a parameter is renamed.
-
-        An example of a keyword argument is `x` in the call `f(x=1)`. All other places that must change are in
-        `variable.uses`. Nothing is yielded for functions, local variables and parameters of lambdas. No
-        docstring mention is yielded if the code reads an attribute `__doc__`.
-
-        Args:
-            variable: The parameter, function or local variable that is to be renamed.
-            kind: "function", "parameter" or "variable".
-        """
+        """Yield the keyword arguments and docstring mentions that must change if a parameter is renamed."""
         function = variable.scope.node
         if kind != "parameter" or function.type != "function_definition":
             return
         for node in self._calls.keywords(function, variable.name):
             yield Span(node.start_byte, node.end_byte)
+        # Code that reads docstrings might print or parse them.
         if b"__doc__" not in self._attributes:
             yield from parameter_mentions(self._unit, function, variable.name)
 
     def _function_skip_reason(self, variable: Variable) -> str | None:
-        """Return the reason why a function cannot be renamed; None if it can be."""
         unit, name = self._unit, variable.name.encode()
         definitions = [use.node.parent for use in variable.uses if use.role == "function"]
         if self._reads_function_names:
@@ -145,6 +122,7 @@ class _Renaming:
             return "a string holds the name" if self._is_quoted(name) else None
         if not unit.is_function or any(use.role == "declare" for use in variable.uses):
             return _ELSEWHERE
+        # An indented function, or one with `self`, was cut out of a class.
         method = unit.source.start > 0 or _first_parameter(unit, definitions[0]) in ("self", "cls")
         if method and name in self._attributes:
             return "the function may be a method that is read as an attribute"
@@ -153,9 +131,9 @@ class _Renaming:
         return "a string holds the name" if self._is_quoted(name) else None
 
     def _parameter_skip_reason(self, variable: Variable) -> str | None:
-        """Return the reason why a parameter cannot be renamed; None if it can be."""
         scope = variable.scope
         declarations = [use for use in variable.uses if use.role in ("parameter", "rest")]
+        # No call can pass `*args` or `**options` by its name.
         if all(use.role == "rest" for use in declarations):
             return None
         if scope.node.type == "lambda":
@@ -168,6 +146,7 @@ class _Renaming:
         is_positional = _is_positional(scope.node, declarations[0].node)
         is_seen = not self._unit.is_function and function.scope.node.type in ("module", "class_definition")
         if is_positional and is_seen:
+            # Python names a missing positional-only argument in its error message.
             return "an error message may name the parameter"
         if (is_own and not self._unit.is_function) or function.scope.node.type == "class_definition":
             return "the parameter may be passed by its name"
@@ -181,37 +160,25 @@ class _Renaming:
         return self._calls.why_open(function, variable.name)
 
     def _example(self, function: Node) -> str:
-        """Return the docstring of a function if it has an example with `>>>`; otherwise an empty text.
-
-        Code in such an example may use the names of the function and of its parameters.
-        """
+        """Return the docstring of a function if it has an example with `>>>`; otherwise an empty text."""
         node = docstring(function)
         text = self._unit.text_of(node).decode() if node else ""
+        # Code in an example with `>>>` may call the function and name its parameters, and doctest runs it.
         return text if ">>>" in text else ""
 
     def _is_quoted(self, name: bytes) -> bool:
-        """Return whether a string in the code equals a given name, as in `getattr(x, "name")`.
-
-        Code may use such a string to access a function by its name. The function is then not renamed.
-        """
+        """Return whether a string in the code equals a name, as in `getattr(x, "name")`."""
         return any(
             text.strip(b"rRbBuUfF\"'") == name.strip(b"rRbBuUfF") for text in self._strings if name in text
         )
 
 
 def _reads_function_name(unit: CodeUnit, attribute: Node) -> bool:
-    """Return whether an attribute such as `f.__name__` may give the name of a function.
-
-    Code that reads such names may behave differently if a function is renamed. The result is False for
-    `type(x).__name__` and `x.__class__.__name__`, which give the name of a class.
-
-    Args:
-        unit: The parsed code.
-        attribute: The identifier after the dot, such as `__name__`.
-    """
+    """Return whether an attribute such as `f.__name__` may give the name of a function."""
     if unit.text_of(attribute) not in (b"__name__", b"__qualname__") or attribute.parent is None:
         return False
     owner = attribute.parent.child_by_field_name("object")
+    # `type(x).__name__` and `x.__class__.__name__` give the name of a class.
     if owner and owner.type == "call":
         return unit.text_of(field(owner, "function")) != b"type"
     return not (owner and unit.text_of(owner).endswith(b"__class__"))
@@ -225,7 +192,7 @@ def _first_parameter(unit: CodeUnit, function: Node | None) -> str:
 
 
 def _is_positional(function: Node, parameter: Node) -> bool:
-    """Return whether a parameter is positional-only: it stands before a `/`, as in `def f(x, /)`."""
+    """Return whether a parameter is positional-only, as in `def f(x, /)`."""
     parameters = function.child_by_field_name("parameters")
     separators = (
         [node for node in parameters.children if node.type == "positional_separator"] if parameters else []

@@ -75,8 +75,6 @@ _PATTERNS = """
 def identifier_roles(unit: CodeUnit) -> list[tuple[Node, str]]:
     """Return all identifiers in the order of the source, each with its role.
 
-    The roles are:
-
     - "read": a variable that is read
     - "bind": a variable that is assigned, or the target of a loop or pattern
     - "function", "class", "parameter", "import": the name in a declaration of this kind

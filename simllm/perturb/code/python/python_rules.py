@@ -1,4 +1,4 @@
-"""The table of all rules that rewrite Python code without changing its behaviour."""
+"""The table of all rewrite rules for Python."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tree of scopes of Python code, such as functions and classes, and the identifiers in each scope."""
+"""The tree of scopes of Python code, and the identifiers in each scope."""
 
 from __future__ import annotations
 
@@ -28,17 +28,15 @@ _SCOPES = """
 
 @dataclass(eq=False)
 class Scope:
-    """A scope of Python code: the module, a function, a class, a lambda or a comprehension.
+    """A scope of Python code.
 
     Attributes:
-        node: The syntax node of the scope.
         parent: The enclosing scope; None for the module.
-        children: The scopes directly inside this scope.
-        names: The identifiers directly in this scope: the syntax node, the name and the role (such as "read"
-            or "bind") of each.
-        table: The symbol table of CPython for this scope; None if it could not be identified.
-        is_inlined: Whether the scope is a comprehension without a symbol table of its own. CPython puts its
-            variables into the table of the enclosing scope.
+        children: The scopes directly inside.
+        names: The syntax node, name and role of each identifier directly in this scope.
+        table: CPython's symbol table of this scope; None if it could not be identified.
+        is_inlined: Whether the scope is a comprehension without a symbol table of its own, whose variables
+            are in the table of the enclosing scope (since Python 3.12).
         reflects: Whether code in this scope, or in a scope inside, may access variables by name at run time.
     """
 
@@ -59,10 +57,7 @@ class Scope:
             scopes += scope.children
 
     def reflect(self) -> None:
-        """Record that code may access the variables of this scope by name at run time, as with `locals()`.
-
-        The attribute `reflects` is set to True for this scope and for all enclosing scopes.
-        """
+        """Mark this scope and all enclosing scopes as reflecting."""
         at: Scope | None = self
         while at is not None and not at.reflects:
             at.reflects = True
@@ -70,14 +65,13 @@ class Scope:
 
     def targets(self) -> set[str]:
         """Return the names that a comprehension's `for` clauses assign, such as `x` in `[x for x in y]`."""
+        # `:=` in a comprehension assigns in the enclosing scope.
         return {name for node, name, role in self.names if role == "bind" and not _is_walrus(node)}
 
     def symbol(self, name: str) -> symtable.Symbol | None:
-        """Return the entry of a name in CPython's symbol table of this scope.
+        """Return the entry of a name in CPython's symbol table.
 
-        Returns:
-            The entry. The result is None if the table is unknown, if it has no such name, or if the entry may
-            stand for two different variables of this name.
+        None means that the table or the entry is unknown, or that the entry may stand for two variables.
         """
         if self.table is None or name in self._ambiguous_names:
             return None
@@ -88,26 +82,16 @@ class Scope:
 
     @cached_property
     def _ambiguous_names(self) -> set[str]:
-        """The names that may stand for two variables at once in CPython's symbol table of this scope.
-
-        Since Python 3.12, some comprehensions have no symbol table of their own. Their variables are in the
-        table of the enclosing scope. For example, if a function contains `[x for x in y]` and also reads a
-        global `x`, the function's table has a single entry `x` for both variables.
-
-        The result has the names that such comprehensions assign, without the names that the scope itself
-        assigns. If the scope assigns a name, the table's entry always describes the scope's own variable.
-        """
+        """The names that may stand for two variables at once in CPython's symbol table of this scope."""
+        # If a function contains `[x for x in y]` and also reads a global `x`, its table has one entry `x` for
+        # both. If the function itself assigns `x`, the entry describes the function's variable.
         inlined = self._inlined()
         own = {name for _, name, role in self.names if role in BINDING}
         own |= {name for scope in inlined for node, name, _ in scope.names if _is_walrus(node)}
         return set[str]().union(*(scope.targets() for scope in inlined)) - own
 
     def _inlined(self) -> list[Scope]:
-        """Return the comprehensions in this scope that have no symbol table of their own.
-
-        Since Python 3.12, the symbol table of the enclosing scope contains the variables of some
-        comprehensions. If one such comprehension is inside another one, the result has both.
-        """
+        """Return the inlined comprehensions in this scope, including those inside other ones."""
         inlined = [scope for scope in self.children if scope.is_inlined]
         return inlined + [inner for scope in inlined for inner in scope._inlined()]
 
@@ -121,11 +105,7 @@ def _is_walrus(node: Node) -> bool:
 
 
 def scopes_of(unit: CodeUnit) -> Scope:
-    """Build the tree of scopes of Python code, such as functions, with the identifiers of each scope.
-
-    Returns:
-        The scope of the module, which is the root of the tree.
-    """
+    """Build the tree of scopes with their identifiers; return its root, the module."""
     found = captures(unit, _SCOPES)
     nodes = found.get("scope", [])
     names = identifier_roles(unit)
@@ -139,6 +119,8 @@ def scopes_of(unit: CodeUnit) -> Scope:
         if node.type.endswith(("comprehension", "generator_expression")):
             events.append((node.start_byte, -node.end_byte, comprehension, at))
             clause = next(child for child in node.children if child.type == "for_in_clause")
+            # Python evaluates the first iterable of a comprehension in the enclosing scope, as it does
+            # default values and annotations.
             first = clause.children_by_field_name("right")[0]
             events.append((first.start_byte, -first.end_byte, outside, 0))
         else:

@@ -17,19 +17,10 @@ _TABLE_NAMES = {  # as `symtable` calls scopes without a name
 
 
 def match_tables(module: Scope, table: symtable.SymbolTable) -> None:
-    """Find the symbol table of each scope, and store it in the attribute `table` of the scope.
+    """Store in each scope inside `module` its symbol table, if it can be determined.
 
-    A scope is a module, function, class, lambda or comprehension. A table belongs to a scope if both have the
-    same name and begin on the same line. A scope without a name, such as a lambda, is matched by its kind
-    instead.
-
-    Several scopes with the same name or kind may begin on one line. If their tables are all equal, each scope
-    gets any one of them. Otherwise, the identifiers inside a scope decide which table belongs to it. If the
-    table of a scope cannot be determined, the attribute `table` stays None.
-
-    Args:
-        module: The outermost scope. The attribute is set for this scope and all scopes inside.
-        table: The symbol table of the whole code.
+    A table belongs to a scope if both have the same name and begin on the same line. A scope without a name,
+    such as a lambda, is matched by its kind.
     """
     pairs = [(module, table)]
     while pairs:
@@ -44,7 +35,8 @@ def match_tables(module: Scope, table: symtable.SymbolTable) -> None:
             key = _table_name(inner_scope), inner_scope.node.start_point.row + 1
             if inner_scope.node.type in IMMEDIATE and not tables[key]:
                 inner_scope.is_inlined = True
-                children += inner_scope.children  # the enclosing scope's table has their tables, too
+                # The table of the enclosing scope has their tables, too.
+                children += inner_scope.children
             else:
                 scopes[key].append(inner_scope)
         for key, same_line in scopes.items():
@@ -54,21 +46,14 @@ def match_tables(module: Scope, table: symtable.SymbolTable) -> None:
 def _pair(
     scopes: list[Scope], tables: list[symtable.SymbolTable]
 ) -> list[tuple[Scope, symtable.SymbolTable]]:
-    """Find the symbol tables of scopes that begin on one line and have the same name or kind.
+    """Pair scopes with tables; all of them begin on one line and have the same name or kind.
 
-    Two lambdas on one line are an example. If all tables are equal, any table fits any scope. Otherwise, a
-    scope gets the table that has the same identifiers as the scope.
-
-    Args:
-        scopes: Scopes that begin on the same line. Either all have the same name, or all are of the same kind
-            and have no name, such as two lambdas.
-        tables: The symbol tables that have this name (or kind) and begin on this line.
-
-    Returns:
-        Pairs of a scope and its table. Scopes whose table cannot be determined are left out.
+    Scopes whose table cannot be determined are left out.
     """
+    # This compiler and tree-sitter disagree about the scopes of the line.
     if len(scopes) != len(tables):
         return []
+    # If all tables are equal, any of them fits any scope, as for two equal lambdas on one line.
     if len(scopes) == 1 or len({_signature(table) for table in tables}) == 1:
         return list(zip(scopes, tables, strict=True))
     pairs: list[tuple[Scope, symtable.SymbolTable]] = []
@@ -87,7 +72,8 @@ def _inner_tables(table: symtable.SymbolTable) -> list[symtable.SymbolTable]:
     tables = []
     for inner in table.get_children():
         is_scope = inner.get_type() in ("function", "class")
-        tables += [inner] if is_scope else _inner_tables(inner)  # such as the scope of type parameters
+        # Type parameters, for example, have a scope of their own around the function.
+        tables += [inner] if is_scope else _inner_tables(inner)
     return tables
 
 
@@ -98,18 +84,13 @@ def _table_name(scope: Scope) -> str:
 
 
 def _signature(table: symtable.SymbolTable) -> object:
-    """Return a hashable summary of the content of a symbol table, to check whether two tables are equal.
-
-    The summary includes the tables inside the table.
-    """
+    """Return a hashable summary of a symbol table and the tables inside, to compare tables."""
     symbols = frozenset((s.get_name(), s.is_local(), s.is_free(), s.is_global()) for s in table.get_symbols())
     return symbols, tuple(_signature(inner) for inner in table.get_children())
 
 
 def _all_names(table: symtable.SymbolTable) -> frozenset[str]:
-    """Return all names in a symbol table and in the tables inside it.
-
-    Names that the compiler generates are left out; they begin with a full stop.
-    """
+    """Return the names of the source in a symbol table and in the tables inside it."""
+    # The compiler generates names that begin with a full stop, such as `.0` in comprehensions.
     names = {name for name in table.get_identifiers() if not name.startswith(".")}
     return frozenset(names.union(*map(_all_names, table.get_children())))
