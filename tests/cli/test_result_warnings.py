@@ -92,7 +92,7 @@ def test_warnings_of_several_files_are_in_their_summaries(folder, model_folder):
     [
         (2, "2 items: no difference can be significant, since p is at least 0.5; no intervals are given"),
         (4, "4 items: no difference can be significant, since p is at least 0.125; no intervals are given"),
-        (5, "5 items: no difference can be significant, since p is at least 0.0625"),
+        (5, "5 items: no difference can be significant, since p is at least 0.0625; no intervals are given"),
         (6, None),
     ],
 )

@@ -34,7 +34,8 @@ def test_metrics_for_code_in_a_new_process(fixes):
     assert done.returncode == 0
     assert "CrystalBLEU ignores 500 n-grams; the references have fewer" in done.stderr
     assert "replies without code: 1 of 2; they count as empty candidates (3)" in done.stderr
-    assert done.stderr.count("\n") == 2
+    assert "jaccard: 1 of 3 pairs have a text without words" in done.stderr
+    assert done.stderr.count("\n") == 3
     result = json.loads(done.stdout)
     assert [row["id"] for row in result["rows"]] == [1, 2, 3]
     assert [row["exact-match"] for row in result["rows"]] == [1, 0, 0]

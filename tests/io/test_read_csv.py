@@ -59,7 +59,7 @@ def test_the_unnamed_index_of_pandas_is_kept_and_compressed_files_are_read(tmp_p
         (b'item,gold\n1,"a"b\n', "a.csv, row 1: not CSV (text after a closing quotation mark)"),
         (b'item,"gold\n1,a\n', "a.csv, the header: not CSV (a quotation mark is not closed)"),
         (b"item,gold\n1,a\0b\n", "a.csv, line 2: has a NUL byte; expected a CSV file in UTF-8"),
-        ("item,gold\n1,a\n".encode("utf-16"), "a.csv, line 1: not UTF-8"),
+        ("item,gold\n1,a\n".encode("utf-16"), "a.csv: is UTF-16 or binary; expected text in UTF-8"),
         (b"item,gold\n1," + b"x" * 200_000, "a value of more than 131,072 characters"),
     ],
 )

@@ -146,13 +146,13 @@ def test_pages_in_a_browser(runs, tmp_path):
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("summary.json", "{", "summary.json: not valid JSON"),
+        ("summary.json", "{", "summary.json: not JSON"),
         ("summary.json", '{"complete": true}', "missing key judge"),
         ("summary.json", '{"complete": 1, "judge": [], "figures": {}, "groups": {}}', "a JSON object"),
         ("summary.json", '{"complete": 1, "judge": {}, "figures": {}, "groups": {}}', "do not fit together"),
         ("summary.json", '{"complete": 1, "judge": {}, "figures": {"TOP": 1}, "groups": {}}', "do not fit"),
         ("results.jsonl", '{"item": 1}\n', "item must be of type str"),
-        ("results.jsonl", "[]\n", "results.jsonl, line 1: expected a JSON object"),
+        ("results.jsonl", "[]\n", "results.jsonl, line 1: is a JSON array"),
         ("settings.json", '{"model": "M", "attempts": %s}' % ("9" * 400), "attempts must be a number"),
         ("settings.json", '{"model": "M", "price": {"input": %s, "output": 1}}' % ("9" * 400), "price.input"),
     ],

@@ -269,7 +269,7 @@ def test_bad_results_give_file_and_line(tmp_path, rows, message):
             ["--command", "a 'b", "--items", "i", "--variants", "v"],
             '--command: "a \'b": No closing quotation',
         ),
-        (["--command", "  ", "--items", "i", "--variants", "v"], "--command: '  ': expected a command"),
+        (["--command", "  ", "--items", "i", "--variants", "v"], "--command: ' ': expected a command"),
         (["--recorded", "r", "--judge", "x 'y"], '--judge: "x \'y": No closing quotation'),
     ],
 )
