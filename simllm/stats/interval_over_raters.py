@@ -22,8 +22,8 @@ def interval_by_rater(scores: Floats, raters: Floats) -> tuple[float, float]:
     """Compute the interval of Spearman's rho between (n,) scores and mean ratings by r >= 2 raters.
 
     `raters` is (n, r), NaN where a rater did not rate. Both bounds are NaN for a perfect correlation, or if
-    rho is undefined or becomes so when a rater is left out. Rho is undefined for constant values and for fewer
-    than three rated items.
+    rho is undefined or becomes so when a rater is left out. Rho is undefined for constant values, and with
+    fewer than three rated items.
     """
     undefined = float("nan"), float("nan")
     ratings = mean_ratings(raters)
@@ -46,7 +46,8 @@ def interval_by_rater(scores: Floats, raters: Floats) -> tuple[float, float]:
     if pairs < 1e-12 or np.isnan(people):
         return undefined
     # With few raters, the sum of the two variances is uncertain. Therefore, Student's t replaces the normal
-    # distribution, with Satterthwaite's degrees of freedom ("An approximate distribution of estimates of variance components", 1946).
+    # distribution, with Satterthwaite's degrees of freedom ("An approximate
+    # distribution of estimates of variance components", 1946).
     freedom = (pairs + people) ** 2 / (pairs**2 / (n - 1) + people**2 / last)
     reach = stats.t.ppf((1 + _CONFIDENCE) / 2, freedom) * np.sqrt(pairs + people)
     (z,) = _fisher(np.array([centre]), n)
