@@ -3,23 +3,52 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
+from types import FrameType
 
-from simllm.cli.exit_status import main
-from simllm.cli.standard_streams import prepare_streams
+# Nothing else is imported here: an interrupt during the imports of a command must be one line, too.
 
 # By default oneDNN and PyTorch each cache the kernels of 1,024 shapes, which takes half a gigabyte and
 # saves no time, because texts of similar length share a shape. The limit holds for the whole process, so
 # the command sets it, not the library.
 _KERNEL_CACHES = ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY")
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def run() -> int:
-    """Set up streams and environment variables, run the command `simllm`, and return its exit status."""
-    prepare_streams()
-    for cache in _KERNEL_CACHES:
-        os.environ.setdefault(cache, "16")
-    return main()
+    """Set up signals, streams and environment variables, run `simllm`, and return its exit status."""
+    received: list[int] = []
+    process = os.getpid()
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        signal.signal(number, signal.SIG_DFL)  # a second signal ends the process at once
+        if os.getpid() != process:  # a forked child
+            os.kill(os.getpid(), number)
+        received.append(number)
+        raise KeyboardInterrupt
+
+    for number in _ENDING:
+        if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):  # nohup ignores SIGHUP
+            signal.signal(number, interrupt)
+    try:
+        from simllm.cli.exit_status import main
+        from simllm.cli.standard_streams import prepare_streams
+
+        prepare_streams()
+        for cache in _KERNEL_CACHES:
+            os.environ.setdefault(cache, "16")
+        status = main()
+    except KeyboardInterrupt:
+        if sys.stderr is not None:
+            print("simllm: interrupted", file=sys.stderr)
+        status = 130
+    if not received or status != 130:
+        return status
+    # `python -m` ends by SIGINT in place of this status if C code of a library was interrupted while it ran
+    # Python code; running code again clears CPython's note of it.
+    exec("")
+    return 128 + received[0]
 
 
 if __name__ == "__main__":

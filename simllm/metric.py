@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, overload
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from simllm.errors import InputError
 from simllm.metrics.metric_interface import Example, candidates_and_references
 from simllm.model import saved_model
-from simllm.model.default_device import default_device
+from simllm.model.default_device import default_device, usable_device
 from simllm.model.default_model import default_model
 from simllm.model.embedding_similarity import get_similarity
 from simllm.model.exact_and_fast_mode import make_engine, prepare_module
@@ -26,7 +27,7 @@ from simllm.scoring.pair_scorer_interface import PairScorer
 from simllm.scoring.score_in_chunks import CHUNK, Pair, chunks, score_in_chunks
 from simllm.scoring.score_signature import score_signature
 from simllm.scoring.scores import Scores, concatenate
-from simllm.scoring.text_warnings import issue_warnings
+from simllm.scoring.text_warnings import about_empty_pairs, about_truncated, about_unreadable
 from simllm.scoring.token_idf_weights import Frequencies
 from simllm.scoring.token_matching import TokenScorer
 from simllm.scoring.token_windows import Tokenized, text_list
@@ -77,7 +78,8 @@ class SimLLM:
 
         Raises:
             InputError: The folder is not a model folder; or `pooling`, `similarity`, `mode` or `on_long` is
-                not one of the allowed words; or `frequencies` are given to a similarity of embeddings.
+                not one of the allowed words; or `frequencies` are given to a similarity of embeddings; or
+                the device cannot be used on this machine.
         """
         self._arguments = (model, pooling, similarity, mode, on_long, frequencies, device)
         self.model = saved_model.load(default_model() if model is None else model)
@@ -86,7 +88,7 @@ class SimLLM:
         self.mode, self.on_long, self.frequencies = mode, on_long, frequencies
         if on_long not in token_windows.ON_LONG:
             raise InputError(f"on_long {on_long!r}: expected one of {', '.join(token_windows.ON_LONG)}")
-        device = device or default_device()
+        device = default_device() if device is None else usable_device(device)
         self.engine = make_engine(self.model.encoder.to(device), mode)
         self._pool = get_pooling(self.pooling)
         self.by_token = self.similarity in token_matching.TOKEN_SIMILARITIES
@@ -155,14 +157,16 @@ class SimLLM:
         no_scores = replace(self.no_scores, signature=self._signature(frequencies))
         parts = self._scored(pairs, frequencies, 50_000)
         scores = concatenate((part for _, part in parts), no_scores)
-        self.warn_about_texts(2 * len(candidates), scores.truncated, scores.unreadable)
+        scores = replace(scores, warnings=self.warnings_about(scores))
+        for message in scores.warnings:
+            warnings.warn(message, stacklevel=2)
         return scores
 
     def stream(self, pairs: Iterable[Pair], first: int = 1) -> Iterator[tuple[list[Pair], Scores]]:
         """Score pairs from an iterator, in constant memory.
 
         This method does not warn about truncated texts, or about texts that are empty after cleaning (such
-        as `//`, because comment marks are removed). The caller can call `warn_about_texts` at the end.
+        as `//`, because comment marks are removed). The caller can call `warnings_about` at the end.
 
         Args:
             pairs: Tuples that begin with a candidate and its reference. More items may follow, such as an id.
@@ -196,7 +200,9 @@ class SimLLM:
         if not texts:
             return np.empty((0, self.model.encoder.config.hidden_size), np.float32)
         tokenized = self.tokenize(texts)
-        self.warn_about_texts(len(texts), len(tokenized.long), count_unreadable(texts, tokenized))
+        long = about_truncated(len(texts), len(tokenized.long), self.longest, self.on_long)
+        for message in [*long, *about_unreadable(len(texts), count_unreadable(texts, tokenized))]:
+            warnings.warn(message, stacklevel=2)
         return embed_texts.embed(self.engine, tokenized, self._pool)
 
     def compute(self, *, predictions: Sequence[str], references: Sequence[str]) -> dict[str, Any]:
@@ -225,8 +231,7 @@ class SimLLM:
         Raises:
             InputError: A text is too long and `on_long` is `error`.
         """
-        longest = self.model.encoder.config.max_length
-        return token_windows.tokenize(self.model.tokenizer, texts, longest, self.on_long)
+        return token_windows.tokenize(self.model.tokenizer, texts, self.longest, self.on_long)
 
     def count_frequencies(self, references: Iterable[str]) -> Frequencies:
         """Count, for each token, the references that contain it.
@@ -278,16 +283,18 @@ class SimLLM:
             frequencies=frequencies,
         )
 
-    def warn_about_texts(self, texts: int, truncated: int, unreadable: int) -> None:
-        """Warn if texts are too long for the model, or if nothing is left after comment marks are removed.
+    @property
+    def longest(self) -> int:
+        """Largest number of tokens in one input of the model."""
+        return int(self.model.encoder.config.max_length)
 
-        Args:
-            texts: Number of all texts.
-            truncated: Number of texts that are longer than the model's longest input.
-            unreadable: Number of texts that became empty by cleaning, such as texts with only comment marks.
-        """
-        limit = self.model.encoder.config.max_length
-        issue_warnings(texts, truncated, unreadable, limit, self.on_long)
+    def warnings_about(self, scores: Scores) -> tuple[str, ...]:
+        """Return warnings about texts that are too long for the model, or that cleaning left empty."""
+        pairs = len(scores.values)
+        return (
+            *about_truncated(2 * pairs, scores.truncated, self.longest, self.on_long),
+            *about_empty_pairs(pairs, scores.empty, scores.unreadable),
+        )
 
     def _scored(
         self, pairs: Iterable[Pair], frequencies: Frequencies | None, size: int, first: int = 1

@@ -63,7 +63,7 @@ PAIRS = (["adds two lists", "opens the file", ""] * 4, ["combines 2 arrays", "cl
 
 
 @pytest.mark.usefixtures("unchanged")
-@pytest.mark.filterwarnings("ignore:.*texts are empty after cleaning")
+@pytest.mark.filterwarnings("ignore:.*pairs have a text")
 @pytest.mark.parametrize("mode", ["exact", "fast", "plain"])
 def test_loading_and_scoring(model_folder, mode):
     metric = SimLLM(model_folder, mode=mode)

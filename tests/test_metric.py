@@ -74,7 +74,7 @@ def test_empty_texts(metric):
 
 
 def test_unreadable_texts_get_no_score_of_one(metric):
-    with pytest.warns(UserWarning, match="5 of 6 texts are empty after cleaning"):
+    with pytest.warns(UserWarning, match="3 of 3 pairs have a text that is empty after cleaning"):
         scores = metric.score(
             ["\u52a0\u6cd5", "\u52a0\u6cd5", "\U0001f389"], ["\u51cf\u6cd5", "\u52a0\u6cd5 ", "adds"]
         )
@@ -133,3 +133,13 @@ def test_importing_simllm_does_not_import_torch():
     code = "import sys, simllm; dir(simllm); print({'torch', 'numpy', 'tokenizers'} & {*sys.modules})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "set()\n"
+
+
+@pytest.mark.parametrize("device", ["cuda:99", "abacus", "meta", ""])
+def test_a_device_that_cannot_compute_is_one_line(model_folder, device):
+    with pytest.raises(
+        InputError, match=rf"device '{device}': cannot be used \(.*\); expected cpu"
+    ) as caught:
+        SimLLM(model_folder, device=device)
+    assert "\n" not in str(caught.value)
+    assert SimLLM(model_folder, device="cpu").score(["a"], ["a"]).mean == pytest.approx(1)

@@ -10,7 +10,7 @@ pairs of systems.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations
@@ -19,10 +19,12 @@ import numpy as np
 
 from simllm.array_types import Floats
 from simllm.errors import InputError
+from simllm.io.number_format import format_count
 from simllm.metric import SimLLM
 from simllm.scoring.scores import Scores
 from simllm.stats.multiple_testing import holm
 from simllm.stats.paired_bootstrap_and_permutation import (
+    LEAST_ITEMS,
     SEED,
     bootstrap_p,
     interval,
@@ -87,6 +89,7 @@ class Comparison:
             column's system. An item with equal scores counts as half.
         n: Number of items.
         signature: Text that names everything that can change a score, such as the model.
+        warnings: What makes the figures meaningless, such as too few items.
     """
 
     systems: list[System]
@@ -94,6 +97,7 @@ class Comparison:
     wins: Floats
     n: int
     signature: str
+    warnings: tuple[str, ...] = ()
 
 
 def compare(
@@ -212,4 +216,17 @@ def compare_scores(scores: dict[str, Floats], signature: str = "") -> Comparison
         (np.sign(values[:, None] - values[None]).mean(-1) + 1) / 2,
         n,
         signature,
+        tuple(_warnings(scores, n)),
     )  # fmt: skip
+
+
+def _warnings(scores: dict[str, Floats], n: int) -> Iterator[str]:
+    """Yield warnings about too few items, and about systems with the same scores."""
+    least = 2.0 ** (1 - n)  # of both tests
+    if least > 0.05:
+        intervals = "; no intervals are given" if n < LEAST_ITEMS else ""
+        items = format_count(n, "item")
+        yield f"{items}: no difference can be significant, since p is at least {least:.3g}{intervals}"
+    for a, b in combinations(scores, 2):
+        if np.array_equal(scores[a], scores[b]):
+            yield f"{a} and {b} have the same scores on all items; are they the same texts?"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,7 +17,7 @@ from simllm.io import output_file, real_path, tables
 from simllm.io.number_format import format_count
 from simllm.io.output_file import locked
 from simllm.io.output_folder import OutputFolder
-from simllm.io.read_text_pairs import from_jsonl
+from simllm.io.read_text_pairs import EqualPairs, from_jsonl
 from simllm.metric import SimLLM
 from simllm.scoring.score_table import ScoreTable
 from simllm.scoring.scores import Scores, concatenate
@@ -118,7 +118,7 @@ class ShardScorer:
         Raises:
             InputError: The file has no pairs or a wrong line, or the table cannot be written.
         """
-        settings, parts = self.settings, list[Scores]()
+        settings, parts, equal = self.settings, list[Scores](), EqualPairs()
         sha256 = _sha256(shard.source)  # not after scoring: the file may change meanwhile
         columns = ScoreTable(
             settings.scale, settings.format, settings.id_field is not None, self.metric.no_scores
@@ -130,10 +130,13 @@ class ShardScorer:
         def rows() -> Iterator[tables.Rows]:
             for chunk, scores in self.metric.stream(pairs):
                 parts.append(scores)
+                equal.count(chunk)
                 yield columns.rows(chunk, scores)
 
         def summary() -> dict[str, Any]:
-            return columns.summary(concatenate(parts, self.metric.no_scores))
+            scores = concatenate(parts, self.metric.no_scores)
+            messages = (*equal.warnings(), *self.metric.warnings_about(scores))
+            return columns.summary(replace(scores, warnings=messages))
 
         tables.write_chunks(columns.columns, rows(), summary, settings.format, shard.table)
         return {"sha256": sha256, **summary()}

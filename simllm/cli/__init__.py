@@ -8,27 +8,14 @@ from __future__ import annotations
 import argparse
 import re
 import sys
+from importlib import import_module
 from itertools import takewhile
 from types import ModuleType
 from typing import Any, NoReturn
 
 import simllm
-from simllm.cli import (
-    common_options,
-    compare,
-    evaluate,
-    explain,
-    export,
-    frequencies,
-    info,
-    mine,
-    perturb,
-    playground,
-    repair,
-    score,
-    selftest,
-    split,
-)
+from simllm.cli import common_options
+from simllm.io.tables import on_one_line
 
 # The module of a command has:
 #   HELP, EXAMPLES   texts for --help
@@ -43,8 +30,9 @@ from simllm.cli import (
 #   WALKED           only if the command walks folders and checks itself that it reads none of its outputs
 #                    there: the names of the arguments with these folders
 # The module of a group of commands has HELP, EXAMPLES and COMMANDS (the modules of its commands).
-_WORK: tuple[ModuleType, ...] = (score, compare, explain, evaluate, perturb, repair, mine, split)
-_COMMANDS = (*_WORK, info, selftest, frequencies, export, playground)
+# The commands are imported when the command line is parsed, so that the entry point is ready before.
+_COMMANDS: tuple[str, ...] = ("score", "compare", "explain", "evaluate", "perturb", "repair", "mine", "split")
+_COMMANDS += ("info", "selftest", "frequencies", "export", "playground")
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:
@@ -85,7 +73,13 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Print an error message as one line, and exit with status 2."""
-        self.exit(2, f"simllm: error: {message} (see {self.prog} --help)\n")
+        self.exit(2, f"simllm: error: {on_one_line(message)} (see {self.prog} --help)\n")
+
+    def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:
+        """Refuse `OPTION=--`, which argparse takes for an option without a value."""
+        if action.option_strings and arg_strings == ["--"]:
+            raise argparse.ArgumentError(action, "expected a value, not --")
+        return super()._get_values(action, arg_strings)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -97,7 +91,7 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"simllm {simllm.__version__}")
-    _add_commands(parser, _COMMANDS)
+    _add_commands(parser, tuple(import_module(f"{__name__}.{name}") for name in _COMMANDS))
     return parser
 
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import argparse
 import json
-import warnings
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, replace
 from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from simllm.cli import score_report_option
+from simllm.cli import result_warnings, score_report_option
 from simllm.errors import InputError
 from simllm.io import latex, output_file, read_lines, tables
 from simllm.io.number_format import format_count
+from simllm.io.read_text_pairs import EqualPairs, about_blank_end, is_blank
 
 if TYPE_CHECKING:
     from simllm.analysis.comparison import Comparison
@@ -59,23 +59,26 @@ def run(options: argparse.Namespace) -> None:
         if len(lines) != len(texts[first]):
             count = format_count(len(lines), "line")
             raise InputError(f"{file} has {count} but {first} has {len(texts[first]):,}")
+    dropped = _drop_blank_end(list(texts.values()))
     names = [file.stem for file in options.candidates]
     if len(set(names)) != len(names):  # files with the same name in different folders
         names = [str(file) for file in options.candidates]
     from simllm.analysis.comparison import compare_scores, score_systems
     from simllm.metric import SimLLM
-    from simllm.stats.paired_bootstrap_and_permutation import LEAST_ITEMS
 
     systems: dict[str, Sequence[str]] = {
         name: texts[file] for name, file in zip(names, options.candidates, strict=True)
     }
     references = [texts[file] for file in options.references]
     metric = SimLLM(options.model)
-    scores = score_systems(metric, systems, references, options.over)
+    with result_warnings.collected() as messages:
+        scores = score_systems(metric, systems, references, options.over)
     values = {name: own.values for name, own in scores.items()}
     comparison = compare_scores(values, scores[names[0]].signature)
-    if comparison.n < LEAST_ITEMS:
-        warnings.warn(f"{format_count(comparison.n, 'item')}: an interval needs {LEAST_ITEMS}", stacklevel=2)
+    about = [about_blank_end(dropped)] if dropped else []
+    about += [*_equal_pairs(systems, references), *messages, *comparison.warnings]
+    result_warnings.tell(about)
+    comparison = replace(comparison, warnings=tuple(about))
     text = {"text": _text, "json": _json, "latex": _latex}[options.format or "text"](comparison)
     tables.show(text, options.output)
     if options.report:
@@ -85,6 +88,27 @@ def run(options: argparse.Namespace) -> None:
         scored = ScoredPairs(joined, systems, values, **score_report_option.columns_of(scores))
         explained = systems if len(references) == 1 else ()  # no words for several joined references
         score_report_option.write(options, scored, dict.fromkeys(explained, metric), comparison)
+
+
+def _drop_blank_end(columns: Sequence[list[str]]) -> int:
+    """Remove the last lines of several files as long as they are blank in all files; return their number."""
+    kept = length = len(columns[0])
+    while kept and is_blank(column[kept - 1] for column in columns):
+        kept -= 1
+    if length and not kept:
+        raise InputError("all lines of all files are blank")
+    for column in columns:
+        del column[kept:]
+    return length - kept
+
+
+def _equal_pairs(systems: dict[str, Sequence[str]], references: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Yield a warning for each system most of whose texts are equal to their references."""
+    for name, texts in systems.items():
+        equal = EqualPairs()
+        for column in references:
+            equal.count(zip(texts, column, strict=True))
+        yield from (f"{name}: {message}" for message in equal.warnings())
 
 
 def _json(comparison: Comparison) -> str:
@@ -123,6 +147,7 @@ def _text(comparison: Comparison) -> str:
         widths = tables.widths([columns, *rows])
         shown.append(tables.header(columns, widths) + tables.lines(rows, widths))
     summary = {"items": comparison.n, "p": "two-sided, Holm-corrected", "signature": comparison.signature}
+    summary |= {"warnings": list(comparison.warnings)} if comparison.warnings else {}
     return "\n".join(shown) + tables.footer(summary)
 
 
@@ -142,4 +167,5 @@ def _latex(comparison: Comparison) -> str:
     ]
     head = ["\\begin{tabular}{lrr}", "\\toprule", "System & SIMLLM & 95\\% interval \\\\", "\\midrule"]
     note = f"% n = {comparison.n}; *: p < 0.05 against every other (paired, Holm); {comparison.signature}"
-    return "\n".join([*head, *rows, "\\bottomrule", "\\end{tabular}", note]) + "\n"
+    notes = [note, *(f"% warning: {tables.on_one_line(message)}" for message in comparison.warnings)]
+    return "\n".join([*head, *rows, "\\bottomrule", "\\end{tabular}", *notes]) + "\n"

@@ -5,17 +5,17 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
-import signal
 import sys
-import threading
 import warnings
-from collections.abc import Iterator
-from pathlib import Path
 
 from simllm.cli import parse
 from simllm.cli.common_options import guarded_outputs
+from simllm.cli.standard_streams import STANDARD_OUTPUT
 from simllm.errors import InputError
 from simllm.io.tables import on_one_line
+
+_INTERRUPTED, _READER_ENDED = 130, 141
+_LONGEST_MESSAGE = 2000  # characters; a message may quote what a user or a file says
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -31,91 +31,72 @@ def main(arguments: list[str] | None = None) -> int:
     Raises:
         SystemExit: The arguments ask for help or the version (status 0), or an option is wrong (status 2).
     """
-    try:
-        options = _parse(arguments)
-    except OSError as error:
-        return _report_output_failure(error)
     with warnings.catch_warnings():
-        warnings.showwarning = _show_warning if not options.quiet else lambda *_, **__: None
+        # PYTHONWARNINGS=error is meant for tests of libraries: it would end a command with a traceback.
+        warnings.filters[:] = [  # type: ignore[index]
+            ("default" if action == "error" else action, *rest) for action, *rest in warnings.filters
+        ]
         try:
-            _check_current_folder()
-            with _unwinding_when_killed(), guarded_outputs(options):
+            options = _parse(arguments)
+            shown = set[str]()
+            warnings.showwarning = lambda message, *_, **__: _show_warning(str(message), options.quiet, shown)
+            _check_working_folder()
+            with guarded_outputs(options):
                 status: int | None = options.run(options)
             sys.stdout.flush()
         except InputError as error:
-            print(f"simllm: error: {on_one_line(str(error))}", file=sys.stderr)
+            _say(f"error: {error}")
             return 2
         except OSError as error:
-            return _report_output_failure(error)
+            return _end_after(error)
         except KeyboardInterrupt as stop:
-            print("simllm: interrupted", *stop.args, file=sys.stderr)
-            return 130
-        except _KilledError as kill:
-            signal.raise_signal(kill.number)
+            _say(" ".join(["interrupted", *map(str, stop.args)]))
+            return _INTERRUPTED
     return status or 0
 
 
 def _parse(arguments: list[str] | None) -> argparse.Namespace:
-    """Parse the command line; after `--help`, also wait until the help is written."""
     try:
         return parse(sys.argv[1:] if arguments is None else arguments)
-    finally:
+    except SystemExit:  # after --help
         sys.stdout.flush()
+        raise
 
 
-def _report_output_failure(error: OSError) -> int:
-    """Say that output cannot be written, and return the exit status."""
-    # Drop the rest of standard output; otherwise Python prints an error when it exits.
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    if isinstance(error, BrokenPipeError):  # the reader, such as `head`, has ended
-        return 141
-    where = error.filename or "standard output"
-    print(f"simllm: error: {where}: cannot be written ({error.strerror})", file=sys.stderr)
+def _show_warning(message: str, quiet: bool, shown: set[str]) -> None:
+    """Print a warning, unless the same warning was printed before."""
+    if not quiet and message not in shown:
+        shown.add(message)
+        _say(f"warning: {message}")
+
+
+def _say(message: str) -> None:
+    """Print a message as one line on standard error, without control characters."""
+    line = on_one_line(message)
+    if len(line) > _LONGEST_MESSAGE:
+        line = line[: _LONGEST_MESSAGE - 1] + "…"
+    with contextlib.suppress(OSError):  # nobody can be told that standard error is full
+        print(f"simllm: {line}", file=sys.stderr, flush=True)
+
+
+def _end_after(error: OSError) -> int:
+    """Tell an error of the operating system as what it is, and return the exit status of the command."""
+    reason = error.strerror or str(error) or type(error).__name__
+    if error.filename == STANDARD_OUTPUT:
+        # Drop the rest of standard output; otherwise Python prints an error when it exits.
+        with contextlib.suppress(OSError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if isinstance(error, BrokenPipeError):  # the reader, such as `head`, has ended
+            return _READER_ENDED
+        reason = f"cannot be written ({reason})"
+    files = [os.fsdecode(name) for name in (error.filename, error.filename2) if isinstance(name, str | bytes)]
+    _say(f"error: {': '.join([*files, reason])}")
     return 2
 
 
-def _check_current_folder() -> None:
-    """Check that the current folder exists; without it, MKL ends the process with a message of its own."""
+def _check_working_folder() -> None:
+    """Raise InputError if the working folder was removed; libraries then fail in odd ways."""
     try:
-        Path.cwd()
+        os.getcwd()  # noqa: PTH109
     except OSError as error:
-        raise InputError(f"the current folder cannot be used ({error.strerror}); go to another") from None
-
-
-class _KilledError(BaseException):
-    """A signal that ends the process, after temporary files and locks are removed and child processes end."""
-
-    def __init__(self, number: int) -> None:
-        """Remember the number of the signal."""
-        super().__init__()
-        self.number = number
-
-
-@contextlib.contextmanager
-def _unwinding_when_killed() -> Iterator[None]:
-    """Turn SIGTERM and SIGHUP into `_KilledError` during a `with` block; a second signal kills at once."""
-    process = os.getpid()
-    numbers = [
-        number
-        for number in (signal.SIGTERM, signal.SIGHUP)
-        if threading.current_thread() is threading.main_thread()
-        and signal.getsignal(number) == signal.SIG_DFL
-    ]
-
-    def stop(number: int, _: object) -> None:
-        signal.signal(number, signal.SIG_DFL)
-        if os.getpid() != process:  # a worker process, which has nothing to clean up
-            signal.raise_signal(number)
-        raise _KilledError(number)
-
-    for number in numbers:
-        signal.signal(number, stop)
-    try:
-        yield
-    finally:
-        for number in numbers:
-            signal.signal(number, signal.SIG_DFL)
-
-
-def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
-    print(f"simllm: warning: {on_one_line(str(message))}", file=sys.stderr)
+        raise InputError(f"the working folder cannot be read ({error.strerror})") from None

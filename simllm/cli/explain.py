@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from simllm import optional_packages
+from simllm.cli import result_warnings
 from simllm.io import output_file, tables
 from simllm.scoring.changed_meaning import CHANGED
 
@@ -38,10 +39,12 @@ def run(options: argparse.Namespace) -> None:
     from simllm.analysis.explanation import explain
     from simllm.metric import SimLLM
 
-    explanation = explain(SimLLM(options.model), options.candidate, options.reference)
+    with result_warnings.collected() as messages:
+        explanation = explain(SimLLM(options.model), options.candidate, options.reference)
+    summary = result_warnings.tell(messages)
     coloured = options.output is None and sys.stdout.isatty() and "NO_COLOR" not in os.environ
     if options.format == "json":
-        shown = json.dumps(asdict(explanation), indent=2, ensure_ascii=False) + "\n"
+        shown = json.dumps(asdict(explanation) | summary, indent=2, ensure_ascii=False) + "\n"
     else:
         shown = to_html(explanation) if options.format == "html" else to_text(explanation, coloured)
     tables.show(shown, options.output)

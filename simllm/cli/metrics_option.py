@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
+from simllm.cli import result_warnings
 from simllm.errors import InputError
 from simllm.io import tables
 
@@ -110,16 +111,20 @@ def compute_for_each(
             missing[metric.name] = str(error)
 
 
-def write_table(table: tables.Table, missing: dict[str, str], options: argparse.Namespace) -> None:
-    """Write a table of results, and warn about unavailable metrics.
+def write_table(
+    table: tables.Table, missing: dict[str, str], options: argparse.Namespace, messages: Sequence[str] = ()
+) -> None:
+    """Write a table of results with its warnings, and warn about unavailable metrics.
 
     Args:
         table: The results of the available metrics.
         missing: A dict from the name of each unavailable metric to advice on how to make the metric
             available. The advice is shown as a warning, and added to the table's summary.
         options: The parsed options; `format` and `output` are read.
+        messages: Warnings that change how the results are read.
     """
     for name, remedy in missing.items():
         warnings.warn(f"{name} is left out: {remedy}", stacklevel=2)
     left_out = {f"without {name}": remedy for name, remedy in missing.items()}
-    tables.write(replace(table, summary={**table.summary, **left_out}), options.format, options.output)
+    summary = {**table.summary, **left_out, **result_warnings.tell(messages)}
+    tables.write(replace(table, summary=summary), options.format, options.output)

@@ -7,6 +7,7 @@ import os
 import sys
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from tqdm import tqdm
 
 from simllm.cli import (
     metrics_option,
+    result_warnings,
     score_files,
     score_report_option,
     score_with_metrics,
@@ -27,7 +29,7 @@ from simllm.io.number_format import format_count
 from simllm.io.output_file import locked
 from simllm.io.output_folder import OutputFolder
 from simllm.io.partial_file import PartialFile
-from simllm.io.read_text_pairs import PairSource, PairWithId, from_files, from_jsonl
+from simllm.io.read_text_pairs import EqualPairs, PairSource, PairWithId, from_files, from_jsonl
 from simllm.io.tables import FORMATS as FORMATS
 from simllm.text_cleaning import encodable
 
@@ -162,7 +164,7 @@ def run(options: argparse.Namespace) -> None:
     rows = iter(pairs) if options.report else source.rows()  # standard input can be read once only
     bar = tqdm(total=total, unit=" pairs", disable=options.quiet or not sys.stderr.isatty())
     if target is None:
-        scores = _write(options, scale, metric, _with_bar(metric.stream(rows), bar))
+        scores = _write(options, scale, metric, _with_bar(metric.stream(rows), bar), source.messages)
         _write_report(options, groups, pairs, scores, metric)
         return
     with locked(target):
@@ -178,7 +180,8 @@ def run(options: argparse.Namespace) -> None:
             after = f"after {format_count(done, 'pair')}" if done else "early"
             raise KeyboardInterrupt(f"{after}; --resume continues from there") from None
         output_file.check_output(target, (), options.overwrite)  # another program may have just written it
-        scores = _write(options, scale, metric, resume_scoring.read_chunks(partial, metric.no_scores))
+        finished = resume_scoring.read_chunks(partial, metric.no_scores)
+        scores = _write(options, scale, metric, finished, source.messages)
         partial.remove()
     _write_report(options, groups, pairs, scores, metric)
 
@@ -249,7 +252,8 @@ def _choose_source(options: argparse.Namespace) -> PairSource:
         both = options.candidates, options.references
         if str(both[0]) == str(both[1]) == "-":
             raise InputError("-c - and -r -: standard input can be one of them only")
-        return PairSource(lambda: from_files(*both), both)
+        messages: list[str] = []
+        return PairSource(lambda: from_files(*both, messages), both, messages)
     if len(options.texts) == 1 and all(map(os.path.isfile, options.texts)):
         raise InputError(
             f"{options.texts[0]}: to read pairs from files, use --jsonl FILE, or -c FILE -r FILE"
@@ -262,8 +266,10 @@ def _choose_source(options: argparse.Namespace) -> PairSource:
     return PairSource(lambda: iter([PairWithId(*map(encodable, options.texts))]), ())
 
 
-def _write(options: argparse.Namespace, scale: str, metric: SimLLM, chunks: Iterable[Chunk]) -> Scores:
-    """Write a table of scored text pairs; warn if texts are too long, or are empty after text cleaning.
+def _write(
+    options: argparse.Namespace, scale: str, metric: SimLLM, chunks: Iterable[Chunk], messages: Sequence[str]
+) -> Scores:
+    """Write a table of scored text pairs; warn of what changes how the scores are read.
 
     A TSV table cannot hold a summary. For this format, the mean score and the signature are printed to
     standard error instead, except with `--quiet`.
@@ -274,6 +280,7 @@ def _write(options: argparse.Namespace, scale: str, metric: SimLLM, chunks: Iter
             predicted human rating) or "same" (the probability that both texts have the same meaning).
         metric: The metric that computes the scores.
         chunks: All pairs in order, in chunks. Each chunk has some pairs and the scores of these pairs.
+        messages: Warnings about the input.
 
     Returns:
         The scores of all pairs.
@@ -284,19 +291,22 @@ def _write(options: argparse.Namespace, scale: str, metric: SimLLM, chunks: Iter
     form = tables.format_for(options.format, options.output)
     table = ScoreTable(scale, form, options.id_field is not None, metric.no_scores)
     parts: list[Scores] = []
+    equal = EqualPairs()
 
     def rows() -> Iterator[tables.Rows]:
         for pairs, scores in chunks:
             parts.append(scores)
+            equal.count(pairs)
             yield table.rows(pairs, scores)
 
-    def summary() -> dict[str, Any]:
-        return table.summary(concatenate(parts, metric.no_scores))
+    def all_scores() -> Scores:
+        scores = concatenate(parts, metric.no_scores)
+        return replace(scores, warnings=(*messages, *equal.warnings(), *metric.warnings_about(scores)))
 
-    tables.write_chunks(table.columns, rows(), summary, form, options.output)
-    scores = concatenate(parts, metric.no_scores)
+    tables.write_chunks(table.columns, rows(), lambda: table.summary(all_scores()), form, options.output)
+    scores = all_scores()
+    result_warnings.tell(scores.warnings)
     count = len(scores.values)
-    metric.warn_about_texts(2 * count, scores.truncated, scores.unreadable)
     mean = f"mean {scale} score", float(scores.on(scale).mean())
     print_mean(options, form, count, mean, scores.signature)
     return scores

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import glob
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ _ONE_FILE_ONLY: dict[str, Any] = {
     "candidates": None, "references": None, "metrics": None, "resume": False, "overwrite": False,
     "report": None, "group_by": None,
 }  # fmt: skip
+_SHOWN = 5  # warnings about single tables
 ENGINES = ("local", "ray")
 _RAY_ONLY: dict[str, Any] = {"address": None, "actors": None}  # options of Ray clusters, with their defaults
 
@@ -120,6 +122,12 @@ def run(options: argparse.Namespace, sources: list[Path], scale: str) -> None:
             summary = sharded_scoring.score_shards(sources, options.output, settings, engine, progress)
         except KeyboardInterrupt:
             raise KeyboardInterrupt("(the same command continues)") from None
+    told = [f"{name}: {text}" for name, row in summary["tables"].items() for text in row.get("warnings", [])]
+    for message in [
+        *told[:_SHOWN],
+        *([f"and {len(told) - _SHOWN} more, in summary.json"] if told[_SHOWN:] else []),
+    ]:
+        warnings.warn(message, stacklevel=2)
     table, shown = _table(summary["tables"]), tables.format_for(None, None)
     tables.write(table, shown, None)
     facts = table.summary

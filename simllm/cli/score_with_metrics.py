@@ -9,14 +9,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from simllm import optional_packages
-from simllm.cli import metrics_option, score_report_option, useless_options
+from simllm.cli import metrics_option, result_warnings, score_report_option, useless_options
 from simllm.cli.mean_score_on_stderr import print_mean
 from simllm.cli.score_report_option import Groups
 from simllm.errors import InputError
 from simllm.io import tables
-from simllm.io.read_text_pairs import PairSource, PairWithId, shown_id
+from simllm.io.read_text_pairs import EqualPairs, PairSource, PairWithId, shown_id
 
 if TYPE_CHECKING:
+    from simllm.array_types import Floats
     from simllm.metrics.metric_interface import Example, Metric, MetricScores
 
 # Options of `simllm score` that only the learned metric has, with their defaults. They exclude --metrics.
@@ -71,15 +72,24 @@ def run(options: argparse.Namespace, source: PairSource, groups: Groups) -> None
     metrics: dict[str, Metric] = {}
     scored: dict[str, MetricScores] = {}
     summary: dict[str, Any] = {"pairs": len(read.rows), **read.facts}
-    for name in chosen:
-        try:
-            metrics[name] = _load(name, options)
-            scored[name] = metrics[name].score(read.examples)
-        except UnavailableError as error:
-            raise InputError(f"metric {name}: {error}") from None
-        summary |= _facts(name, scored[name], registry.lower_is_better(name))
+    equal = EqualPairs()
+    equal.count(read.rows)
+    with result_warnings.collected() as about_scores:
+        for name in chosen:
+            try:
+                metrics[name] = _load(name, options)
+                scored[name] = metrics[name].score(read.examples)
+            except UnavailableError as error:
+                raise InputError(f"metric {name}: {error}") from None
+            summary |= _facts(name, scored[name], registry.lower_is_better(name))
+    left_out = [
+        f"{name}: {count} of {len(read.rows)} pairs have no score and are left out of its mean"
+        for name in chosen
+        if (count := summary.get(f"left out of mean {name}"))
+    ]
+    summary |= result_warnings.tell([*source.messages, *equal.warnings(), *about_scores, *left_out])
     form = tables.format_for(options.format, options.output)
-    columns = [scores.values.tolist() for scores in scored.values()]
+    columns = [_shown(scores.values) for scores in scored.values()]
     table = tables.Table(
         [*(["id"] if options.id_field else []), *scored, "candidate", "reference"],
         [
@@ -184,18 +194,25 @@ def _read(options: argparse.Namespace, source: PairSource, chosen: Sequence[str]
     if options.jsonl is None:
         raise InputError("metrics for code need --jsonl FILE")
     with optional_packages.require_code_extra():
-        from simllm.evaluation.code_edits.read_code_pairs import CodeFields, read_items
+        from simllm.evaluation.code_edits.read_code_pairs import CodeFields, describe_replies, read_items
     fields = CodeFields(
         options.candidate_field, options.reference_field, options.source_field, options.id_field
     )
     needs_source = any(map(registry.needs_source, chosen))
-    items = list(read_items(options.jsonl, fields, options.language, needs_source))
-    without_code = sum(not item.has_code for item in items)
+    published = options.as_published
+    items = list(read_items(options.jsonl, fields, options.language, needs_source, published))
     return _Read(
         [PairWithId(item.example.candidate, item.example.reference, item.id) for item in items],
         [item.example for item in items],
-        {"replies without code": without_code} if any("reply" in item.row for item in items) else {},
+        describe_replies(items),
     )
+
+
+def _shown(values: Floats) -> list[float]:
+    """Return scores as they are shown: nltk's BLEU returns tiny numbers where it means 0."""
+    from simllm.metrics.text.readable_texts import ALMOST_ZERO
+
+    return [0.0 if abs(value) < ALMOST_ZERO else value for value in values.tolist()]
 
 
 def _facts(name: str, scores: MetricScores, lower_is_better: bool) -> dict[str, Any]:

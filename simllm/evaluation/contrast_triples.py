@@ -10,7 +10,7 @@ A metric should score the rewording higher than the change. The set has triples 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,6 +24,7 @@ from simllm.text_cleaning import clean
 
 # The set was written for simllm; see also `contrast_word_pairs`.
 CONTRAST_SET = Path(__file__).parent / "contrast_triples.jsonl"
+_FEW = 10  # triples; a single one then moves an accuracy by more than .1
 _FIELDS = ("reference", "rewording", "change", "kind", "form")
 
 
@@ -107,9 +108,22 @@ def accuracies(score: ScoreFunction, triples: Triples) -> list[float]:
         `triples.forms`, such as "balanced", then on each group with the same label in `triples.kinds`, such
         as "negation". The groups are in the order of their first triple.
     """
-    wins = rewording_wins(score, triples)
+    return accuracies_of(rewording_wins(score, triples), triples)
+
+
+def accuracies_of(wins: NDArray[np.float64], triples: Triples) -> list[float]:
+    """Compute the accuracies of `accuracies` from the (n,) results of `rewording_wins`."""
     by_form, by_kind = (mean_by_label(labels, wins) for labels in (triples.forms, triples.kinds))
     return [float(wins.mean()), *by_form.values(), *by_kind.values()]
+
+
+def warnings_about(triples: Triples) -> Iterator[str]:
+    """Yield warnings about triples that say little about any metric."""
+    n = len(triples.references)
+    if n < _FEW:
+        yield f"{n} triples are few: one of them moves an accuracy by {1 / n:.2f}"
+    if alike := sum(a == b for a, b in zip(triples.rewordings, triples.changes, strict=True)):
+        yield f"{alike} of {n} triples have a rewording that equals the change after cleaning; they are ties"
 
 
 def mean_by_label(labels: Sequence[str], values: NDArray[np.float64]) -> dict[str, float]:

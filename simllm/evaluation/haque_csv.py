@@ -55,7 +55,8 @@ def read_rows(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
             if not math.isfinite(rating):
                 raise ValueError(f"similarity {rating}")
         except (TypeError, ValueError) as error:
-            raise InputError(f"{where}: not a row of Haque et al.'s table ({error})") from None
+            reason = "too few cells" if isinstance(error, TypeError) else error
+            raise InputError(f"{where}: not a row of the table of Haque et al. ({reason})") from None
         _, pair = pairs.setdefault(line["function_id"], (where, row | {"ratings": {}}))
         pair["ratings"][line["user_id"]] = rating
     yield from pairs.values()
@@ -74,8 +75,8 @@ def _lines(file: Path) -> Iterator[tuple[str, dict[str, str]]]:
     names, rows = read_csv.rows(file, _NEEDED)
     if missing := [name for name in _NEEDED if name not in names]:
         raise InputError(
-            f"{file}: not Haque et al.'s table; it has no column {', '.join(missing)}. "
-            "Other rated pairs are read from JSON lines: reference, candidate, rating"
+            f"{file}: has no column {', '.join(missing)}; expected JSON lines with reference, "
+            "candidate and rating, or the CSV table of Haque et al. (final_megafile.csv)"
         )
     for where, values in rows:
         yield where, dict(zip(names, values, strict=True))

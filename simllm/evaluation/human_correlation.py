@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import os
+import warnings
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -14,14 +17,18 @@ from simllm.array_types import Floats
 from simllm.errors import InputError
 from simllm.evaluation import ratings
 from simllm.evaluation.ratings import Ratings
+from simllm.io.read_text_pairs import EqualPairs
 from simllm.metrics import registry
 from simllm.metrics.metric_interface import Metric, UnavailableError, pair_scores
 from simllm.metrics.registry import ColumnMetric
 from simllm.stats.delong_auc import area_under_roc
 from simllm.stats.kendall_and_pearson import kendall, pearson
+from simllm.stats.paired_bootstrap_and_permutation import LEAST_ITEMS
 from simllm.stats.rater_agreement import round_means
-from simllm.stats.spearman import rank_correlations, spearman
+from simllm.stats.spearman import Correlation, rank_correlations, spearman
 from simllm.text_cleaning import clean
+
+_MOST_ALIKE = 0.9  # share of pairs with one value, beyond which few pairs decide on a correlation
 
 
 @dataclass(frozen=True)
@@ -128,6 +135,8 @@ def correlate_all(rated: Ratings, metrics: Sequence[Metric]) -> Correlations:
     """
     rows: list[MetricCorrelation] = []
     missing: dict[str, str] = {}
+    for message in warnings_about(rated):
+        warnings.warn(message, stacklevel=2)
     for metric, values in score_by_all(rated, metrics, missing):
         known = ~np.isnan(values)
         scores, rating = values[known], rated.values[known]
@@ -137,9 +146,36 @@ def correlate_all(rated: Ratings, metrics: Sequence[Metric]) -> Correlations:
             if set(rating.tolist()) == {0, 1}
             else None
         )
+        for message in _warnings_about_scores(metric.name, len(rated.values), result, scores):
+            warnings.warn(message, stacklevel=2)
         row = (len(scores), result.rho, result.p_value, result.low, result.high, metric.signature, auc)
         rows.append(MetricCorrelation(metric.name, *row))
     return Correlations(rows, missing)
+
+
+def warnings_about(rated: Ratings) -> Iterator[str]:
+    """Yield warnings about rated pairs that make every correlation with their ratings doubtful."""
+    n = len(rated.values)
+    equal = EqualPairs()
+    equal.count(zip(rated.candidates, rated.references, strict=True))
+    if n < LEAST_ITEMS:
+        least = 2 / math.factorial(n)
+        yield f"{n} rated pairs: p is at least {least:.2g}, whatever the scores are; no intervals are given"
+    yield from equal.warnings()
+    rating, count = Counter(rated.values.tolist()).most_common(1)[0]
+    if count > _MOST_ALIKE * n:
+        yield f"{count} of {n} pairs have the same rating ({rating:g}); the correlation depends on the others"
+
+
+def _warnings_about_scores(name: str, pairs: int, result: Correlation, scores: Floats) -> Iterator[str]:
+    """Yield warnings about the scores of a metric that have a correlation, but not the one to look for."""
+    if len(scores) < pairs:
+        yield f"{name}: {pairs - len(scores)} of {pairs} pairs have no score and are left out"
+    score, count = Counter(scores.tolist()).most_common(1)[0]
+    if count > _MOST_ALIKE * len(scores):
+        yield f"{name}: {count} of {len(scores)} pairs have the same score ({score:.4g})"
+    if result.rho < 0 and result.p_value < 0.05:
+        yield f"{name}: scores fall where ratings rise; is a high rating the better one?"
 
 
 def correlate_systems(
@@ -166,6 +202,10 @@ def correlate_systems(
     systems = np.array(rated.groups.get("system", []))
     if len(found := sorted(set(systems.tolist()))) < 3:
         raise InputError(f'{file}: {len(found)} systems under "system"; a correlation needs at least 3')
+    if len(found) < LEAST_ITEMS:
+        chance = 2 / math.factorial(len(found))
+        message = f"random scores order them like the ratings, or in reverse, with p = {chance:.2g}"
+        warnings.warn(f"{len(found)} systems are few: {message}", stacklevel=2)
     metrics, missing = registry.load_all(registry.names() if names is None else names, model)
     means = _means_of_groups(rated.values, systems, found)
     rows = []

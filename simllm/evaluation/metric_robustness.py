@@ -22,6 +22,7 @@ from simllm.stats.delong_auc import area_under_roc
 from simllm.text_cleaning import clean
 
 _MOST_WORDS = 200  # longer summaries are cut, because the time for edits grows with the square
+FEW = 10  # summaries, below which single edits decide on the figures
 # For each kind of edit, whether the meaning is kept or changed.
 KINDS = {
     **dict.fromkeys(meaning_preserving_edits.KINDS, "kept"),

@@ -7,7 +7,7 @@ rounded to one decimal.
 reference, candidate   the two texts
 candidate_clean        used in place of `candidate` if given, for example without placeholders such as <UNK>
 rating                 the mean of the human ratings, a number; higher is more similar
-ratings                the rating by each rater: a list of numbers, or {"rater": number, …}
+ratings                the rating by each rater: a list of numbers, or {"rater": number, …}; null for none
 raters                 the names of the raters if `ratings` is a list (default: 1, 2 and so on)
 passed                 in place of ratings of code: whether the candidate passed its tests (true, false, 1, 0)
 source                 the code before it was edited, for metrics of code edits
@@ -19,6 +19,7 @@ The table of human ratings that Haque et al. published in 2022 (a `.csv` file) c
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -127,8 +128,9 @@ def _fields(row: dict[str, Any]) -> tuple[str, str, str]:
     """
     if "reference" not in row and "a" in row:
         return "a", "b", "score"
-    rating = next((name for name in ("rating", "ratings", "passed") if name in row), "rating")
-    return "reference", "candidate_clean" if "candidate_clean" in row else "candidate", rating
+    known = {name for name, value in row.items() if value is not None}  # pandas writes null for no value
+    rating = next((name for name in ("rating", "ratings", "passed") if name in known), "rating")
+    return "reference", "candidate_clean" if "candidate_clean" in known else "candidate", rating
 
 
 def _pair(row: dict[str, Any], fields: Sequence[str], where: str) -> tuple[str, str, float]:
@@ -151,7 +153,7 @@ def _pair(row: dict[str, Any], fields: Sequence[str], where: str) -> tuple[str, 
         value = float(row[rating])
     else:
         value = _number(row.get(rating), f'{where}: expected a number under "{rating}"')
-        if rating == "rating" and "ratings" in row:
+        if rating == "rating" and row.get("ratings") is not None:
             mean = _mean(row, where)
             if abs(mean - value) > _ROUNDING:
                 raise InputError(f'{where}: "rating" is {value:g}, but the mean of "ratings" is {mean:g}')
@@ -185,7 +187,7 @@ def _by_rater(rows: Sequence[tuple[str, dict[str, Any]]]) -> Iterator[dict[str, 
         rows: For each row, its place for error messages ("FILE, line 3") and its JSON object.
     """
     for where, row in rows:
-        yield _ratings_of(row, where) if "ratings" in row else {}
+        yield _ratings_of(row, where) if row.get("ratings") is not None else {}
 
 
 def _ratings_of(row: dict[str, Any], where: str) -> dict[str, float]:
@@ -193,8 +195,8 @@ def _ratings_of(row: dict[str, Any], where: str) -> dict[str, float]:
 
     Args:
         row: The JSON object. Its key `ratings` has a list of numbers, or an object from the raters' names to
-            numbers. With a list, the key `raters` may have a list of the names. By default, the names are the
-            numbers from 1.
+            numbers; null if a rater gave none. With a list, the key `raters` may have a list of the names. By
+            default, the names are the numbers from 1.
         where: The place of the row for error messages, such as "FILE, line 3".
 
     Raises:
@@ -210,13 +212,16 @@ def _ratings_of(row: dict[str, Any], where: str) -> dict[str, float]:
     if not isinstance(ratings, dict) or not ratings:
         raise InputError(f'{where}: expected a list of numbers, or an object, under "ratings"')
     message = f'{where}: expected numbers under "ratings"'
-    return {rater: _number(rating, message) for rater, rating in ratings.items()}
+    given = {rater: _number(rating, message) for rater, rating in ratings.items() if rating is not None}
+    if not given:
+        raise InputError(f"{message}; all are null")
+    return given
 
 
 def _number(value: Any, message: str) -> float:
     """Return a value as float; raise InputError with `message` if it is not a number or is too large."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not -_LARGEST <= value <= _LARGEST:
-        raise InputError(message)
+        raise InputError(f"{message}, not {json.dumps(value)[:40]}")
     return float(value)
 
 

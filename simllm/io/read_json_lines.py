@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -31,32 +33,57 @@ def objects(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
         yield where, parsed(line, where)
 
 
-def parsed(line: str, where: str) -> dict[str, Any]:
+def parsed(line: str, where: str, expected: str = "one object on each line") -> dict[str, Any]:
     """Parse a line of a JSON-lines file into a JSON object.
 
     Args:
         line: The line.
         where: The place of the line for error messages, such as "FILE, line 3".
+        expected: What the error messages say was expected.
 
     Returns:
         The object. U+FFFD replaces characters that UTF-8 cannot encode (lone surrogates).
 
     Raises:
-        InputError: The line is not a JSON object.
+        InputError: The line is not a JSON object, or a key stands twice in an object.
     """
     try:
-        row = json.loads(line)
+        row = json.loads(line, object_pairs_hook=partial(_object, where))
         if "\\u" in line:
             row = _encodable(row)
+    except InputError:
+        raise
     except ValueError as error:
         if not line.strip():
             raise InputError(f"{where}: empty; expected a JSON object") from None
-        raise InputError(f"{where}: not JSON ({error})") from None
+        if line.lstrip().startswith("["):
+            raise InputError(f"{where}: is a JSON array; expected {expected}") from None
+        raise InputError(f"{where}: not JSON ({_reason(error)}); expected {expected}") from None
     except RecursionError:
         raise InputError(f"{where}: JSON that is nested too deeply") from None
+    if isinstance(row, list):
+        raise InputError(f"{where}: is a JSON array; expected {expected}")
     if not isinstance(row, dict):
         raise InputError(f"{where}: expected a JSON object")
     return row
+
+
+def _object(where: str, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Make a JSON object of its keys and values; raise InputError if a key stands twice."""
+    values = dict(pairs)
+    if len(values) < len(pairs):
+        twice = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
+        raise InputError(f'{where}: the key "{twice}" stands twice in an object')
+    return values
+
+
+def _reason(error: ValueError) -> str:
+    if "int_max_str_digits" in str(error):  # Python's advice is of no use to a user of the command
+        return "a number has more than 4,300 digits"
+    if isinstance(error, json.JSONDecodeError):
+        line = f"line {error.lineno}, " if error.lineno > 1 else ""
+        return f"{error.msg}: {line}column {error.colno}"
+    return str(error)
 
 
 def _encodable(value: Any) -> Any:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import gzip
 import sys
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 from simllm.errors import InputError
+
+LONGEST_LINE = 1 << 26  # bytes; a file without line ends must not fill the memory
+_UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 def lines(file: Path) -> Iterator[tuple[int, str]]:
@@ -22,12 +27,19 @@ def lines(file: Path) -> Iterator[tuple[int, str]]:
             input.
 
     Raises:
-        InputError: The file cannot be read or decoded.
+        InputError: The file cannot be read or decoded, or a line has more than 64 MiB.
     """
     number = 0
     try:
         with _opened(file) as data:
-            for number, line in enumerate(data, 1):
+            for number, line in enumerate(iter(lambda: data.readline(LONGEST_LINE + 1), b""), 1):
+                if len(line) > LONGEST_LINE:
+                    longest = f"{LONGEST_LINE >> 20} MiB"
+                    raise InputError(
+                        f"{file}, line {number}: has more than {longest}; expected one text per line"
+                    )
+                if number == 1 and (line.startswith(_UTF_16) or b"\0" in line):
+                    raise InputError(f"{file}: is UTF-16 or binary; expected text in UTF-8")
                 text = line.decode("utf-8-sig" if number == 1 else "utf-8")
                 yield number, text.removesuffix("\n").removesuffix("\r")
     except UnicodeDecodeError as error:
@@ -45,8 +57,10 @@ def is_stdin(file: Path) -> bool:
     return str(file) == "-"
 
 
-def _opened(file: Path) -> contextlib.AbstractContextManager[Iterable[bytes]]:
+def _opened(file: Path) -> contextlib.AbstractContextManager[BinaryIO]:
     """Open a file to read bytes; `-` means standard input, and a file named `*.gz` is decompressed."""
     if is_stdin(file):
         return contextlib.nullcontext(sys.stdin.buffer)
-    return gzip.open(file) if file.suffix == ".gz" else file.open("rb")
+    if file.suffix == ".gz":
+        return gzip.open(file)  # type: ignore[return-value]  # a GzipFile reads like a BinaryIO
+    return file.open("rb")

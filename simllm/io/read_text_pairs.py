@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -38,10 +38,12 @@ class PairSource:
         rows: A function that reads all pairs from the beginning. If the property `repeatable` is false, as
             for standard input, the function works only once.
         files: The input files; empty if the texts stand on the command line.
+        messages: Warnings about the input, which are known after the pairs were read.
     """
 
     rows: Callable[[], Iterator[PairWithId]]
     files: tuple[Path, ...]
+    messages: list[str] = field(default_factory=list)
 
     @property
     def repeatable(self) -> bool:
@@ -49,30 +51,73 @@ class PairSource:
         return not any(read_lines.is_stdin(f) or f.is_fifo() or f.is_char_device() for f in self.files)
 
 
-def from_files(candidates: Path, references: Path) -> Iterator[PairWithId]:
+class EqualPairs:
+    """A count of the pairs whose texts are equal, which are few if both texts come from different writers."""
+
+    def __init__(self) -> None:
+        self.pairs = self.equal = 0
+
+    def count(self, pairs: Iterable[Sequence[str]]) -> None:
+        """Add pairs, which begin with a candidate and its reference."""
+        for candidate, reference, *_ in pairs:
+            self.pairs += 1
+            self.equal += candidate.split() == reference.split() != []
+
+    def warnings(self) -> list[str]:
+        """Return a warning if more than half of two or more pairs are equal."""
+        if self.pairs < 2 or 2 * self.equal <= self.pairs:
+            return []
+        if self.equal == self.pairs:
+            return [f"all {self.pairs:,} candidates are equal to their references; are they the same file?"]
+        return [f"{self.equal:,} of {self.pairs:,} candidates are equal to their references"]
+
+
+def from_files(candidates: Path, references: Path, messages: list[str]) -> Iterator[PairWithId]:
     """Read text pairs from two files; line i of the first file and line i of the second are a pair.
+
+    Blank lines at the end of both files are no pairs: they would count as equal texts.
 
     Args:
         candidates: A text file with one candidate per line.
         references: A text file with one reference per line.
+        messages: A list that gets a warning if lines are left out.
 
     Yields:
         The pairs, without ids.
 
     Raises:
-        InputError: A file is empty, or the files have different numbers of lines.
+        InputError: A file is empty, all lines are blank, or the numbers of lines differ.
     """
     lengths = [0, 0]
+    blank: list[PairWithId] = []  # pairs of blank lines, as long as no other pair follows
     for numbered in zip_longest(read_lines.lines(candidates), read_lines.lines(references)):
         lengths = [pair[0] if pair else length for pair, length in zip(numbered, lengths, strict=True)]
         if numbered[0] and numbered[1]:
-            yield PairWithId(numbered[0][1], numbered[1][1])
+            blank.append(PairWithId(numbered[0][1], numbered[1][1]))
+            if not is_blank(blank[-1][:2]):
+                yield from blank
+                blank = []
     for file, length in zip((candidates, references), lengths, strict=True):
         if not length:
             raise InputError(f"{file}: empty; expected one text per line")
     if lengths[0] != lengths[1]:
         count = format_count(lengths[0], "line")
         raise InputError(f"{candidates} has {count} but {references} has {lengths[1]:,}")
+    if len(blank) == lengths[0]:
+        raise InputError(f"{candidates} and {references}: all lines are blank")
+    if blank and (message := about_blank_end(len(blank))) not in messages:
+        messages.append(message)
+
+
+def is_blank(texts: Iterable[str]) -> bool:
+    """Return whether all texts are empty or white space."""
+    return not any(text.strip() for text in texts)
+
+
+def about_blank_end(lines: int) -> str:
+    """Return the warning about the last lines of all files, which are blank and left out."""
+    verb = "is" if lines == 1 else "are"
+    return f"{format_count(lines, 'blank line')} at the end of all files {verb} left out"
 
 
 def from_jsonl(

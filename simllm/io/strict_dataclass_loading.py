@@ -18,6 +18,7 @@ from simllm.errors import InputError
 
 T = TypeVar("T")
 _MOST_PROBLEMS = 20  # in one message
+_LARGEST = 1 << 63  # larger whole numbers do not fit the numbers of C, torch and numpy
 
 
 def shown(name: object) -> str:
@@ -127,10 +128,10 @@ def _value(hint: Any, value: Any, name: str, problems: list[str]) -> Any:
                 value = float(value)  # YAML reads 1e-4 (without a point) as a string
             except OverflowError:
                 value = math.inf
-    if hint is int and isinstance(value, int) and abs(value) >= 2**63:  # torch, numpy and files end there
-        problems.append(f"{name} must be a number of at most 19 digits, not {reprlib.repr(value)}")
     if isinstance(value, float) and not math.isfinite(value):
         problems.append(f"{name} must be a finite number, not {value!r}")
-    if type(value) is not hint:
+    if type(value) is int and abs(value) >= _LARGEST:
+        problems.append(f"{name} must be a number of at most 19 digits, not {reprlib.repr(value)}")
+    elif type(value) is not hint:
         problems.append(f"{name} must be of type {hint.__name__}, not {reprlib.repr(value)}")
     return value

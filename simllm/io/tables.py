@@ -172,8 +172,9 @@ def lines(rows: Rows, widths: list[int]) -> str:
 
 
 def footer(summary: dict[str, Any]) -> str:
-    """Format a table's summary as text: an empty line, and then one line for each entry."""
-    return "\n" + "".join(f"{key}: {_cell(value)}\n" for key, value in summary.items())
+    """Format a table's summary as text: an empty line, and then a line for each entry or item of a list."""
+    shown = [(k, v) for k, value in summary.items() for v in (value if isinstance(value, list) else [value])]
+    return "\n" + "".join(f"{on_one_line(key)}: {_cell(value)}\n" for key, value in shown)
 
 
 def _line(row: list[str], widths: list[int]) -> str:

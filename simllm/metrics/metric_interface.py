@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -79,10 +80,13 @@ class PlainScores:
         values: (n,) scores. For most metrics, a higher score means that candidate and reference are more
             similar.
         signature: Text that names everything that can change a score, such as options and versions.
+        warnings: What changes how the scores are read, such as the number of texts that the metric cannot
+            read. The metric also issues these warnings.
     """
 
     values: Floats
     signature: str
+    warnings: tuple[str, ...] = ()
 
     @property
     def mean(self) -> float:
@@ -98,16 +102,23 @@ class FunctionMetric:
         name: The name of the metric.
         signature: Text that names everything that can change a score, such as options and versions.
         compute: The scoring function; it takes n candidates and n references, and returns (n,) scores.
+        warnings: A function that takes n candidates, n references and their (n,) scores, and returns what
+            changes how the scores are read. None if nothing does.
     """
 
     name: str
     signature: str
     compute: ScoreFunction
+    warnings: Callable[[Sequence[str], Sequence[str], Floats], tuple[str, ...]] | None = None
 
     def score(self, examples: Sequence[Example]) -> PlainScores:
         """Score n examples; each candidate is compared with the reference in the same example."""
-        values = self.compute(*candidates_and_references(examples))
-        return PlainScores(np.asarray(values, np.float64), self.signature)
+        sides = candidates_and_references(examples)
+        values = np.asarray(self.compute(*sides), np.float64)
+        found = self.warnings(*sides, values) if self.warnings else ()
+        for message in found:
+            warnings.warn(message, stacklevel=2)
+        return PlainScores(values, self.signature, found)
 
 
 def candidates_and_references(examples: Sequence[Example]) -> tuple[list[str], list[str]]:

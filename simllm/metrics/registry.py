@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 import simllm
-from simllm.array_types import Floats
 from simllm.errors import InputError
 from simllm.metrics.code.built_in_code_metrics import CODE_METRICS
 from simllm.metrics.metric_interface import (
@@ -27,11 +26,11 @@ from simllm.metrics.metric_interface import (
     Metric,
     PlainScores,
     UnavailableError,
-    pair_scores,
 )
 from simllm.metrics.score_cache import CachedMetric
 from simllm.metrics.text import built_in_text_metrics
 from simllm.metrics.text.built_in_text_metrics import BASELINES
+from simllm.metrics.text.readable_texts import POLICY
 from simllm.optional_packages import missing_package
 
 GROUP = "simllm.metrics"  # group of entry points
@@ -205,7 +204,22 @@ def model_metric(name: str, learned: Metric) -> Metric:
         name: The new name, such as "simllm=FOLDER".
         learned: The loaded metric, usually a `SimLLM`.
     """
-    return CachedMetric(FunctionMetric(name, learned.signature, partial(pair_scores, learned)))
+    return CachedMetric(_LearnedMetric(name, learned.signature, learned))
+
+
+@dataclass(frozen=True)
+class _LearnedMetric:
+    """The learned metric under the name of the registry, with one of its two scores."""
+
+    name: str
+    signature: str
+    learned: Any
+    scale: str = ""
+
+    def score(self, examples: Sequence[Example]) -> PlainScores:
+        scores = self.learned.score(examples)
+        values = scores.on(self.scale) if self.scale else scores.values
+        return PlainScores(values, self.signature, getattr(scores, "warnings", ()))
 
 
 def same_metric(name: str, learned: Any) -> Metric:
@@ -222,11 +236,7 @@ def same_metric(name: str, learned: Any) -> Metric:
     """
     if learned.no_scores.same is None:
         raise UnavailableError("the model folder has no meaning head")
-
-    def compute(candidates: Sequence[str], references: Sequence[str]) -> Floats:
-        return learned.score(candidates, references).on("same")
-
-    return CachedMetric(FunctionMetric(name, f"same|{learned.signature}", compute))
+    return CachedMetric(_LearnedMetric(name, f"same|{learned.signature}", learned, "same"))
 
 
 def _baseline(name: str, kind: str, argument: str) -> Metric:
@@ -240,11 +250,11 @@ def _baseline(name: str, kind: str, argument: str) -> Metric:
         kind: The name of the baseline, such as "bertscore".
         argument: The text after `=`, such as a model folder; empty if there is none.
     """
-    compute = built_in_text_metrics.baseline(kind, argument)
+    scorer = built_in_text_metrics.baseline(kind, argument)
     libraries = [f"{library}:{version(library)}" for library in BASELINES[kind].libraries]
     data = [f"{what}:{_digest(path)}" for what, path in built_in_text_metrics.data(kind, argument).items()]
-    signature = "|".join([kind, *data, *libraries, f"version:{simllm.__version__}"])
-    return CachedMetric(FunctionMetric(name, signature, compute))
+    signature = "|".join([kind, *data, POLICY, *libraries, f"version:{simllm.__version__}"])
+    return CachedMetric(FunctionMetric(name, signature, scorer, partial(scorer.warnings, name)))
 
 
 def _code_metric(name: str) -> Metric:

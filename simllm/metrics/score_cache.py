@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import json
 import os
+import warnings
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
@@ -22,7 +23,7 @@ from simllm.metrics.metric_interface import Example, Metric, PlainScores, candid
 
 @dataclass(frozen=True)
 class CachedMetric:
-    """Metric that stores the scores of another metric on disk, and reuses them for the same examples.
+    """Metric that stores the scores and warnings of another metric on disk, and reuses them.
 
     The cache key is a hash of the examples, the metric's signature and the code of simllm. If the cache
     cannot be read or written, the scores are computed without the cache. Scores are rounded to twelve
@@ -52,15 +53,22 @@ class CachedMetric:
         candidates_and_references(examples)  # for its TypeError
         pinned = [self.signature, _code_version(), *map(asdict, examples)]
         key = hashlib.sha256(json.dumps(pinned).encode()).hexdigest()
-        with contextlib.suppress(OSError, RuntimeError, ValueError):  # none yet, no home, or damaged
-            kept = json.loads((_folder() / key[:2] / f"{key}.json").read_text(encoding="utf-8"))
-            if isinstance(kept, list) and [type(value) for value in kept] == [float] * len(examples):
-                return PlainScores(np.array(kept, float), self.signature)
-        values = np.array([float(f"{value:.12g}") for value in self.metric.score(examples).values])
+        with contextlib.suppress(
+            OSError, RuntimeError, TypeError, ValueError
+        ):  # none yet, no home, or damaged
+            kept, found = json.loads((_folder() / key[:2] / f"{key}.json").read_text(encoding="utf-8"))
+            if [type(value) for value in kept] == [float] * len(examples) and isinstance(found, list):
+                for message in found:
+                    warnings.warn(str(message), stacklevel=2)
+                return PlainScores(np.array(kept, float), self.signature, tuple(map(str, found)))
+        scores = self.metric.score(examples)  # it issues its warnings itself
+        values = np.array([float(f"{value:.12g}") for value in scores.values])
+        found = getattr(scores, "warnings", ())
         with contextlib.suppress(OSError, RuntimeError, InputError):  # the scores are good all the same
             (_folder() / key[:2]).mkdir(parents=True, exist_ok=True)
-            output_file.write(_folder() / key[:2] / f"{key}.json", json.dumps(values.tolist()))
-        return PlainScores(values, self.signature)
+            content = json.dumps([values.tolist(), list(found)])
+            output_file.write(_folder() / key[:2] / f"{key}.json", content)
+        return PlainScores(values, self.signature, tuple(found))
 
 
 @cache

@@ -23,6 +23,8 @@ from simllm.llm.endpoint import (
 from simllm.llm.limits import RequestBudget
 from simllm.repair.reply_records import ReplyPlace, ReplyRecords
 
+_MOST_PARALLEL = 1000
+
 
 @dataclass(frozen=True)
 class Source:
@@ -54,10 +56,12 @@ class Source:
         """Check the number of attempts that run at the same time (`parallel`).
 
         Raises:
-            InputError: `parallel` is less than 1.
+            InputError: `parallel` is less than 1, or more than a thousand.
         """
-        if self.parallel < 1:
-            raise InputError(f"--parallel {self.parallel}: expected a whole number from 1")
+        if not 1 <= self.parallel <= _MOST_PARALLEL:
+            raise InputError(
+                f"--parallel {self.parallel}: expected a whole number from 1 to {_MOST_PARALLEL:,}"
+            )
 
 
 def make_client(source: Source) -> ChatClient:

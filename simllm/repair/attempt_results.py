@@ -53,6 +53,7 @@ class RoundResult:
         score: The metric's score of the summary. None for a program, or if the score is not finite.
         prompt_tokens: Number of tokens of the request; None if the endpoint does not report it.
         completion_tokens: Number of tokens of the reply; None if the endpoint does not report it.
+        is_ambiguous: Whether several blocks of code in the reply fitted equally well.
     """
 
     round: int
@@ -66,6 +67,7 @@ class RoundResult:
     score: float | None = None
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
+    is_ambiguous: bool = False
 
 
 @dataclass(frozen=True)

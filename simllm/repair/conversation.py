@@ -131,4 +131,5 @@ def _result(number: int, messages: Sequence[Message], reply: ChatReply, judged: 
         score=judged.score,
         prompt_tokens=reply.prompt_tokens,
         completion_tokens=reply.completion_tokens,
+        is_ambiguous=judged.is_ambiguous,
     )

@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from simllm.errors import InputError
+from simllm.io.strict_dataclass_loading import build
 from simllm.llm.endpoint import request_key
 from simllm.llm.records import KeptValues
 from simllm.metrics.code.relative_patch_size import PatchSize, patch_size, ratio_of_sizes
@@ -67,7 +69,14 @@ def _size_of_patch(item: RepairItem, code: str, patches: KeptValues) -> PatchSiz
         return asdict(size) if size else None
 
     value = patches.get(request_key({"language": item.language, "code": item.code, "other": code}), measure)
-    return PatchSize(**value) if value else None
+    if value is None:
+        return None
+    if not isinstance(value, dict):
+        raise InputError(f"patches.jsonl: a stored size must be a JSON object, not {str(value)[:40]}")
+    found = build(PatchSize, value, "patches.jsonl: a stored size")
+    if min(found.edits, found.nodes - 1, found.larger - 1) < 0:
+        raise InputError("patches.jsonl: a stored size is negative, or of an empty tree")
+    return found
 
 
 def patch_statistics(items: AttemptsByItem) -> dict[str, Any]:

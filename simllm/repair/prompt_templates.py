@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import re
+import subprocess
+import sys
+import threading
+import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import jinja2
-from jinja2 import meta, nodes
-
 from simllm.errors import InputError
+from simllm.repair import template_process
 
 _INCLUDED = Path(__file__).with_name("prompts")
-_NAMES = {"cpp": "C++", "python": "Python", "java": "Java"}
 # The variables of a template. None stands for a part that the item lacks or that the round does not add.
 VARIABLES = ("item", "guidance", "solution", "failed", "compile_log", "verdict", "score", "bar")
-# The errors that a wrong template can raise when it is rendered.
-_RENDERING = (
-    jinja2.TemplateError, TypeError, ValueError, ArithmeticError, LookupError, AttributeError, RecursionError
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -37,17 +36,8 @@ class Prompts:
     texts: Mapping[str, str]
 
     @cached_property
-    def _environment(self) -> jinja2.Environment:
-        environment = jinja2.Environment(
-            loader=jinja2.DictLoader(dict(self.texts)),
-            undefined=jinja2.StrictUndefined,
-            autoescape=False,
-            trim_blocks=True,
-            lstrip_blocks=True,
-            keep_trailing_newline=True,
-        )
-        environment.globals.update(names=_NAMES, fence_for=fence_for)
-        return environment
+    def _process(self) -> _TemplateProcess:
+        return _TemplateProcess(self.texts)
 
     def check(self) -> None:
         """Check the syntax of all templates, and that they use only known variables.
@@ -55,26 +45,7 @@ class Prompts:
         Raises:
             InputError: A template is wrong. The message names the template.
         """
-        trees = {}
-        for name, text in self.texts.items():
-            if not name.endswith(".j2"):
-                continue
-            try:
-                trees[name] = self._environment.parse(text, name)
-                self._environment.get_template(name)
-            except jinja2.TemplateSyntaxError as error:
-                raise InputError(f"{name}, line {error.lineno}: {error.message}") from None
-            except (RecursionError, SyntaxError, ValueError) as error:
-                raise InputError(f"{name}: {_in_one_line(error)}") from None
-        # A template that another one includes sees what the other one assigns.
-        known = {
-            *VARIABLES,
-            *self._environment.globals,
-            *(name for tree in trees.values() for name in _given(tree)),
-        }
-        for name, tree in trees.items():
-            if unknown := sorted(meta.find_undeclared_variables(tree) - known):
-                raise InputError(f"{name}: {unknown[0]!r} is undefined; known: {', '.join(VARIABLES)}")
+        self._process.check()
 
     def render(self, name: str, values: Mapping[str, Any]) -> str:
         """Render a template: make a prompt from it.
@@ -90,22 +61,66 @@ class Prompts:
         Raises:
             InputError: The template uses an undefined name, or cannot be rendered for another reason.
         """
+        return self._process.render(name, values)
+
+
+class _TemplateProcess:
+    """The process that renders the templates. Several threads may use it; it starts again after its end."""
+
+    def __init__(self, texts: Mapping[str, str]) -> None:
+        self._texts, self._lock = dict(texts), threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def check(self) -> None:
+        with self._lock:
+            self._start()
+
+    def render(self, name: str, values: Mapping[str, Any]) -> str:
+        with self._lock:
+            self._start()
+            return self._ask({"name": name, "values": values}, name)
+
+    def _start(self) -> None:
+        if self._process is not None:
+            return
+        process = subprocess.Popen(
+            [sys.executable, "-P", template_process.__file__],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        weakref.finalize(self, _end, process)
+        self._process = process
         try:
-            return self._environment.get_template(name).render(values).strip("\n")
-        except _RENDERING as error:
-            raise InputError(f"{name}: {_in_one_line(error)}") from None
+            self._ask({"texts": self._texts, "variables": VARIABLES}, "the templates")
+        except InputError:
+            _end(process)
+            self._process = None
+            raise
+
+    def _ask(self, request: Mapping[str, Any], what: str) -> str:
+        """Send a request and return its result; raise `InputError` with the error of the template."""
+        process = self._process
+        if process is None or process.stdin is None or process.stdout is None:
+            raise AssertionError
+        line = b""
+        with contextlib.suppress(BrokenPipeError):
+            process.stdin.write(json.dumps(request).encode() + b"\n")
+            process.stdin.flush()
+            line = process.stdout.readline()
+        if not line.endswith(b"\n"):
+            _end(process)
+            self._process = None
+            most = f"{template_process.MOST_SECONDS:.0f} seconds"
+            raise InputError(f"{what}: rendering takes more than {most}, or too much memory")
+        answer = json.loads(line)
+        if "error" in answer:
+            raise InputError(answer["error"])
+        return str(answer["result"])
 
 
-def _in_one_line(error: Exception) -> str:
-    return " ".join(str(error).split()) or type(error).__name__
-
-
-def _given(tree: nodes.Template) -> set[str]:
-    """Return the names that a template assigns (in loops, for example), or uses only if they are defined."""
-    assigned = {node.name for node in tree.find_all(nodes.Name) if node.ctx != "load"}
-    checks = tree.find_all((nodes.Filter, nodes.Test))
-    checked = [node.node for node in checks if node.name in ("default", "d", "defined", "undefined")]
-    return assigned | {node.name for node in checked if isinstance(node, nodes.Name)}
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.kill()
+    with process:  # closes the pipes and waits
+        pass
 
 
 def load_prompts(folder: Path | None = None) -> Prompts:
@@ -160,11 +175,3 @@ def _read(folder: Path) -> dict[str, str]:
         raise InputError(f"{folder}: cannot be read ({error.strerror})") from None
     except UnicodeDecodeError as error:
         raise InputError(f"{folder}: a template is not UTF-8 ({error.reason})") from None
-
-
-def fence_for(text: str) -> str:
-    """Return a Markdown code fence for a text: three backticks, or more if the text has three in a row."""
-    fence = "```"
-    while fence in text:
-        fence += "`"
-    return fence

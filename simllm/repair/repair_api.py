@@ -12,6 +12,7 @@ from simllm.errors import InputError
 from simllm.execution.output_comparison import comparison
 from simllm.io.output_folder import OutputFolder
 from simllm.llm.limits import read_price
+from simllm.metrics import registry
 from simllm.repair.ask_or_replay import Source
 from simllm.repair.prompt_templates import load_prompts
 from simllm.repair.repair_items import read_items
@@ -127,6 +128,11 @@ def run(
     }
     given = {name: value for name, value in given.items() if value is not None} | {"unsafe": unsafe}
     settings = _settings(given, recorded)
+    if settings.judge is not None and registry.is_code_metric(settings.judge):
+        raise InputError(
+            f"--judge {settings.judge}: a metric for code; --judge is for summaries. Programs are judged by "
+            "their tests, without --judge"
+        )
     if prices is not None:
         settings = replace(settings, price=read_price(Path(prices), settings.model))
     comparison(settings.compare)
@@ -157,13 +163,17 @@ def _settings(given: dict[str, Any], recorded: RunSettings | None) -> RunSetting
         recorded: The settings of the earlier run; None if the run is not a replay.
 
     Raises:
-        InputError: The run is not a replay, and `given` has no "model". Or the earlier run was made without
+        InputError: The run is not a replay, and `given` has no "model". Or the earlier run has a judge with a
+            file or folder, which only the caller may name. Or the earlier run was made without
             the sandbox, but "unsafe" is false in `given`. Or a setting is wrong.
     """
     if recorded is None:
         if "model" not in given:
             raise InputError("expected --model NAME: the name of the model at the endpoint")
         return RunSettings(**given)
+    if recorded.judge and "=" in recorded.judge and "judge" not in given:
+        judge = recorded.judge
+        raise InputError(f"the run is judged by {judge}; to read this file or folder, give --judge {judge}")
     if recorded.unsafe and not given["unsafe"]:
         raise InputError("the run was made with --unsafe; a replay needs --unsafe, too")
     return RunSettings(**{field.name: getattr(recorded, field.name) for field in fields(recorded)} | given)

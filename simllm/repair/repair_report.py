@@ -14,6 +14,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from jinja2 import UndefinedError
+
 from simllm.errors import InputError
 from simllm.io import output_file, tables
 from simllm.io.display_names import label, short_label
@@ -21,12 +23,12 @@ from simllm.io.html_page import render
 from simllm.io.number_format import format_number, format_p_value
 from simllm.io.output_folder import OutputFolder
 from simllm.io.svg_figure import BLUE, GREY, INK, Figure, style, svg_element
-from simllm.repair.attempt_results import AttemptResult, read_results
+from simllm.repair.attempt_results import RESULTS, AttemptResult, read_results
 from simllm.repair.patch_sizes_of_attempts import RPSR
 from simllm.repair.repair_items import RepairItem
 from simllm.repair.run_comparison import compare_runs
 from simllm.repair.run_settings import RunSettings, read_run_items, read_settings
-from simllm.repair.run_summary import read_summary
+from simllm.repair.run_summary import SUMMARY, read_summary
 
 PAGE = "report.html"
 _FIGURES = "report.json"
@@ -81,6 +83,17 @@ def write(runs: Sequence[Path], folder: Path, rpsr: str = "mean") -> None:
     OutputFolder(folder).check_apart(runs)
     found = read_runs(runs)
     _check_items(found)
+    try:
+        _write(found, folder, rpsr)
+    except InputError:
+        raise
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, UndefinedError) as error:
+        # The content of the files was not checked against each other.
+        names = ", ".join(map(str, runs))
+        raise InputError(f"{names}: {SUMMARY} and {RESULTS} do not fit together ({error!r})"[:500]) from error
+
+
+def _write(found: Sequence[ReportedRun], folder: Path, rpsr: str) -> None:
     comparisons = compare_runs({run.name: run.attempts for run in found})
     pages = {item.id: f"items/{number:04}.html" for number, item in enumerate(found[0].items, 1)}
     figures = {

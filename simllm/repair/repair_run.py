@@ -12,6 +12,7 @@ from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
 
+from simllm.errors import InputError
 from simllm.execution.sandbox import Sandbox
 from simllm.io import real_path
 from simllm.io.output_file import locked
@@ -32,7 +33,7 @@ from simllm.repair.repaired_program_judge import ProgramJudge
 from simllm.repair.reply_judge_interface import ReplyJudge
 from simllm.repair.reply_records import ReplyRecords, read_records
 from simllm.repair.round_messages import check_messages
-from simllm.repair.run_settings import CONTENT, SETTINGS, RunSettings, own_folder
+from simllm.repair.run_settings import CONTENT, SETTINGS, RunSettings, has_begun, own_folder
 from simllm.repair.run_summary import SUMMARY, summarize, to_json
 from simllm.repair.strategy_loading import load_strategy
 from simllm.repair.summary_judge import SummaryJudge
@@ -69,10 +70,13 @@ def run_items(
             requests.
     """
     prompts = Prompts(settings.prompts)
-    prompts.check()
+    try:
+        prompts.check()
+    except InputError as error:
+        raise InputError(f"{source.replay / SETTINGS}: {error}" if source.replay else str(error)) from None
     is_summary = settings.judge is not None
     rounds = load_strategy(prompts, settings.strategy, settings.parts, settings.rounds, is_summary)
-    is_new = source.replay is None and not (folder / SETTINGS).exists()
+    is_new = not has_begun(folder)
     if is_new:
         bar = settings.bar if is_summary else None
         check_messages(prompts, rounds, items, bar, settings.shows_output)

@@ -5,18 +5,38 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import Any
 
 from simllm.code.code_from_reply import code_of_reply
+from simllm.errors import InputError
 from simllm.execution.compilers_and_interpreters import toolchain_version
-from simllm.execution.program_verdicts import judge, verdict_key
+from simllm.execution.program_verdicts import VERDICTS, judge, verdict_key
 from simllm.execution.sandbox import Sandbox
+from simllm.io.strict_dataclass_loading import build
 from simllm.llm.records import KeptValues
 from simllm.repair.attempt_results import TestResult
 from simllm.repair.program_failure_feedback import MOST_LOG, MOST_OUTPUT, describe_failure
 from simllm.repair.repair_items import RepairItem
 from simllm.repair.reply_judge_interface import Judged
 from simllm.repair.round_messages import Feedback
+
+
+@dataclass(frozen=True)
+class _Verdict:
+    """A verdict in `verdicts.jsonl`."""
+
+    verdict: str
+    tests: tuple[tuple[str, ...], ...]  # the verdict and the output of each
+    compile_log: str
+
+    def __post_init__(self) -> None:
+        """Check the verdicts; raise `InputError` if one is wrong."""
+        if any(len(test) != 2 for test in self.tests):
+            raise InputError("a test must be a verdict and an output")
+        for verdict in (self.verdict, *(verdict for verdict, _ in self.tests)):
+            if verdict not in VERDICTS:
+                raise InputError(f"unknown verdict {verdict[:40]!r}")
 
 
 class ProgramJudge:
@@ -60,10 +80,8 @@ class ProgramJudge:
         Raises:
             SandboxError: The sandbox, in which programs run, failed, so there is no verdict.
         """
-        try:
-            return self._judge(item, code_of_reply(reply, item.language or "", is_program=True))
-        except TimeoutError:  # the parser gave up
-            return self._judge(item, None)
+        found = code_of_reply(reply, item.language or "", is_program=True, source=item.code)
+        return replace(self._judge(item, found.text), is_ambiguous=found.is_ambiguous)
 
     def judge_code(self, item: RepairItem) -> Judged:
         """Run the tests on the original incorrect program, to find the tests that it fails.
@@ -88,8 +106,11 @@ class ProgramJudge:
         version = self.versions[language]
         key = verdict_key(language, code, item.tests, item.limits, version, item.files, self._compare)
         value = self._verdicts.get(key, lambda: self._run(item, code))
-        tests = tuple(TestResult(*test) for test in value["tests"])
-        return Judged(code, value["verdict"] == "AC", value["verdict"], tests, value["compile_log"])
+        found = build(_Verdict, value, f"verdicts.jsonl: the stored verdict on item {item.id[:40]}")
+        if len(found.tests) not in (0, len(item.tests)):
+            raise InputError(f"verdicts.jsonl: the stored verdict on item {item.id[:40]} has other tests")
+        tests = tuple(TestResult(verdict, output) for verdict, output in found.tests)
+        return Judged(code, found.verdict == "AC", found.verdict, tests, found.compile_log)
 
     def _run(self, item: RepairItem, code: str) -> dict[str, Any]:
         """Run a program on all tests of an item.
@@ -107,7 +128,7 @@ class ProgramJudge:
         return {
             "verdict": found.verdict,
             "tests": [
-                (one.verdict, one.output[: 4 * MOST_OUTPUT].decode(errors="replace")[:MOST_OUTPUT])
+                [one.verdict, one.output[: 4 * MOST_OUTPUT].decode(errors="replace")[:MOST_OUTPUT]]
                 for one in found.tests
             ],
             "compile_log": found.compile_log[:MOST_LOG] if found.verdict == "CE" else "",

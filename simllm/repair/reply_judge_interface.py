@@ -24,6 +24,7 @@ class Judged:
         tests: The result of each test of the program. Empty for a summary, or if the program did not run.
         compile_log: The messages of the compiler if the program does not compile; otherwise "".
         score: The metric's score of the summary. None for a program, or if the score is not finite.
+        is_ambiguous: Whether several blocks of code in the reply fitted equally well.
     """
 
     code: str | None
@@ -32,6 +33,7 @@ class Judged:
     tests: tuple[TestResult, ...] = ()
     compile_log: str = ""
     score: float | None = None
+    is_ambiguous: bool = False
 
 
 class ReplyJudge(Protocol):

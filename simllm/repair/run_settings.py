@@ -12,9 +12,12 @@ from simllm.io.output_folder import OutputFolder
 from simllm.io.read_json_object import read_json
 from simllm.io.strict_dataclass_loading import build
 from simllm.llm.limits import Price
+from simllm.repair.attempt_results import RESULTS
 from simllm.repair.repair_items import RepairItem, read_items
+from simllm.repair.reply_records import NAME as REPLIES
 
 SETTINGS, ITEMS = "settings.json", "items.jsonl"
+_MOST_ATTEMPTS = 10_000
 CONTENT = "a repair run"  # of the folder, for its marker
 
 
@@ -58,15 +61,17 @@ class RunSettings:
         Raises:
             InputError: One of these problems was found:
 
-                - `attempts` is less than 1.
+                - `attempts` is less than 1, or more than 10,000.
                 - `bar`, the lowest score with which a summary is accepted, is infinite or NaN.
                 - Only one of `judge` (the metric that judges summaries) and `bar` is given. A run with
                   summaries needs both.
                 - A run with summaries changes the default of `shows_output`, `compare` or `unsafe`. Only a
                   run with programs may do so.
         """
-        if self.attempts < 1:
-            raise InputError(f"--attempts {self.attempts}: expected a whole number from 1")
+        if not 1 <= self.attempts <= _MOST_ATTEMPTS:
+            raise InputError(
+                f"--attempts {self.attempts}: expected a whole number from 1 to {_MOST_ATTEMPTS:,}"
+            )
         if (self.judge is None) != (self.bar is None):
             raise InputError("--judge METRIC and --bar X go together")
         if self.bar is not None and not math.isfinite(self.bar):
@@ -110,7 +115,8 @@ def own_folder(folder: Path, settings: RunSettings, items: list[RepairItem]) -> 
     The items are incorrect programs that a model repairs in the run, or code that it summarizes.
 
     If the folder already has a run, nothing is written. The function then only checks that the earlier run
-    has the same settings and items, so that it can be resumed.
+    has the same settings and items, so that it can be resumed. A run without any reply has not begun: its
+    settings are replaced, so that a command with a wrong model can be corrected.
 
     Raises:
         InputError: The folder has a run with other settings or items, or files that simllm did not write.
@@ -122,7 +128,7 @@ def own_folder(folder: Path, settings: RunSettings, items: list[RepairItem]) -> 
     }
     for name in texts:
         OutputFolder(folder).check_addition(name)
-    if not (folder / SETTINGS).exists():
+    if not has_begun(folder):
         for name, text in texts.items():
             OutputFolder(folder).write(name, text)
         return
@@ -132,6 +138,14 @@ def own_folder(folder: Path, settings: RunSettings, items: list[RepairItem]) -> 
             raise InputError(f"{folder}: holds a run with other settings ({part.name}); name another folder")
     if read_run_items(folder, old) != items:
         raise InputError(f"{folder}: holds a run with other items; name another folder")
+
+
+def has_begun(folder: Path) -> bool:
+    """Return whether a folder has a run with a reply or with results."""
+    if not (folder / SETTINGS).exists():
+        return False
+    replies, results = folder / REPLIES, folder / RESULTS
+    return results.exists() or (replies.exists() and replies.stat().st_size > 0)
 
 
 def _given(values: dict[str, object]) -> dict[str, object]:

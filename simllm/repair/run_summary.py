@@ -12,7 +12,7 @@ from simllm.errors import InputError
 from simllm.io import tables
 from simllm.io.read_json_object import read_json
 from simllm.llm.limits import Price
-from simllm.repair.attempt_results import AttemptResult, finished_by_item
+from simllm.repair.attempt_results import OVERFLOW, AttemptResult, finished_by_item
 from simllm.repair.intervals_over_items import compute_intervals
 from simllm.repair.pass_rates_by_round import by_round
 from simllm.repair.patch_sizes_of_attempts import patch_statistics
@@ -53,6 +53,7 @@ def summarize(
     group_of = {item.id: item.group or NO_GROUP for item in items}
     groups = dict.fromkeys(group_of.values()) if any(item.group for item in items) else {}
     open_attempts = [attempt for attempt in attempts if attempt.open is not None]
+    figures = of(attempts)
     return {
         "run": settings.label,
         "model": settings.model,
@@ -66,9 +67,52 @@ def summarize(
         "first open attempt": _first(open_attempts),
         "contained": None if settings.judge else not settings.unsafe,
         **about,
-        "figures": of(attempts),
+        "warnings": _warnings(figures, attempts),
+        "figures": figures,
         "groups": {name: of([one for one in attempts if group_of[one.item] == name]) for name in groups},
     }
+
+
+def _replies(attempts: Sequence[AttemptResult]) -> dict[str, Any]:
+    """Count the replies that say little about the model, and name the ambiguous ones."""
+    rounds = [(attempt, one) for attempt in attempts for one in attempt.rounds]
+    ambiguous = [
+        f"item {attempt.item}, attempt {attempt.attempt}, round {one.round}"
+        for attempt, one in rounds
+        if one.is_ambiguous
+    ]
+    return {
+        "all": len(rounds),
+        "empty": sum(one.reply is not None and not one.reply.strip() for _, one in rounds),
+        "without code": sum(one.verdict == "NC" for _, one in rounds),
+        "beyond the context": sum(one.verdict == OVERFLOW for _, one in rounds),
+        "ambiguous": len(ambiguous),
+        "ambiguous, named": ambiguous,
+    }
+
+
+def _warnings(figures: Mapping[str, Any], attempts: Sequence[AttemptResult]) -> list[str]:
+    """Return sentences about everything that makes the figures mean little."""
+    found, replies, verdicts = [], figures["replies"], figures["verdicts"]
+    if not figures["attempts"]:
+        found.append("no attempt is finished, so that there are no figures")
+    elif figures["open attempts"]:
+        left_out = f"{figures['open attempts']:,} of {len(attempts):,} attempts"
+        found.append(f"the figures leave out {left_out}, which have no reply or no verdict")
+    for kind, effect in (
+        ("empty", "an empty reply has no code and no summary"),
+        ("without code", "they count as not accepted (NC), whatever the model meant"),
+        ("beyond the context", "the conversation was too long for the model, and counts as not accepted"),
+        ("ambiguous", "several blocks of code fit equally well, and the last one is judged"),
+    ):
+        if count := replies[kind]:
+            names = replies["ambiguous, named"] if kind == "ambiguous" else []
+            shown = f" ({'; '.join(names[:3])}{'; …' if len(names) > 3 else ''})" if names else ""
+            which = f"all {count:,}" if count == replies["all"] else f"{count:,} of {replies['all']:,}"
+            found.append(f"{which} replies are {kind}: {effect}{shown}")
+    if (verdicts.get("CE") or {}).get("all replies") == replies["all"] > 0:
+        found.append("no reply compiles; does the compiler here know the language version of the items?")
+    return found
 
 
 def _first(open_attempts: Sequence[AttemptResult]) -> str | None:
@@ -113,6 +157,7 @@ def compute_statistics(
         "rounds": by_round(finished, most_rounds),
         "skipped rounds": sum(len(attempt.skipped) for attempt in finished),
         "verdicts": _verdicts(finished),
+        "replies": _replies(attempts),
         **patch_statistics(items),
         "95% intervals": compute_intervals(items, passed, most_attempts),
         **tokens_and_cost(attempts, price),
@@ -166,6 +211,9 @@ def read_summary(run: Path) -> dict[str, Any]:
     found = read_json(run / SUMMARY)
     if missing := [name for name in ("complete", "judge", "figures", "groups") if name not in found]:
         raise InputError(f"{run / SUMMARY}: missing key {missing[0]}")
+    for name in ("judge", "figures", "groups"):
+        if not isinstance(found[name], dict):
+            raise InputError(f"{run / SUMMARY}: expected a JSON object under {name}")
     return found
 
 

@@ -6,14 +6,16 @@ A strategy is a list of rounds. A round is one request to the model.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from simllm.errors import InputError
+from simllm.io.strict_dataclass_loading import build
 from simllm.repair.prompt_templates import Prompts
 
 PARTS = ("guidance", "solution", "tests")  # what `--with` can add to a single request
 SCORE = "score"
+MOST_ROUNDS = 1000
 _FILE = "strategies.json"
 _ALL_PARTS = "single with guidance, solution and tests"
 
@@ -101,8 +103,8 @@ def _repeated(found: list[Round], name: str, rounds: int) -> list[Round]:
         InputError: `rounds` is less than 1. Or `rounds` is larger than the length of the strategy, and the
             attribute `repeats` of the last round is false.
     """
-    if rounds < 1:
-        raise InputError(f"--rounds {rounds}: expected a whole number from 1")
+    if not 1 <= rounds <= MOST_ROUNDS:
+        raise InputError(f"--rounds {rounds}: expected a whole number from 1 to {MOST_ROUNDS:,}")
     if rounds > len(found) and not found[-1].repeats:
         raise InputError(f"--rounds {rounds}: the strategy {name} has {len(found)}")
     return found[:rounds] + [found[-1]] * (rounds - len(found))
@@ -121,23 +123,37 @@ def _read(prompts: Prompts) -> dict[str, dict[str, list[Round]]]:
         summarizing code). Each value is a dict from the name of a strategy to its list of rounds.
     """
     try:
-        return {
-            kind: {name: [_round(row, prompts) for row in rounds] for name, rounds in strategies.items()}
-            for kind, strategies in json.loads(prompts.texts[_FILE]).items()
-        }
-    except (AttributeError, KeyError):
-        raise InputError(f"{_FILE}: expected objects of strategies, each with a list of rounds") from None
-    except (ValueError, TypeError, RecursionError) as error:
-        raise InputError(f"{_FILE}: {error}") from None
+        kinds = json.loads(prompts.texts[_FILE])
+    except KeyError:
+        raise InputError(f"{_FILE}: is missing") from None
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{_FILE}: not JSON ({error})") from None
+    found: dict[str, dict[str, list[Round]]] = {}
+    for kind, strategies in _entries(kinds, _FILE):
+        for name, rounds in _entries(strategies, f"{_FILE}, {kind}"):
+            where = f"{_FILE}, {kind}, {name}"
+            if not isinstance(rounds, list) or len(rounds) > MOST_ROUNDS:
+                raise InputError(f"{where}: expected a list of at most {MOST_ROUNDS:,} rounds")
+            numbered = enumerate(rounds, 1)
+            found.setdefault(kind, {})[name] = [
+                _round(row, f"{where}, round {n}", prompts) for n, row in numbered
+            ]
+    return found
 
 
-def _round(row: dict[str, object], prompts: Prompts) -> Round:
-    found = Round(**{name: tuple(v) if isinstance(v, list) else v for name, v in row.items()})  # type: ignore[arg-type]
-    for name, kind in (("messages", tuple), ("adds", tuple), ("keeps_history", bool), ("repeats", bool)):
-        if not isinstance(getattr(found, name), kind):
-            raise ValueError(f'"{name}": expected {"a list" if kind is tuple else "true or false"}')
-    if missing := [name for name in found.messages if name not in prompts.texts]:
-        raise ValueError(f"there is no template {missing[0]}")
+def _entries(value: object, where: str) -> Iterable[tuple[str, object]]:
+    if not isinstance(value, dict):
+        raise InputError(f"{where}: expected a JSON object")
+    return value.items()
+
+
+def _round(row: object, where: str, prompts: Prompts) -> Round:
+    if not isinstance(row, dict):
+        raise InputError(f"{where}: expected a JSON object with messages")
+    found = build(Round, row, where)
+    for name in found.messages:
+        if name not in prompts.texts or not name.endswith(".j2"):
+            raise InputError(f"{where}: there is no template {name}")
     if unknown := [part for part in found.adds if part not in (*PARTS, SCORE)]:
-        raise ValueError(f"unknown part {unknown[0]}")
+        raise InputError(f"{where}: unknown part {unknown[0]}; expected any of {', '.join((*PARTS, SCORE))}")
     return found

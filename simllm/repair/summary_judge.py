@@ -7,6 +7,7 @@ import json
 import math
 import threading
 
+from simllm.errors import InputError
 from simllm.llm.records import KeptValues
 from simllm.metrics.metric_interface import Example, Metric
 from simllm.repair.repair_items import RepairItem
@@ -53,6 +54,8 @@ class SummaryJudge:
         content = [self._metric.signature, summary, item.reference, item.code, item.language]
         key = hashlib.sha256(json.dumps(content).encode()).hexdigest()
         score = self._scores.get(key, lambda: self._score(item, summary))
+        if not (score is None or isinstance(score, float | int)) or isinstance(score, bool):
+            raise InputError(f"verdicts.jsonl: a stored score must be a number, not {str(score)[:40]}")
         return Judged(summary, score is not None and score >= self._bar, score=score)
 
     def _score(self, item: RepairItem, summary: str) -> float | None:

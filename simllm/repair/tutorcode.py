@@ -17,6 +17,7 @@ from simllm.io import read_json_lines
 from simllm.io.read_json_object import read_json
 
 _CASES = "cases"
+_LARGEST = 1e12  # milliseconds, or KiB
 # The texts of an item, and their keys in TutorCode, where "groudTruthCode" is misspelt.
 _TEXTS = {
     "description": "problemDescription",
@@ -59,7 +60,7 @@ def read_tutorcode(folder: Path) -> Iterator[str]:
     Raises:
         InputError: The folder has no file `NAME.json`, or a file is wrong.
     """
-    paths = sorted((path for path in folder.glob("*.json") if path.is_file()), key=_order)
+    paths = sorted((path for path in folder.glob("*.json") if _is_own(path, folder)), key=_order)
     if not paths:
         raise InputError(f"{folder}: holds no items (NAME.json)")
     known: dict[str, _Cases] = {}
@@ -68,7 +69,11 @@ def read_tutorcode(folder: Path) -> Iterator[str]:
         where = str(path)
         problem = str(read_json_lines.value_under(row, "problemId", where, "a number"))
         if problem not in known:
-            known[problem] = _read_cases(folder / _CASES / Path(problem).name)
+            if Path(problem).name != problem or problem in ("", ".."):
+                raise InputError(
+                    f"{where}: problemId {problem[:40]!r}: expected the name of a folder in cases"
+                )
+            known[problem] = _read_cases(folder / _CASES / problem, folder)
         yield json.dumps(_item(row, path, problem, known[problem]), ensure_ascii=False) + "\n"
 
 
@@ -76,8 +81,15 @@ def _order(path: Path) -> tuple[int, str]:
     return int(path.stem) if path.stem.isdecimal() else -1, path.stem
 
 
-def _read_cases(folder: Path) -> _Cases:
+def _is_own(path: Path, folder: Path) -> bool:
+    """Return whether a path is a file in a folder, not a device, and not a link to a file elsewhere."""
+    return path.is_file() and path.resolve().is_relative_to(folder.resolve())
+
+
+def _read_cases(folder: Path, root: Path) -> _Cases:
     paths = sorted(folder.glob("*.json"), key=_order)
+    if foreign := [path for path in paths if not _is_own(path, root)]:
+        raise InputError(f"{foreign[0]}: expected a file in {root}, not a link to elsewhere")
     if not paths:
         raise InputError(f"{folder}: holds no tests (one JSON object a file, with input and output)")
     rows = [(str(path), read_json(path)) for path in paths]
@@ -122,6 +134,6 @@ def _item(row: dict[str, Any], path: Path, problem: str, cases: _Cases) -> dict[
 
 def _number(judged: dict[str, Any], key: str, where: str) -> float:
     value = read_json_lines.value_under(judged, key, where, "a number")
-    if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < _LARGEST:
         raise InputError(f"{where}: expected a positive number under {key}, not {json.dumps(value)[:40]}")
     return value

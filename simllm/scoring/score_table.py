@@ -84,6 +84,7 @@ class ScoreTable:
             - "changed": Number of pairs whose texts are similar but probably differ in meaning. Left out if
               the table has no column `same` (the probability that both texts have the same meaning).
             - "empty", "truncated", "deduplicated", "signature": The attributes of `scores` with these names.
+            - "warnings": What changes how the scores are read; left out if nothing does.
         """
         same = {"changed": int(scores.changed.sum())} if self.with_same else {}
         return {
@@ -95,4 +96,5 @@ class ScoreTable:
             "truncated": scores.truncated,
             "deduplicated": scores.deduplicated,
             "signature": scores.signature,
+            **({"warnings": list(scores.warnings)} if scores.warnings else {}),
         }

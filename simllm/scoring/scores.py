@@ -37,6 +37,7 @@ class Scores:
         calibration: The map from scores to percentiles and human ratings; None if there is none.
         same: (n,) probabilities that the two texts have the same meaning; None if the model cannot
             estimate them.
+        warnings: What changes how the scores are read, such as the number of truncated texts.
     """
 
     values: NDArray[np.float64]
@@ -47,6 +48,7 @@ class Scores:
     signature: str
     calibration: ScoreScale | None = field(default=None, repr=False)  # a thousand numbers
     same: NDArray[np.float64] | None = None
+    warnings: tuple[str, ...] = ()
 
     @property
     def mean(self) -> float:

@@ -2,27 +2,38 @@
 
 from __future__ import annotations
 
-import warnings
-
 from simllm.text_cleaning import LONGEST
 
+_READS = "the model reads ASCII"
 
-def issue_warnings(texts: int, truncated: int, unreadable: int, max_length: int, on_long: str) -> None:
-    """Warn about texts that are too long for the model, and about texts that cleaning left empty, if any.
 
-    The warning shows the line of the user's code that called a method such as `SimLLM.score`.
+def about_truncated(texts: int, truncated: int, max_length: int, on_long: str) -> list[str]:
+    """Return the warning about texts that are too long for the model, if any.
 
     Args:
         texts: Number of all texts.
         truncated: Number of texts that are longer than the model's longest input.
-        unreadable: Number of texts that are empty after cleaning, but were not before.
         max_length: Largest number of tokens in one input of the model.
         on_long: "window" if texts that are too long are read in pieces; otherwise, they are cut off.
     """
-    if truncated:
-        windows = f"read in windows of {max_length} tokens, up to {LONGEST:,} characters"
-        treatment = windows if on_long == "window" else f"cut at {max_length} tokens"
-        warnings.warn(f"{truncated} of {texts} texts {treatment}", stacklevel=4)
-    if unreadable:
-        message = "are empty after cleaning (the model reads ASCII); they score 0, or 1 against an equal text"
-        warnings.warn(f"{unreadable} of {texts} texts {message}", stacklevel=4)
+    windows = f"read in windows of {max_length} tokens, up to {LONGEST:,} characters"
+    treatment = windows if on_long == "window" else f"cut at {max_length} tokens"
+    return [f"{truncated} of {texts} texts {treatment}"] if truncated else []
+
+
+def about_unreadable(texts: int, unreadable: int) -> list[str]:
+    """Return the warning about texts that are empty after cleaning, but were not before, if any."""
+    return [f"{unreadable} of {texts} texts are empty after cleaning ({_READS})"] if unreadable else []
+
+
+def about_empty_pairs(pairs: int, empty: int, unreadable: int) -> list[str]:
+    """Return the warning about pairs with a text that is empty after cleaning, if any.
+
+    Args:
+        pairs: Number of all pairs.
+        empty: Number of pairs with a text that is empty after cleaning.
+        unreadable: Number of texts that are empty after cleaning, but were not before.
+    """
+    how = f"empty after cleaning ({_READS})" if unreadable else "empty"
+    scores = "they score 1 if both texts are equal, otherwise 0"
+    return [f"{empty} of {pairs} pairs have a text that is {how}; {scores}"] if empty else []

@@ -54,13 +54,13 @@ def _batches(n: int) -> Iterator[range]:
     return (range(start, min(start + size, _RESAMPLES)) for start in range(0, _RESAMPLES, size))
 
 
-def interval(values: Floats, items: int | None = None) -> tuple[float, float]:
+def interval(values: Floats, items: int) -> tuple[float, float]:
     """Return the 2.5% and 97.5% quantiles of (R,) values of a statistic in R bootstrap resamples.
 
-    With `items`, the number of resampled items, both are NaN for fewer than `LEAST_ITEMS` or without spread.
+    Both are NaN for fewer than `LEAST_ITEMS` resampled items, or without spread.
     """
     low, high = np.quantile(values, [0.025, 0.975])
-    if items is not None and (items < LEAST_ITEMS or high - low < 1e-12):
+    if items < LEAST_ITEMS or high - low < 1e-12:
         return math.nan, math.nan
     return float(low), float(high)
 

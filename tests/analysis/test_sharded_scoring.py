@@ -251,7 +251,9 @@ def test_a_wrong_file_on_ray_is_one_line(ray_nodes, shards, tmp_path):
         "--engine", "ray", "--address", ray_nodes[0].address,
     )  # fmt: skip
     assert done.returncode == 2, done.stderr
-    assert done.stderr.endswith(f"simllm: error: {shards[1]}, line 1: expected a JSON object\n")
+    assert done.stderr.endswith(
+        f"simllm: error: {shards[1]}, line 1: is a JSON array; expected one object on each line\n"
+    )
     done = command.run(
         "score", "--jsonl", tmp_path / "in" / "*", "-o", tmp_path / "out2",
         "--engine", "ray", "--address", "127.0.0.1:1",

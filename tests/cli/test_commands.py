@@ -63,7 +63,9 @@ def test_scores_of_json_lines_written_to_a_file(files, model_folder):
     lines = out.read_text().splitlines()
     assert len(lines) == 3
     mean, signature = (float(lines[1].split("\t")[0]) + 0) / 2, SimLLM(model_folder).signature
-    assert done.stderr == f"simllm: 2 pairs, mean raw score {mean:.4f}, {signature}\n"
+    empty = "1 of 2 pairs have a text that is empty; they score 1 if both texts are equal, otherwise 0"
+    facts = f"simllm: 2 pairs, mean raw score {mean:.4f}, {signature}\n"
+    assert done.stderr == f"simllm: warning: {empty}\n{facts}"
     arguments = ("score", "--jsonl", files / "p.jsonl", *fields, "--model", model_folder, "-o", "-")
     done = run(*arguments, "-q")
     assert (done.stdout, done.stderr) == (out.read_text(), "")

@@ -12,6 +12,7 @@ from simllm.evaluation.human_correlation import correlate
 from simllm.metrics import registry, score_cache, text
 from simllm.metrics.metric_interface import FunctionMetric, pair_scores
 from simllm.metrics.score_cache import CachedMetric
+from simllm.metrics.text.readable_texts import TextScorer
 
 GOOD = {"reference": "a b", "candidate": "a c", "rating": 2}
 
@@ -81,7 +82,7 @@ def test_unavailable_metric_is_left_out_with_a_remedy(rated):
 
 
 def test_metric_with_non_finite_scores_is_left_out(rated, monkeypatch):
-    monkeypatch.setattr(text.jaccard, "load", lambda: lambda c, r: np.full(len(c), np.nan))
+    monkeypatch.setattr(text.jaccard, "load", lambda: TextScorer(lambda c, r: np.full(len(c), np.nan)))
     result = correlate(rated, ["jaccard", "bleu-1"])
     assert [row.metric for row in result.rows] == ["bleu-1"]
     assert result.missing == {"jaccard": "some of its scores of ratings are not finite"}
@@ -132,10 +133,12 @@ def test_scores_that_differ_by_rounding_noise_are_equal(cache):
         "[1, 2",
         "{}",
         "[1.5]",
-        "[1.0, 2.0, 3.0]",
+        "[[1.0, 2.0, 3.0], []]",
+        "[[1.0, 2.0], 3]",
+        "[1.0, 2.0]",
         "[[1.0], [2.0]]",
-        '["1", "2"]',
-        "[true, false]",
+        '[["1", "2"], []]',
+        "[[true, false], []]",
         "\udcff",
     ],
 )
@@ -145,7 +148,7 @@ def test_damaged_cache_file_is_recomputed(cache, damage):
     (file,) = cache.rglob("*.json")
     file.write_text(damage, errors="surrogateescape")
     assert pair_scores(metric, ["a", "bb"], ["x", "y"]).tolist() == [0.25, 0.5]
-    assert json.loads(file.read_text()) == [0.25, 0.5]
+    assert json.loads(file.read_text()) == [[0.25, 0.5], []]
 
 
 @pytest.mark.parametrize("place", ["a_file", "closed", "no_home"])

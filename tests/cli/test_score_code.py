@@ -33,7 +33,8 @@ def test_metrics_for_code_in_a_new_process(fixes):
     done = process("score", "--metrics", names, "--jsonl", fixes, "--id-field", "id", "-f", "json")
     assert done.returncode == 0
     assert "CrystalBLEU ignores 500 n-grams; the references have fewer" in done.stderr
-    assert done.stderr.count("\n") == 1
+    assert "replies without code: 1 of 2; they count as empty candidates (3)" in done.stderr
+    assert done.stderr.count("\n") == 2
     result = json.loads(done.stdout)
     assert [row["id"] for row in result["rows"]] == [1, 2, 3]
     assert [row["exact-match"] for row in result["rows"]] == [1, 0, 0]
@@ -44,6 +45,37 @@ def test_metrics_for_code_in_a_new_process(fixes):
     assert result["mean exact-match"] == pytest.approx(1 / 3)
     assert result["better rpsr"] == "lower"
     assert result["signature of lemod"].startswith("lemod|version:")
+
+
+def test_ambiguous_replies_are_named(tmp_path):
+    block = "```java\n{}```\n".format
+    rows = [
+        {"source": SOURCE, "reference": FIXED, "reply": block(SOURCE.replace("x;", "x - x;")) + block(FIXED)},
+        {"source": SOURCE, "reference": FIXED, "reply": block(FIXED) + block("print(half(4));\n" * 9)},
+        {"source": SOURCE, "reference": FIXED, "reply": f"<think>{block(SOURCE)}</think>{block(FIXED)}"},
+    ]
+    file = tmp_path / "rows.jsonl"
+    file.write_text("".join(json.dumps(row | {"language": "java"}) + "\n" for row in rows))
+    done = process("score", "--metrics", "exact-match", "--jsonl", file, "-f", "json")
+    result = json.loads(done.stdout)
+    assert [row["exact-match"] for row in result["rows"]] == [1, 1, 1]
+    assert (result["replies without code"], result["ambiguous replies"]) == (0, 1)
+    assert result["ambiguous replies, named"] == "line 1"
+    assert "ambiguous replies: 1 of 3; several blocks of code fit equally well" in done.stderr
+
+
+def test_replies_as_published(tmp_path):
+    """The published code takes the longest section between fences, whatever its label."""
+    reply = f"```java\n{FIXED}```\nIt prints:\n```\n1\n2\n3\n4\n```\n"
+    file = tmp_path / "rows.jsonl"
+    row = {"source": SOURCE, "reference": FIXED, "reply": reply, "language": "java"}
+    file.write_text(json.dumps(row) + "\n")
+    options = ["--metrics", "exact-match", "--jsonl", file, "-f", "json"]
+    assert json.loads(run("score", *options).stdout)["mean exact-match"] == 1
+    assert json.loads(run("score", *options, "--as-published").stdout)["mean exact-match=as-published"] == 0
+    file.write_text(json.dumps(row | {"language": "go"}) + "\n")
+    done = run("score", *options, "--as-published")
+    assert (done.returncode, done.stderr.count("rows.jsonl, line 1: language 'go'")) == (2, 1)
 
 
 def test_examples_without_a_score_are_left_out_of_the_mean(tmp_path):

@@ -22,7 +22,7 @@ OTHER = {**GOOD, "rating": 3}
         ([GOOD, {**GOOD, "rating": float("nan")}], 'line 2: expected a number under "rating"'),
         ([{**GOOD, "reference": None}], 'line 1: expected a text under "reference"'),
         ([{"reference": "a", "rating": 1}], 'line 1: expected a text under "candidate"'),
-        ([[]], "line 1: expected a JSON object"),
+        ([[]], "line 1: is a JSON array; expected one object on each line"),
         ([GOOD, {**GOOD, "rating": 10**400}], 'line 2: expected a number under "rating"'),
         ([GOOD, {**GOOD, "rating": float("inf")}], 'line 2: expected a number under "rating"'),
         ([GOOD, {**GOOD, "rating": -1e300}], 'line 2: expected a number under "rating"'),
@@ -40,7 +40,8 @@ OTHER = {**GOOD, "rating": 3}
             [GOOD, {**GOOD, "ratings": [1, 2]}, OTHER],
             'line 2: "rating" is 2, but the mean of "ratings" is 1.5',
         ),
-        ([GOOD, {**GOOD, "ratings": [1, None]}, OTHER], 'line 2: expected numbers under "ratings"'),
+        ([GOOD, {**GOOD, "rating": None}], 'line 2: expected a number under "rating", not null'),
+        ([GOOD, {**GOOD, "ratings": [None, None]}], 'line 2: expected numbers under "ratings"; all are null'),
         ([GOOD, {**GOOD, "metrics": [1]}, OTHER], 'line 2: expected an object of numbers under "metrics"'),
         ([{**GOOD, "metrics": {"m": "x"}}, GOOD, OTHER], "line 1: expected an object of numbers under"),
         (
@@ -54,6 +55,20 @@ def test_error_about_a_bad_rating_names_the_line(tmp_path, rows, message):
     file.write_text("".join(json.dumps(row) + "\n" for row in rows))
     with pytest.raises(InputError, match=message):
         ratings.load(file)
+
+
+def test_a_null_is_a_rater_who_gave_no_rating(tmp_path):
+    rows = [
+        {"reference": "a", "candidate": "b", "ratings": {"x": 1, "y": None}, "rating": None},
+        {"reference": "a", "candidate": "c", "ratings": [None, 3], "raters": ["x", "y"]},
+        {"reference": "a", "candidate": "d", "ratings": None, "rating": 2},
+    ]
+    file = tmp_path / "ratings.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    rated = ratings.load(file)
+    assert rated.values.tolist() == [1, 3, 2]
+    nan = np.nan
+    assert rated.raters == pytest.approx(np.array([[1, nan], [nan, 3], [nan, nan]]), nan_ok=True)
 
 
 def test_raters_are_matched_by_name(tmp_path):
@@ -110,10 +125,13 @@ def test_a_line_break_in_a_cell_separates_words(tmp_path):
 @pytest.mark.parametrize(
     ("table", "message"),
     [
-        (TABLE.replace("similarity", "likeness"), "not Haque et al.'s table; it has no column similarity"),
+        (
+            TABLE.replace("similarity", "likeness"),
+            "has no column similarity; expected JSON lines with reference",
+        ),
         (
             TABLE.replace(",2,reference", ",much,reference"),
-            r"row 3: not a row of Haque et al.'s table \(could not",
+            r"row 3: not a row of the table of Haque et al. \(could not",
         ),
         (
             TABLE.replace("closes it", "x" * 200_000),

@@ -136,6 +136,16 @@ def test_golden_values_as_published(vectors, shared):
         scores("crystalbleu-diff=as-published", [Example("a", "b", "c", "go")])
 
 
+def test_code_of_replies_as_published(vectors):
+    for case in vectors["extraction"]:
+        found = sheikhaei_as_published.code_of_reply(case["reply"], case["language"])
+        assert found == case["as_published"], case["name"]
+    longest = "```\n1\n2\n```\n```java\nint f();\n```\n"
+    assert sheikhaei_as_published.code_of_reply(longest, "java") == "1\n2"
+    with pytest.raises(InputError, match="language 'go': the published code handles java and python only"):
+        sheikhaei_as_published.code_of_reply("a", "go")
+
+
 SOURCE = "int f(int a) {\n  int b = a;\n  // TODO: halve\n  return b;\n}\n"
 FIXED = "int f(int a) {\n  int b = a;\n  return b / 2;\n}\n"
 

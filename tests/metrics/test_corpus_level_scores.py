@@ -86,6 +86,6 @@ def test_rpsr_equals_the_published_form(shared, strategy):
     for item in vectors["items"]:
         language, replies = item["language"], vectors["replies"][item["id"]]
         last = [replies[rounds[-1]["reply"]] for rounds in result["attempts"][item["id"]]]
-        codes = [code_of_reply(reply, language) or "" for reply in last]
+        codes = [code_of_reply(reply, language).text or "" for reply in last]
         items.append([Example(code, item["fix"], item["code"], language) for code in codes])
     assert corpus_value("rpsr", items) == pytest.approx(result["RPSR published form"], abs=1e-6)

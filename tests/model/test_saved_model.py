@@ -145,7 +145,7 @@ def damage_weights(folder):
         (shutil.rmtree, "no such model folder"),
         (lambda folder: (folder / "config.json").unlink(), r"no config\.json"),
         (lambda folder: (folder / "model.safetensors").unlink(), r"no model\.safetensors"),
-        (lambda folder: (folder / "config.json").write_text("{"), "not valid JSON"),
+        (lambda folder: (folder / "config.json").write_text("{"), "not JSON"),
         (lambda folder: (folder / "simllm.json").write_text('{"poling": "mean"}'), "unknown key poling"),
         (damage_config, r"tokenizer\.json has 1000 tokens, config\.json says 999"),
         (damage_shape, r"encoder\.layer\.0\.output\.dense\.bias has shape \(3,\), expected \(32,\)"),

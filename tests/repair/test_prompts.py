@@ -9,11 +9,12 @@ from simllm.execution.program_verdicts import JudgeTest, ProgramFiles
 from simllm.llm.endpoint import ChatReply
 from simllm.repair.attempt_results import TestResult
 from simllm.repair.conversation import Conversation
-from simllm.repair.prompt_templates import fence_for, load_prompts
+from simllm.repair.prompt_templates import load_prompts
 from simllm.repair.repair_items import RepairItem
 from simllm.repair.repaired_program_judge import ProgramJudge
 from simllm.repair.reply_judge_interface import Judged
 from simllm.repair.strategy_loading import load_strategy
+from simllm.repair.template_process import fence_for
 
 PARTS = {
     "description": "DESCRIPTION",
@@ -150,9 +151,28 @@ def test_fences_are_longer_than_those_in_the_text():
         ("request.j2", "a\n{% if %}", "request.j2, line 2: "),
         ("request.j2", "{{ item.reference }}", "request.j2: 'dict object' has no attribute 'reference'"),
         ("request.j2", "{{ item.code + 1 }}", "request.j2: can only concatenate str"),
-        ("strategies.json", "{", "strategies.json: Expecting property name"),
+        ("strategies.json", "{", "strategies.json: not JSON (Expecting property name"),
         ("strategies.json", '{"programs": {"a": [{"messages": ["b.j2"]}]}}', "there is no template b.j2"),
-        ("strategies.json", '{"programs": {"a": [{"message": []}]}}', "unexpected keyword argument"),
+        (
+            "strategies.json",
+            '{"programs": {"a": [{"message": []}]}}',
+            "a, round 1: unknown key message; missing key messages",
+        ),
+        (
+            "strategies.json",
+            '{"programs": {"a": [{"messages": "b.j2"}]}}',
+            "messages must be a list, not 'b.j2'",
+        ),
+        ("strategies.json", '{"programs": {"a": [{"messages": [1]}]}}', "messages[0] must be of type str"),
+        ("strategies.json", '{"programs": {"a": ["b.j2"]}}', "round 1: expected a JSON object with messages"),
+        ("strategies.json", '{"programs": {"a": 1}}', "programs, a: expected a list of at most 1,000 rounds"),
+        ("strategies.json", '{"programs": []}', "strategies.json, programs: expected a JSON object"),
+        ("strategies.json", "[]", "strategies.json: expected a JSON object"),
+        (
+            "strategies.json",
+            '{"programs": {"a": [{"messages": ["strategies.json"]}]}}',
+            "there is no template",
+        ),
     ],
 )
 def test_wrong_prompts(tmp_path, name, text, message):
@@ -195,3 +215,49 @@ def test_template_that_nothing_uses_is_refused(tmp_path):
         load_prompts(tmp_path)
     (tmp_path / "request.j2").write_text('{% include "hint.j2" %}')
     assert requests_with(load_prompts(tmp_path)) == [[{"role": "user", "content": "Hint: GUIDANCE"}]]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{{ cycler.__init__.__globals__.os.popen('touch RAN').read() }}", "templates cannot use"),
+        ("{{ ''['__class__'].mro() }}", "templates cannot use '__class__'"),
+        ("{{ item|attr('__class__') }}", "templates cannot use '__class__'"),
+        ("{{ item|attr('__cla' ~ 'ss__') }}", "access to attribute '__class__' of 'dict' object is unsafe"),
+        ("{{ item['_' ~ '_class__'].mro }}", "access to attribute '__class__' of 'dict' object is unsafe"),
+        ("{{ '{0.__class__}'.format(item) }}", "access to attribute '__class__' of 'dict' object is unsafe"),
+        ("{% set x = item.update(code='a') %}", "access to attribute 'update' of 'dict' object is unsafe"),
+        ("{{ lipsum(100000) }}", "'lipsum' is undefined"),
+        ("{{ range(10**9) }}", "Range too big"),
+        ("{{ 'x' * 10**10 }}", "MemoryError"),
+        ("{{ 'x'.ljust(10**11) }}", "MemoryError"),
+        ("{{ 'x' * 9000000 }}", "more than 8,000,000 characters"),
+        ("{% macro a() %}{{ a() }}{% endmacro %}{{ a() }}", "maximum recursion depth"),
+        ("{% set x = 'xx' %}" + "{% set x = x ~ x ~ x %}" * 40, "MemoryError"),
+    ],
+)  # fmt: skip
+def test_templates_that_reach_for_more_are_refused(tmp_path, monkeypatch, text, message):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "request.j2").write_text(text)
+    with pytest.raises(InputError) as caught:
+        requests_with(load_prompts(tmp_path))
+    assert message in str(caught.value)
+    assert "request.j2" in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "RAN").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{% for a in range(99999) %}{% for b in range(99999) %}{{ loop.cycle(1) }}{% endfor %}{% endfor %}",
+        "{{ 9 ** (9 ** 9) }}",
+    ],
+)
+def test_templates_without_an_end_are_ended(tmp_path, text):
+    (tmp_path / "request.j2").write_text(text)
+    with pytest.raises(InputError, match="rendering takes more than 10 seconds, or too much memory"):
+        requests_with(load_prompts(tmp_path))
+    (tmp_path / "request.j2").write_text("Mend it.")
+    assert requests_with(load_prompts(tmp_path)) == [[{"role": "user", "content": "Mend it."}]]

@@ -141,3 +141,27 @@ def test_huge_replies_are_cut_on_the_page(runs):
 def test_pages_in_a_browser(runs, tmp_path):
     repair_report.write([runs / "cref", runs / "single"], tmp_path / "report")
     check_page(tmp_path / "report" / "report.html", tmp_path, 2000)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("summary.json", "{", "summary.json: not valid JSON"),
+        ("summary.json", '{"complete": true}', "missing key judge"),
+        ("summary.json", '{"complete": 1, "judge": [], "figures": {}, "groups": {}}', "a JSON object"),
+        ("summary.json", '{"complete": 1, "judge": {}, "figures": {}, "groups": {}}', "do not fit together"),
+        ("summary.json", '{"complete": 1, "judge": {}, "figures": {"TOP": 1}, "groups": {}}', "do not fit"),
+        ("results.jsonl", '{"item": 1}\n', "item must be of type str"),
+        ("results.jsonl", "[]\n", "results.jsonl, line 1: expected a JSON object"),
+        ("settings.json", '{"model": "M", "attempts": %s}' % ("9" * 400), "attempts must be a number"),
+        ("settings.json", '{"model": "M", "price": {"input": %s, "output": 1}}' % ("9" * 400), "price.input"),
+    ],
+)  # fmt: skip
+def test_damaged_runs_are_refused_in_one_line(runs, tmp_path, name, text, message):
+    shutil.copytree(runs / "cref", tmp_path / "run")
+    (tmp_path / "run" / name).write_text(text)
+    with pytest.raises(InputError) as caught:
+        repair_report.write([tmp_path / "run"], tmp_path / "report")
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "report").exists()

@@ -287,3 +287,149 @@ def test_results_of_the_reference_vectors(run, server, tmp_path, vectors, write_
 def test_prompts_are_part_of_the_package():
     folder = Path(repair.__file__).parent / "prompts"
     assert {path.suffix for path in folder.iterdir()} == {".j2", ".json"}
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("verdicts.jsonl", "1\n", "line 1: expected a JSON object"),
+        ("verdicts.jsonl", '{"key": 1}\n', 'expected a text under "key"'),
+        ("patches.jsonl", "x\n", "patches.jsonl, line 1: not JSON"),
+        ("verdicts.jsonl", "%s", "verdicts.jsonl: the stored verdict on item"),
+        ("verdicts.jsonl", '{"verdict": "AC", "tests": [["AC"]], "compile_log": ""}', "a verdict and an"),
+        ("verdicts.jsonl", '{"verdict": "OK", "tests": [], "compile_log": ""}', "unknown verdict 'OK'"),
+        ("verdicts.jsonl", '{"verdict": "AC", "tests": [["AC", ""]], "compile_log": ""}', "other tests"),
+        ("patches.jsonl", '{"edits": 1}', "patches.jsonl: a stored size: missing key nodes"),
+        ("patches.jsonl", '{"edits": -1, "nodes": 0, "larger": 0}', "a stored size is negative"),
+        ("patches.jsonl", "[1]", "patches.jsonl: a stored size must be a JSON object"),
+    ],
+)  # fmt: skip
+def test_damaged_caches_are_errors(run, replay, server, write_items, tmp_path, name, text, message):
+    server.reply = by_content
+    file = write_items(*items(1))
+    run(file, attempts=1)
+    cache = tmp_path / "run" / name
+    keys = [json.loads(line)["key"] for line in cache.read_text().splitlines()]
+    if text == "%s" or text[-1] != "\n":
+        value = json.loads(text) if text != "%s" else text
+        text = "".join(json.dumps({"key": key, "value": value}) + "\n" for key in keys)
+    cache.write_text(text)
+    with pytest.raises(InputError, match=re.escape(message)):
+        run(file, attempts=1)
+    with pytest.raises(InputError, match=re.escape(message)):
+        replay(file)
+
+
+def test_a_command_with_a_wrong_model_can_be_corrected(run, server, write_items, tmp_path):
+    unknown = json.dumps({"error": {"message": "The model X does not exist"}}).encode()
+    server.reply = lambda body: fenced(RIGHT) if body["model"] == "M" else (404, {}, unknown)
+    file = write_items(ITEM)
+    with pytest.raises(InputError, match="The model X does not exist"):
+        run(file, attempts=1, model="X")
+    assert run(file, attempts=1)["figures"]["AVG"] == 1
+    assert json.loads((tmp_path / "run" / "settings.json").read_text())["model"] == "M"
+    with pytest.raises(InputError, match="holds a run with other settings"):  # now it has begun
+        run(file, attempts=1, model="X")
+
+
+def test_a_metric_of_code_is_no_judge(run, replay, server, write_items, tmp_path):
+    file = write_items(ITEM)
+    with pytest.raises(InputError, match="--judge lemod: a metric for code; --judge is for summaries"):
+        run(file, judge="lemod", bar=0.5)
+    assert not (tmp_path / "run").exists()
+    assert not server.requests
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"rounds": 10**20}, {"attempts": 10**20}, {"parallel": 10**20}],
+    ids=["rounds", "attempts", "parallel"],
+)
+def test_huge_numbers_are_refused(run, write_items, options):
+    with pytest.raises(
+        InputError, match=f"--{next(iter(options))} 1000000.*: expected a whole number from 1 to"
+    ):
+        run(write_items(ITEM), **options)
+
+
+def test_huge_numbers_in_files_are_refused(run, write_items, tmp_path):
+    for name in ("time", "memory"):
+        with pytest.raises(InputError, match=rf"items\.jsonl, line 1: .*{name}"):
+            run(write_items(ITEM | {name: int("9" * 400)}))
+    prices = tmp_path / "prices.json"
+    prices.write_text('{"M": {"input": %s, "output": 1}}' % ("9" * 400))
+    with pytest.raises(InputError, match=r"prices\.json, M: input must be"):
+        run(write_items(ITEM), prices=prices)
+
+
+def test_a_run_of_somebody_else_runs_nothing_and_reads_no_other_file(
+    run, replay, server, write_items, tmp_path
+):
+    server.reply = lambda body: fenced(RIGHT)
+    file = write_items(ITEM)
+    run(file, attempts=1)
+    settings = tmp_path / "run" / "settings.json"
+    recorded = json.loads(settings.read_text())
+    ran = tmp_path / "RAN"
+    command = "{{ cycler.__init__.__globals__.os.system('touch " + str(ran) + "') }}"
+    settings.write_text(json.dumps(recorded | {"prompts": recorded["prompts"] | {"request.j2": command}}))
+    with pytest.raises(InputError, match=r"settings\.json: request\.j2, line 1: templates cannot use"):
+        replay(file)
+    assert not ran.exists()
+    assert not (tmp_path / "again").exists()
+    settings.write_text(json.dumps(recorded | {"judge": "simllm=elsewhere", "bar": 0.5}))
+    with pytest.raises(
+        InputError, match="judged by simllm=elsewhere; to read this file or folder, give --judge"
+    ):
+        replay(file)
+
+
+@pytest.mark.parametrize(
+    ("reply", "warning"),
+    [
+        ("I am sorry.", "all 3 replies are without code: they count as not accepted"),
+        (" ", "all 3 replies are empty: an empty reply has no code"),
+        (fenced("print(("), "no reply compiles; does the compiler"),
+        (fenced("print(1)\n") + fenced("print(2)\n"), "all 3 replies are ambiguous: several blocks"),
+        (None, "no attempt is finished, so that there are no figures"),
+    ],
+    ids=["prose", "empty", "broken", "ambiguous", "lost"],
+)  # fmt: skip
+def test_figures_that_mean_little_are_named(run, server, write_items, reply, warning):
+    server.reply = lambda body: reply
+    summary = run(write_items(ITEM), attempts=1)
+    assert any(one.startswith(warning) for one in summary["warnings"]), summary["warnings"]
+    named = summary["figures"]["replies"]["ambiguous, named"]
+    ambiguous = [f"item {ITEM['id']}, attempt 1, round {n}" for n in (1, 2, 3)]
+    assert named == (ambiguous if "ambiguous" in warning else [])
+
+
+def test_the_program_is_found_in_all_kinds_of_replies(run, server, write_items):
+    """An echo, a draft, a near label, a blank before the fence, sentences around a program, a snippet."""
+    cpp = (
+        '#include <cstdio>\nint main() {\n    int n;\n    scanf("%d", &n);\n    printf("%d\\n", n + 1);\n}\n'
+    )
+    wrong, draft = cpp.replace("n + 1", "n"), cpp.replace("n + 1", "n - 1").replace("int n;", "int n;\n\n\n")
+    text = 'input()\nprint("""a\n b\n  c""")'
+    in_cpp = {
+        "echo": f"This is wrong:\n```cpp\n{wrong}```\nRight:\n```cpp\n{cpp}```\n",
+        "echo after": f"```cpp\n{cpp}```\nIt was:\n```cpp\n{wrong}```\n",
+        "draft": f"<think>\nMaybe\n```cpp\n{draft}```\nNo.\n</think>\n```cpp\n{cpp}```\n",
+        "near": f"```c\n{cpp}```\nIt prints\n```\n1\n2\n3\n4\n5\n6\n7\n8\n```\n",
+        "unfenced": f"Sure! This (n = 1) was one too small:\n\n{cpp}\nIt prints n and one.\nDone\n",
+        "line": f'```cpp\n{cpp}```\nI changed this line:\n```cpp\nprintf("%d", n + 1);\n```\n',
+    }
+    rows = [
+        {"id": name, "language": "cpp", "description": f"<{name}>", "code": wrong,
+         "tests": [{"input": "1\n", "output": "2\n"}]} for name in in_cpp
+    ]  # fmt: skip
+    rows.append(
+        {"id": "blank", "language": "python", "description": "<blank>", "code": "print('a')",
+         "tests": [{"input": "1\n", "output": "a\n b\n  c\n"}]}
+    )  # fmt: skip
+    replies = in_cpp | {"blank": f"So:\n ```python\n{text}\n ```\n"}
+    server.reply = lambda body: next(
+        reply for name, reply in replies.items() if f"<{name}>" in body["messages"][0]["content"]
+    )
+    summary = run(write_items(*rows), attempts=1, strategy="single")
+    assert summary["figures"]["AVG"] == 1

@@ -14,12 +14,16 @@ from simllm.stats.pass_at_k import average_pass_rate, pass_at_k
 from tests.execution.conftest import sandbox  # noqa: F401 (a fixture)
 
 
+def code_in(reply, item):
+    return code_of_reply(reply, item["language"], is_program=True, source=item["code"]).text
+
+
 def test_trees_of_all_replies(vectors):
     data = vectors("items")
     for item in data["items"]:
         code = syntax_tree(item["code"], item["language"])
         for name, expected in data["trees"][item["id"]].items():
-            reply = code_of_reply(data["replies"][item["id"]][name], item["language"], is_program=True)
+            reply = code_in(data["replies"][item["id"]][name], item)
             tree = syntax_tree(reply, item["language"])
             assert len(tree) == expected["nodes"], (item["id"], name)
             distance = tree_edit_distance(code, tree)
@@ -33,7 +37,7 @@ def test_verdicts_of_all_replies(vectors, sandbox):  # noqa: F811
         tests = [JudgeTest(**test) for test in item["tests"]]
         limits = Limits(time=item["time"], memory=item["memory"])
         for name, expected in data["verdicts"][item["id"]].items():
-            code = code_of_reply(data["replies"][item["id"]][name], item["language"], is_program=True)
+            code = code_in(data["replies"][item["id"]][name], item)
             found = judge(sandbox, item["language"], code, tests, limits)
             assert found.verdict == expected["verdict"], (item["id"], name)
             assert [test.verdict for test in found.tests] == expected["tests"], (item["id"], name)

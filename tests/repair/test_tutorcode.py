@@ -87,3 +87,37 @@ def test_an_output_inside_the_set_is_refused(published):
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert "is the source" in done.stderr
     assert file.read_bytes() == before
+
+
+@pytest.mark.parametrize("problem", ["..", "../set/cases/62516", "/etc", "", "a/b"])
+def test_a_problem_is_a_folder_in_cases(published, problem, tmp_path):
+    folder = published({"problemId": problem})
+    done = command.run("repair", "import", "tutorcode", folder, "-o", tmp_path / "items.jsonl")
+    assert done.returncode == 2
+    assert f"651.json: problemId {problem!r}: expected the name of a folder in cases" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_links_to_elsewhere_and_devices_are_not_read(published, tmp_path):
+    folder = published()
+    (tmp_path / "secret.json").write_text(json.dumps({"input": "secret", "output": "1"}))
+    link = folder / "cases" / "62516" / "10.json"
+    for target in (tmp_path / "secret.json", "/dev/zero"):
+        link.unlink()
+        link.symlink_to(target)
+        done = command.run("repair", "import", "tutorcode", folder, "-o", tmp_path / "items.jsonl")
+        assert done.returncode == 2
+        assert "10.json: expected a file in" in done.stderr
+        assert not (tmp_path / "items.jsonl").exists()
+
+
+@pytest.mark.parametrize("number", ["9" * 400, "1e999"])
+def test_huge_limits_are_refused(published, tmp_path, number):
+    folder = published()
+    file = folder / "651.json"
+    for key, value in (("timeLimit", 2500), ("memoryLimit", 131073)):
+        text = json.dumps(PUBLISHED)
+        file.write_text(text.replace(f'"{key}": {value}', f'"{key}": {number}'))
+        done = command.run("repair", "import", "tutorcode", folder, "-o", tmp_path / "items.jsonl")
+        assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+        assert f"expected a positive number under {key}" in done.stderr

@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -41,6 +42,19 @@ def test_commands_without_a_model_import_nothing_slow(module):
         [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
     )
     assert done.stdout == "set()\n"
+
+
+@pytest.mark.parametrize("module", ["train.pretrain", "train.contrastive", "train.data"])
+def test_a_missing_package_is_one_line_with_the_command_that_installs_it(module, tmp_path):
+    (tmp_path / "yaml.py").write_text("raise ModuleNotFoundError('no such module', name='yaml')\n")
+    done = subprocess.run(
+        [sys.executable, "-m", module, "--help"],
+        cwd=ROOT, env=os.environ | {"PYTHONPATH": str(tmp_path)}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert done.stderr.splitlines() == [
+        "error: yaml is not installed; in a checkout of simllm, run pip install '.[train,code,eval]'"
+    ]
 
 
 @pytest.fixture

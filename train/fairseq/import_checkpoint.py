@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from simllm.errors import InputError
-from simllm.io.strict_dataclass_loading import build
+from simllm.io.strict_dataclass_loading import build, shown
 from simllm.model import saved_model
 from simllm.model.encoder import Encoder
 from simllm.model.model_config import ModelConfig
@@ -125,6 +125,9 @@ def read_checkpoint(file: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     model = stored.get("model") if isinstance(stored, dict) else None
     if not isinstance(model, Mapping) or not all(isinstance(weight, Tensor) for weight in model.values()):
         raise InputError(f'{file}: no weights under "model"; expected a checkpoint of fairseq')
+    for name, weight in model.items():  # a view may repeat a few stored values without bound
+        if weight.numel() * weight.element_size() > weight.untyped_storage().nbytes():
+            raise InputError(f"{file}: {shown(name)} has fewer values than its shape says")
     settings = _as_dict(stored.get("args")) or _as_dict(_as_dict(stored.get("cfg")).get("model"))
     return parameter_names.canonical_weights(model), settings
 

@@ -145,16 +145,22 @@ def load(folder: Path) -> Shards:
         InputError: A file cannot be read.
     """
     parts, lengths, truncated = [], [], 0
-    for number, facts in enumerate(_facts(folder)["parts"]):
-        ids_file, lengths_file = _files(folder, number)
-        try:
+    try:
+        for number, facts in enumerate(_facts(folder)["parts"]):
+            ids_file, lengths_file = _files(folder, number)
             if digest(ids_file, lengths_file) != facts["sha256"]:
                 raise DamagedShardsError(f"{ids_file}: damaged (checksum differs)")
             parts.append(np.load(ids_file, mmap_mode="r"))
             lengths.append(np.load(lengths_file))
-        except OSError as error:
-            raise _unreadable(error, folder) from None
-        truncated += facts["truncated"]
+            if parts[-1].ndim != 1 or lengths[-1].min(initial=1) < 1 or lengths[-1].sum() != len(parts[-1]):
+                raise DamagedShardsError(f"{lengths_file}: damaged (not the lengths of {ids_file.name})")
+            truncated += int(facts["truncated"])
+    except OSError as error:
+        raise _unreadable(error, folder) from None
+    except (KeyError, TypeError, AttributeError, EOFError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise DamagedShardsError(f"{folder / _INFO}: damaged (not the description of its files)") from None
     return Shards(parts, np.concatenate(lengths).astype(np.int64), truncated)
 
 
@@ -175,9 +181,9 @@ def _facts(folder: Path) -> dict[str, Any]:
         facts = json.loads(file.read_bytes())
     except OSError as error:
         raise _unreadable(error, file) from None
-    except ValueError:
+    except (ValueError, RecursionError):
         raise DamagedShardsError(f"{file}: damaged (not JSON)") from None
-    if not isinstance(facts, dict) or not {"made_with", "parts"} <= facts.keys():
+    if not isinstance(facts, dict) or not {"made_with", "parts"} <= facts.keys() or not facts["parts"]:
         raise DamagedShardsError(f"{file}: damaged (expected made_with and parts)")
     return facts
 

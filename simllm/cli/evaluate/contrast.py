@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from simllm import optional_packages
-from simllm.cli import metrics_option
+from simllm.cli import metrics_option, result_warnings
 from simllm.io import output_file
 from simllm.io.tables import FORMATS as FORMATS
 from simllm.io.tables import Table
@@ -44,16 +44,21 @@ def run(options: argparse.Namespace) -> None:
     names = metrics_option.chosen_names(options.metrics, options.model)
     metrics, missing = registry.load_all(names, options.model)
     rows = [("word overlap", *contrast_triples.accuracies(jaccard.score, triples))]
-    for name, shares in metrics_option.compute_for_each(
-        metrics, missing, lambda score: contrast_triples.accuracies(score, triples)
-    ):
-        rows.append((name, *shares))
+    n, ties = len(triples.references), []
+    with result_warnings.collected() as messages:
+        for name, wins in metrics_option.compute_for_each(
+            metrics, missing, lambda score: contrast_triples.rewording_wins(score, triples)
+        ):
+            rows.append((name, *contrast_triples.accuracies_of(wins, triples)))
+            if 2 * (tied := int((wins == 0.5).sum())) > n:
+                ties.append(f"{name}: {tied} of {n} triples are ties, which count half")
+    about = [*contrast_triples.warnings_about(triples), *messages, *ties]
     columns = ["metric", "all"]
     for what, labels in (("form", triples.forms), ("kind", triples.kinds)):
         columns += [f"{what} {of}" if of in columns else of for of in dict.fromkeys(labels)]
     table = Table(
         columns=columns,
         rows=rows,
-        summary={"triples": len(triples.references), "chance": 0.5, "ties": "count half"},
+        summary={"triples": n, "chance": 0.5, "ties": "count half"},
     )
-    metrics_option.write_table(table, missing, options)
+    metrics_option.write_table(table, missing, options, about)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from simllm import optional_packages
-from simllm.cli import metrics_option
+from simllm.cli import metrics_option, result_warnings
 from simllm.errors import InputError
 from simllm.io import output_file
 from simllm.io.tables import FORMATS as FORMATS
@@ -51,16 +51,17 @@ def run(options: argparse.Namespace) -> None:
     with optional_packages.require_eval_extra():
         from simllm.evaluation import human_correlation
     names = metrics_option.chosen_names(options.metrics, options.model)
-    if options.level == "system":
-        rows, missing = human_correlation.correlate_systems(options.ratings, names, options.model)
-        table = _system_table(rows)
-    else:
-        found = human_correlation.correlate(options.ratings, names, options.model)
-        missing, table = found.missing, _pair_table(found.rows)
+    with result_warnings.collected() as messages:
+        if options.level == "system":
+            rows, missing = human_correlation.correlate_systems(options.ratings, names, options.model)
+            table = _system_table(rows)
+        else:
+            found = human_correlation.correlate(options.ratings, names, options.model)
+            missing, table = found.missing, _pair_table(found.rows)
     if not table.rows:
         raise InputError("; ".join(f"{name}: {remedy}" for name, remedy in missing.items()))
     metrics_option.write_table(
-        replace(table, summary={"ratings": options.ratings.name, **table.summary}), missing, options
+        replace(table, summary={"ratings": options.ratings.name, **table.summary}), missing, options, messages
     )
 
 

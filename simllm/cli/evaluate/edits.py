@@ -60,7 +60,7 @@ def run(options: argparse.Namespace) -> None:
     edit_report.check(options.out, options.items)
     names = metrics_option.chosen_names(options.metrics) if options.metrics is not None else METRICS
     names = metrics_option.with_code_options(names, options)
-    study = run_study(options.items, names, top, options.language)
+    study = run_study(options.items, names, top, options.language, options.as_published)
     edit_report.write(study, options.out, "simllm " + shlex.join(sys.argv[1:]))
     rates = [f"TOP-{k}" for k in top]
     table = Table(
@@ -73,6 +73,6 @@ def run(options: argparse.Namespace) -> None:
             ]
             for place, system in enumerate(study.systems)
         ],
-        summary={"items": len(study.ids), "report": f"{options.out}/report.html"},
+        summary={"items": len(study.ids), **study.replies, "report": f"{options.out}/report.html"},
     )
     metrics_option.write_table(table, {}, options)

@@ -7,10 +7,11 @@ the score drops more after an edit that changes the meaning than after an edit t
 from __future__ import annotations
 
 import argparse
+from math import isnan
 from pathlib import Path
 
 from simllm import optional_packages
-from simllm.cli import metrics_option
+from simllm.cli import metrics_option, result_warnings
 from simllm.errors import InputError
 from simllm.io import output_file, read_lines
 from simllm.io.tables import FORMATS as FORMATS
@@ -44,7 +45,7 @@ def run(options: argparse.Namespace) -> None:
     """
     with optional_packages.require_eval_extra():
         from simllm.evaluation import contrast_triples
-        from simllm.evaluation.metric_robustness import KINDS, make_edits, measure_robustness
+        from simllm.evaluation.metric_robustness import FEW, KINDS, make_edits, measure_robustness
         from simllm.metrics import registry
         from simllm.perturb.summaries import lexicon
     if options.examples < 0:
@@ -55,19 +56,24 @@ def run(options: argparse.Namespace) -> None:
     edits = make_edits(summaries, lexicon.load(), options.seed)
     names = metrics_option.chosen_names(options.metrics, options.model)
     metrics, missing = registry.load_all(names, options.model)
-    rows, separation, failures = [], {}, {}
-    for name, result in metrics_option.compute_for_each(
-        metrics, missing, lambda score: measure_robustness(score, edits, options.examples)
-    ):
-        for kind, drop in result.drop.items():
-            count = edits.kinds.count(kind)
-            rows.append((name, kind, KINDS[kind], count, drop, result.auc_of[kind]))
-        separation[f"auc of {name}"] = result.auc
-        for number, failure in enumerate(result.failures, 1):
-            failures[f"failure {number} of {name}"] = str(failure)
+    rows, separation, failures, about = [], {}, {}, []
+    if len(edits.summaries) < FEW:
+        about.append(f"{len(edits.summaries)} different summaries are few: each edit weighs much")
+    with result_warnings.collected() as messages:
+        for name, result in metrics_option.compute_for_each(
+            metrics, missing, lambda score: measure_robustness(score, edits, options.examples)
+        ):
+            for kind, drop in result.drop.items():
+                count = edits.kinds.count(kind)
+                rows.append((name, kind, KINDS[kind], count, drop, result.auc_of[kind]))
+            separation[f"auc of {name}"] = result.auc
+            for number, failure in enumerate(result.failures, 1):
+                failures[f"failure {number} of {name}"] = str(failure)
+            if any(map(isnan, result.drop.values())):
+                about.append(f"{name}: no drops; no summary scores higher against itself than others do")
     table = Table(
         columns=("metric", "edit", "meaning", "edits", "drop", "auc"),
         rows=rows,
         summary={"summaries": len(edits.summaries), "seed": options.seed, **separation, **failures},
     )
-    metrics_option.write_table(table, missing, options)
+    metrics_option.write_table(table, missing, options, [*about, *messages])

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 from simllm import optional_packages
-from simllm.cli import metrics_option
+from simllm.cli import metrics_option, result_warnings
 from simllm.errors import InputError
 from simllm.io import output_file
 from simllm.io.tables import FORMATS as FORMATS
@@ -56,8 +56,9 @@ def run(options: argparse.Namespace) -> None:
     # The second question is about variants of the model, even if --metrics leaves out the model itself.
     model = None if "rq2" in questions else options.model
     names = metrics_option.chosen_names(options.metrics, model)
-    result = run_study(options.ratings, names, options.model, options.checkpoints, questions)
-    study_report.write(result, options.out, "simllm " + shlex.join(sys.argv[1:]))
+    with result_warnings.collected() as messages:
+        result = run_study(options.ratings, names, options.model, options.checkpoints, questions)
+    study_report.write(result, options.out, "simllm " + shlex.join(sys.argv[1:]), messages)
     rows = [
         (rated.name, row.metric, rank, row.spearman, row.low, row.high, row.p_value)
         for rated in result.sets
@@ -69,4 +70,4 @@ def run(options: argparse.Namespace) -> None:
         summary={f"summary of {rated.name}": " ".join(rated.words) for rated in result.sets}
         | {"report": f"{options.out}/report.html"},
     )
-    metrics_option.write_table(table, result.missing, options)
+    metrics_option.write_table(table, result.missing, options, messages)

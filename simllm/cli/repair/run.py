@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,8 @@ EXAMPLES = """examples:
 The API key comes from the environment variable OPENAI_API_KEY. The exit status is 1 if replies were lost; the
 same command then asks for them alone.
 """
+
+_COUNTED = ("empty", "without code", "beyond the context", "ambiguous")
 
 
 def add_options(command: argparse.ArgumentParser) -> None:
@@ -123,6 +126,8 @@ def run(options: argparse.Namespace) -> int:
             )
         except KeyboardInterrupt:
             raise KeyboardInterrupt("(the same command continues)") from None
+    for warning in summary["warnings"]:
+        warnings.warn(tables.on_one_line(warning), stacklevel=2)
     tables.write(_table(summary, options.rpsr), options.format, None)
     if not summary["complete"]:
         print(
@@ -152,4 +157,6 @@ def _table(summary: dict[str, Any], rpsr: str) -> tables.Table:
         rates = [found["AVG"], *(found["TOP"][k] for k in tops)]
         rows.append([name, found["items"], *rates, found[RPSR[rpsr]], found["requests"], found["cost"]])
     rest = {"complete": "yes"} if summary["complete"] else {"open attempts": summary["open attempts"]}
-    return tables.Table(columns, rows, {"run": summary["run"], **rest})
+    replies = summary["figures"]["replies"]
+    counts = {f"replies {kind}": count for kind, count in replies.items() if kind in _COUNTED and count}
+    return tables.Table(columns, rows, {"run": summary["run"], **rest, **counts})

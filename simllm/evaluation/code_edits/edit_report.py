@@ -88,6 +88,7 @@ def numbers(study: EditStudy) -> dict[str, Any]:
             for name, found in study.comparisons.items()
         },
         "systems": study.summaries,
+        "replies": study.replies,
         "coverage": study.coverage,
         "best variants": study.best,
     }

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from simllm.analysis.comparison import Comparison, compare_scores
 from simllm.array_types import Floats
 from simllm.code.line_diff import line_edit
 from simllm.errors import InputError
-from simllm.evaluation.code_edits.read_code_pairs import CodeFields, CodeItem, read_items
+from simllm.evaluation.code_edits.read_code_pairs import CodeFields, CodeItem, describe_replies, read_items
 from simllm.io import output_file
 from simllm.io.display_names import label
 from simllm.metrics import registry
@@ -43,12 +43,14 @@ class Attempt:
     Attributes:
         example: The candidate, with the source (the code before the edit) and the reference.
         has_code: False if the candidate is empty because the system's reply had no code.
+        is_ambiguous: True if several blocks of code in the system's reply fit equally well.
         passed: Whether the candidate passed the item's software tests. If no test result is known: whether
             the candidate equals the reference, apart from layout, comments, docstrings and imports.
     """
 
     example: Example
     has_code: bool
+    is_ambiguous: bool
     passed: bool
 
 
@@ -93,6 +95,7 @@ class EditStudy:
             best variant were chosen for each item. The dict maps the name of each such system, without the
             variant, to a dict. This inner dict maps each metric to the mean score.
         easy: For each item, whether it is easy: the reference inserts at most two lines into the source.
+        replies: Counts and names of replies without code, and of ambiguous replies.
     """
 
     ids: list[str]
@@ -102,6 +105,7 @@ class EditStudy:
     coverage: dict[str, int]
     best: dict[str, dict[str, float]]
     easy: list[bool]
+    replies: dict[str, Any]
 
 
 def run_study(
@@ -109,6 +113,7 @@ def run_study(
     names: Sequence[str] = METRICS,
     top: Sequence[int] = (1,),
     language: str | None = None,
+    as_published: bool = False,
 ) -> EditStudy:
     """Compare systems that edit code, such as repair tools, by metrics and by the share of solved items.
 
@@ -126,13 +131,14 @@ def run_study(
         top: The numbers k for which TOP-k (also called pass@k) is computed: the probability that at least one
             of k candidates solves an item.
         language: The programming language of lines without the key `language`.
+        as_published: Whether the code of replies is found as in the published code of Sheikhaei et al.
 
     Raises:
         InputError: A file is wrong or named twice, systems have different items, a metric is unknown or
             unavailable, or a system has fewer than k candidates for an item.
     """
     output_file.check_different(paths)
-    systems = _read_systems(paths, language)
+    systems, replies = _read_systems(paths, language, as_published)
     registry.check_names(names)
     for name in names:
         if not registry.is_code_metric(name):
@@ -164,10 +170,13 @@ def run_study(
         },
         dict(_best_variants(real, names)),
         easy,
+        replies,
     )
 
 
-def _read_systems(paths: Sequence[Path], language: str | None) -> list[System]:
+def _read_systems(
+    paths: Sequence[Path], language: str | None, as_published: bool
+) -> tuple[list[System], dict[str, Any]]:
     """Read the candidates of all systems, and check that all systems have the same items.
 
     A system is, for example, a repair tool. A candidate is the code that a system produced for an item.
@@ -176,15 +185,20 @@ def _read_systems(paths: Sequence[Path], language: str | None) -> list[System]:
         paths: JSON-lines files; each line has one candidate, with the id of its item and usually the name of
             its system.
         language: The programming language of lines without the key `language`.
+        as_published: Whether the code of replies is found as in the published code of Sheikhaei et al.
+
+    Returns:
+        The systems; and counts and names of replies without code, and of ambiguous replies.
 
     Raises:
         InputError: A file cannot be read, systems have different items, or the name of a system is not
             allowed.
     """
     systems: dict[str, System] = {}
+    items: list[CodeItem] = []
     named_by_file: dict[str, Path] = {}
     for path in paths:
-        for item in read_items(path, CodeFields(id="id"), language, needs_source=True):
+        for item in read_items(path, CodeFields(id="id"), language, True, as_published):
             family = label(str(item.row.get("system", Path(path.name.removesuffix(".gz")).stem)))
             if "system" not in item.row and named_by_file.setdefault(family, path) != path:
                 other = named_by_file[family]
@@ -193,6 +207,7 @@ def _read_systems(paths: Sequence[Path], language: str | None) -> list[System]:
             system = systems.setdefault(name, System(name, family, {}))
             attempts = system.attempts.setdefault(str(item.id), [])
             attempts.append(_attempt(item))
+            items.append(replace(item, id=f"{item.id} of {name}"))
             _check_same(attempts[0].example, attempts[-1].example, f"{item.where}: item {item.id}")
     first, *others = systems.values()
     for system in others:
@@ -204,7 +219,7 @@ def _read_systems(paths: Sequence[Path], language: str | None) -> list[System]:
             _check_same(attempts[0].example, system.attempts[id_][0].example, where)
     if UNCHANGED in systems:
         raise InputError(f"system {UNCHANGED!r}: this name is taken by the baseline")
-    return list(systems.values())
+    return list(systems.values()), describe_replies(items)
 
 
 def _check_same(known: Example, other: Example, where: str) -> None:
@@ -217,7 +232,7 @@ def _attempt(item: CodeItem) -> Attempt:
     if passed not in (None, 0, 1):
         raise InputError(f'{item.where}: expected true or false under "passed"')
     is_right = exact_match(item.example) == 1 if passed is None else bool(passed)
-    return Attempt(item.example, item.has_code, is_right)
+    return Attempt(item.example, item.has_code, item.is_ambiguous, is_right)
 
 
 def _unchanged(system: System) -> System:
@@ -230,7 +245,7 @@ def _unchanged(system: System) -> System:
     for id_, (one, *_) in system.attempts.items():
         old = one.example
         example = Example(old.source or "", old.reference, old.source, old.language)
-        attempts[id_] = [Attempt(example, True, exact_match(example) == 1)]
+        attempts[id_] = [Attempt(example, True, False, exact_match(example) == 1)]
     return System(UNCHANGED, UNCHANGED, attempts)
 
 
@@ -323,6 +338,7 @@ def _summarize(
         "lines inserted": float(np.mean([_count(edit, "+") for edit in found])),
         **{f"corpus {name}": value for name, value in corpus.items() if value is not None},
         "without code": float(sum(not attempt.has_code for attempt in flat)),
+        "ambiguous replies": float(sum(attempt.is_ambiguous for attempt in flat)),
     }
 
 

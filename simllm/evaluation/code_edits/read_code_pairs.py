@@ -6,16 +6,20 @@ before it was edited.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import warnings
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from simllm.code.code_from_reply import code_of_reply
+from simllm.code.code_from_reply import ReplyCode, code_of_reply
 from simllm.code.languages.language_registry import find_language
 from simllm.errors import InputError
 from simllm.io import read_json_lines
+from simllm.metrics.code import sheikhaei_as_published
 from simllm.metrics.metric_interface import Example
+
+_MOST_NAMED = 100
 
 
 @dataclass(frozen=True)
@@ -45,6 +49,7 @@ class CodeItem:
         id: A JSON value that identifies the item; None if ids are not read.
         has_code: False if the line has a language model's reply in which no code was found. The candidate is
             then an empty text.
+        is_ambiguous: True if the line has a reply in which several blocks of code fit equally well.
         row: The whole JSON object of the line.
         where: The place of the line for errors, such as "FILE, line 3".
     """
@@ -52,12 +57,17 @@ class CodeItem:
     example: Example
     id: Any
     has_code: bool
+    is_ambiguous: bool
     row: dict[str, Any]
     where: str
 
 
 def read_items(
-    file: Path, fields: CodeFields, language: str | None = None, needs_source: bool = False
+    file: Path,
+    fields: CodeFields,
+    language: str | None = None,
+    needs_source: bool = False,
+    as_published: bool = False,
 ) -> Iterator[CodeItem]:
     """Read candidates (such as generated code) and their references from a JSON-lines file.
 
@@ -66,6 +76,7 @@ def read_items(
         fields: The names of the keys in the file.
         language: The programming language of lines without the key `language`.
         needs_source: Whether each line must have a source, the code before the change.
+        as_published: Whether the code of replies is found as in the published code of Sheikhaei et al.
 
     Yields:
         The item of each line, in order.
@@ -87,16 +98,54 @@ def read_items(
             find_language(named)
         except InputError as error:
             raise InputError(f"{where}: {error}") from None
-        candidate: str | None
-        if fields.candidate in row or "reply" not in row:
-            candidate = read_json_lines.text_under(row, fields.candidate, where)
-        else:
-            candidate = code_of_reply(read_json_lines.text_under(row, "reply", where), named)
         has_source = needs_source or fields.source in row
         source = read_json_lines.text_under(row, fields.source, where) if has_source else None
+        if fields.candidate in row or "reply" not in row:
+            found = ReplyCode(read_json_lines.text_under(row, fields.candidate, where))
+        else:
+            reply = read_json_lines.text_under(row, "reply", where)
+            try:
+                found = (
+                    ReplyCode(sheikhaei_as_published.code_of_reply(reply, named) or None)
+                    if as_published
+                    else code_of_reply(reply, named, source=source)
+                )
+            except InputError as error:
+                raise InputError(f"{where}: {error}") from None
         reference = read_json_lines.text_under(row, fields.reference, where)
         id_ = None if fields.id is None else read_json_lines.value_under(row, fields.id, where)
-        example = Example(candidate or "", reference, source, named)
-        yield CodeItem(example, id_, candidate is not None, row, where)
+        example = Example(found.text or "", reference, source, named)
+        yield CodeItem(example, id_, found.text is not None, found.is_ambiguous, row, where)
     if not where:
         raise InputError(f"{file}: empty; expected a JSON object per line")
+
+
+def describe_replies(items: Sequence[CodeItem]) -> dict[str, Any]:
+    """Count and name the replies that are ambiguous or without code, and warn about them.
+
+    Returns:
+        Facts for the summary of a table; empty if no line has a reply.
+    """
+    replies = [item for item in items if "reply" in item.row]
+    if not replies:
+        return {}
+    return {
+        **_described("replies without code", [one for one in replies if not one.has_code], len(replies)),
+        **_described("ambiguous replies", [one for one in replies if one.is_ambiguous], len(replies)),
+    }
+
+
+_EFFECTS = {
+    "replies without code": "they count as empty candidates",
+    "ambiguous replies": "several blocks of code fit equally well, and the last one is judged",
+}
+
+
+def _described(kind: str, items: Sequence[CodeItem], count: int) -> dict[str, Any]:
+    if not items:
+        return {kind: 0}
+    names = [item.where.rpartition(", ")[2] if item.id is None else str(item.id) for item in items]
+    more = f", … ({len(names) - _MOST_NAMED:,} more)" if len(names) > _MOST_NAMED else ""
+    shown = ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
+    warnings.warn(f"{kind}: {len(names):,} of {count:,}; {_EFFECTS[kind]} ({shown})", stacklevel=3)
+    return {kind: len(names), f"{kind}, named": ", ".join(names[:_MOST_NAMED]) + more}

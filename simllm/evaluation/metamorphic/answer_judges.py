@@ -13,10 +13,15 @@ import numpy as np
 
 from simllm.errors import InputError
 from simllm.evaluation.metamorphic.read_tool_results import SIDES, Draw
-from simllm.evaluation.metamorphic.success_rates import FEWEST
 from simllm.evaluation.metamorphic.tool_command import TIMEOUT, CommandRunner
 from simllm.metrics.metric_interface import Example, Metric
-from simllm.stats.paired_bootstrap_and_permutation import SEED, interval, resampled_means, sign_flip_p
+from simllm.stats.paired_bootstrap_and_permutation import (
+    LEAST_ITEMS,
+    SEED,
+    interval,
+    resampled_means,
+    sign_flip_p,
+)
 
 Judge = Callable[[Sequence[Draw]], list[bool]]
 
@@ -213,8 +218,10 @@ def measure_agreement(draws: Sequence[Draw], metric: Metric) -> OutputAgreement 
     )
     differences = means[:, 0] - means[:, 1]
     low = high = None
-    if len(parts) >= FEWEST and np.ptp(differences) > 0:
-        low, high = interval(resampled_means(differences[None], np.random.default_rng(SEED))[:, 0])
+    if len(parts) >= LEAST_ITEMS and np.ptp(differences) > 0:
+        low, high = interval(
+            resampled_means(differences[None], np.random.default_rng(SEED))[:, 0], len(parts)
+        )
     across_mean, within_mean = means.mean(axis=0)
     return OutputAgreement(
         len(parts),

@@ -72,8 +72,8 @@ def make_questions(
             texts = {SIDES[0]: item["source"], **texts}
         for side, code in texts.items():
             arm = variant.get("arm") or "" if side == SIDES[1] else ""
-            # Answers are stored by code and number. A variant that equals its original gets other numbers, and
-            # so answers of its own: their difference shows the noise of the draws.
+            # Answers are stored by code and number. A variant that equals its original gets other numbers and
+            # thus its own answers: their difference shows the noise of the draws.
             first = draws if side == SIDES[1] and code == item["source"] else 0
             asked += [
                 Question(variant["id"], side, arm, number, item["language"], code)

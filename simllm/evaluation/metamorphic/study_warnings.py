@@ -12,8 +12,9 @@ import numpy as np
 
 from simllm.evaluation.metamorphic.item_outcome import ItemOutcome
 from simllm.evaluation.metamorphic.likelihood_correlation import Likelihood
-from simllm.evaluation.metamorphic.success_rates import FEWEST, SuccessStudy
+from simllm.evaluation.metamorphic.success_rates import SuccessStudy
 from simllm.io.number_format import format_count
+from simllm.stats.paired_bootstrap_and_permutation import LEAST_ITEMS
 
 _SHOWN = 3  # ids that a sentence names
 
@@ -42,8 +43,8 @@ def _warn_of_numbers(name: str, study: SuccessStudy, alpha: float) -> Iterator[s
     outcomes, n = study.outcomes, len(study.outcomes)
     # The smallest p of a sign flip test: in two of 2^n choices, all signs agree.
     least = min(1.0, 2.0 ** (1 - n))
-    if n < FEWEST or least > alpha:
-        no_interval = "; there is no interval" if n < FEWEST else ""
+    if n < LEAST_ITEMS or least > alpha:
+        no_interval = "; there is no interval" if n < LEAST_ITEMS else ""
         yield (
             f"{format_count(n, 'item')} of {name} {'is' if n == 1 else 'are'} too few: p cannot fall below "
             f"{least:.2g}{no_interval}"
@@ -56,7 +57,7 @@ def _warn_of_numbers(name: str, study: SuccessStudy, alpha: float) -> Iterator[s
     if n > 1 and np.ptp(differences) == 0:
         if differences[0] == 0:
             yield f"no item of {name} differs between original and variant: there is nothing to test"
-        elif n >= FEWEST:
+        elif n >= LEAST_ITEMS:
             yield f"all items of {name} have the same difference: there is no interval"
     if uneven := [one.id for one in outcomes if one.original[1] != one.transformed[1]]:
         yield f"{_named(uneven, 'item')} of {name} {_verb(uneven, 'has', 'have')} more draws on one side"

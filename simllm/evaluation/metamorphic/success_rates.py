@@ -21,12 +21,15 @@ from simllm.evaluation.metamorphic.metamorphic_fisher_and_mcnemar import (
     compare_single_draws,
     pool,
 )
-from simllm.stats.paired_bootstrap_and_permutation import SEED, interval, resampled_means, sign_flip_p
+from simllm.stats.paired_bootstrap_and_permutation import (
+    LEAST_ITEMS,
+    SEED,
+    interval,
+    resampled_means,
+    sign_flip_p,
+)
 
 _LEVEL = 0.05
-# The fewest items for an interval: with fewer, a sign flip test cannot reach p = .05 (2 / 2^5 = .0625), and a
-# bootstrap of a handful of items gives intervals that are much too short.
-FEWEST = 6
 
 
 @dataclass(frozen=True)
@@ -142,9 +145,9 @@ def compare_means(outcomes: Sequence[ItemOutcome]) -> MeanDifference:
     rates = np.array([one.rates for one in outcomes])
     differences = rates[:, 1] - rates[:, 0]
     low = high = None
-    if len(outcomes) >= FEWEST and np.ptp(differences) > 0:
+    if len(outcomes) >= LEAST_ITEMS and np.ptp(differences) > 0:
         drawn = resampled_means(differences[None], np.random.default_rng(SEED))
-        low, high = interval(drawn[:, 0])
+        low, high = interval(drawn[:, 0], len(outcomes))
     means = rates.mean(axis=0)
     return MeanDifference(
         items=len(outcomes),

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -26,7 +27,7 @@ from tqdm import tqdm
 from simllm.array_types import Floats
 from simllm.errors import InputError
 from simllm.evaluation import model_variants, ratings
-from simllm.evaluation.human_correlation import score_by_all
+from simllm.evaluation.human_correlation import score_by_all, warnings_about
 from simllm.evaluation.metric_study.correlation_by_group import Group, correlate_groups
 from simllm.evaluation.metric_study.study_conclusions import write_conclusions
 from simllm.evaluation.metric_study.study_results import MetricResult, SetStudy, Study
@@ -39,6 +40,7 @@ from simllm.stats import correlation_differences
 from simllm.stats.interval_over_raters import interval_by_rater
 from simllm.stats.kendall_and_pearson import kendall, pearson
 from simllm.stats.multiple_testing import holm_of_pairs
+from simllm.stats.paired_bootstrap_and_permutation import LEAST_ITEMS
 from simllm.stats.pairwise_accuracy import pairwise_accuracy
 from simllm.stats.rater_agreement import rater_agreement
 from simllm.stats.spearman import spearman
@@ -79,6 +81,8 @@ def run_study(
     work = len(sets) * (len(metrics) + len(variants) + len(trained))
     with tqdm(total=work, unit="metric", disable=not sys.stderr.isatty()) as bar:
         for pairs in sets:
+            for message in warnings_about(pairs):
+                warnings.warn(f"{pairs.name}: {message}", stacklevel=2)
             scores_of = partial(pair_scores, candidates=pairs.candidates, references=pairs.references)
             values, lacking = _score_set(_with_progress(metrics, bar), pairs)
             studies.append(
@@ -248,7 +252,7 @@ def correlate_metric(name: str, values: Floats, rated: Ratings) -> MetricResult:
         rated: n pairs of candidate and reference, with human ratings.
     """
     rho = spearman(values, rated.values)
-    several = rated.raters.shape[1] > 1
+    several = rated.raters.shape[1] > 1 and len(values) >= LEAST_ITEMS
     return MetricResult(
         metric=name,
         spearman=rho.rho,

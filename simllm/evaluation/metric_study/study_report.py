@@ -41,7 +41,7 @@ def check(folder: Path, sources: Iterable[Path]) -> None:
     OutputFolder(folder).check_apart(sources)
 
 
-def write(study: Study, folder: Path, command: str) -> None:
+def write(study: Study, folder: Path, command: str, messages: Sequence[str] = ()) -> None:
     """Write the report of a study of metrics: `report.html`, `study.json` and `tables.tex`.
 
     An earlier report is replaced. Files that simllm did not write are kept.
@@ -50,6 +50,7 @@ def write(study: Study, folder: Path, command: str) -> None:
         study: The results of the study.
         folder: The folder of the report.
         command: The command line that ran the study, to be shown in the report.
+        messages: Warnings that change how the results are read.
 
     Raises:
         InputError: The folder may not be replaced, for example because simllm did not write it, or a file
@@ -59,6 +60,7 @@ def write(study: Study, folder: Path, command: str) -> None:
         "command": command,
         "versions": versions(_LIBRARIES),
         "signatures": study.signatures,
+        "warnings": list(messages),
         "negated": [name for name in study.signatures if registry.lower_is_better(name)],
     }
     numbers = tables.finite({**facts, "missing": study.missing, "sets": [asdict(one) for one in study.sets]})
@@ -79,6 +81,7 @@ def html(study: Study, facts: dict[str, Any]) -> str:
             - "versions": The versions of the libraries.
             - "signatures": A dict from the name of each metric to a text with everything that can change its
               scores.
+            - "warnings": What changes how the results are read.
             - "negated": The names of the metrics whose scores were negated, because lower scores are better.
     """
     return render(

@@ -25,7 +25,7 @@ class MetricResult:
         high: Upper bound of that interval.
         by_rater: The bounds (lower, upper) of a second 95% interval of rho. It shows how much rho could
             change with other pairs and other raters; `low` and `high` allow only for other pairs. None if
-            there are fewer than two raters.
+            there are fewer than two raters or five pairs.
         kendall: Kendall's tau-b between scores and mean ratings.
         pearson: Pearson's r between scores and mean ratings.
         pairwise_accuracy: The share, from 0 to 1, of comparisons between two rated pairs in which the scores

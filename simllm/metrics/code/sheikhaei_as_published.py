@@ -33,7 +33,40 @@ _SPACE = re.compile(r"\s+")
 _PYTHON_STRINGS = re.compile(r"('''|\"\"\").*?\1", re.DOTALL)
 _PYTHON_COMMENT = re.compile(r"(?<!\\)#.*")
 _JAVA = [(re.compile(r"//.*"), ""), (re.compile(r"/\*.*?\*/", re.DOTALL), ""), (re.compile(r"\n\s*\n"), "\n")]
+_FENCE = "```"
+_PYTHON_BEGIN = re.compile(r"\s*(?:def|class) ")
+_JAVA_BEGIN = re.compile(
+    r"\s*(?:public|private|protected|class|interface|void|int|String|boolean|double|float|char)(?!\S)"
+)
 TextScore = Callable[[str, str], float]
+
+
+def code_of_reply(reply: str, language: str) -> str:
+    """Find the code in a reply in the same way as the published code of Sheikhaei et al.
+
+    The code is the closed section between fences with the most lines, whatever its label. Without such a
+    section, it begins at the first line that looks like a definition, or after the first fence, and ends
+    before the next line that has a fence or begins with a capital letter. A reply without code gives "".
+
+    Raises:
+        InputError: The language is not java or python.
+    """
+    _check_language(language)
+    lines, longest = reply.split("\n"), (0, 0)
+    fences = [number for number, line in enumerate(lines) if _FENCE in line]
+    for opened, closed in zip(fences[::2], fences[1::2], strict=False):
+        longest = max(longest, (opened + 1, closed), key=lambda section: section[1] - section[0])
+    if code := "\n".join(lines[slice(*longest)]):
+        return code
+    looks = _JAVA_BEGIN if language == "java" else _PYTHON_BEGIN
+    begins = [number for number, line in enumerate(lines) if looks.match(line)][:1]
+    begins += [number + 1 for number in fences[:1]]
+    if not begins:
+        return ""
+    begin = min(begins)
+    rest = range(begin + 1, len(lines))
+    end = next((n for n in rest if _FENCE in lines[n] or lines[n][:1].isupper()), len(lines))
+    return "\n".join(lines[begin:end])
 
 
 def exact_match(example: Example) -> float:
@@ -173,14 +206,18 @@ def _stripped(first: str, second: str, language: str | None) -> tuple[str, str]:
     Python code is parsed. If one of the two pieces cannot be parsed, regular expressions process both of them
     instead, so that both are changed in the same way.
     """
-    if language not in ("java", "python"):
-        raise InputError(f"language {language!r}: the published code handles java and python only")
+    _check_language(language)
     try:
         strip = _strip_java if language == "java" else _print_python
         stripped = strip(first), strip(second)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         stripped = _strip_python(first), _strip_python(second)
     return _without_imports(stripped[0]), _without_imports(stripped[1])
+
+
+def _check_language(language: str | None) -> None:
+    if language not in ("java", "python"):
+        raise InputError(f"language {language!r}: the published code handles java and python only")
 
 
 def _print_python(text: str) -> str:

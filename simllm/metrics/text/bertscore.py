@@ -14,20 +14,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simllm.io.read_json_object import read_json
-from simllm.metrics.metric_interface import ScoreFunction, UnavailableError
-from simllm.metrics.text.built_in_text_metrics import SINGLE_DIGITS
+from simllm.metrics.metric_interface import UnavailableError
+from simllm.metrics.text.model_folders import SINGLE_DIGITS, loading
+from simllm.metrics.text.readable_texts import TextScorer
 
 
-def load(model: str) -> ScoreFunction:
-    """Load BERTScore: return a function that scores n candidates, each against its own reference.
-
-    The score is F1, computed from the embeddings in the model's last layer, without rescaling. If a text
-    is empty, the score is 0.
+def load(model: str) -> TextScorer:
+    """Load BERTScore: F1, computed from the embeddings in the model's last layer, without rescaling.
 
     Args:
         model: The folder of a transformers model.
     """
-    import torch
     from bert_score import BERTScorer
 
     config = Path(model) / "config.json"
@@ -35,19 +32,14 @@ def load(model: str) -> ScoreFunction:
         raise UnavailableError(
             f"{model}: no folder of a transformers model; download one (hf download NAME --local-dir {model})"
         )
-    with torch.random.fork_rng(devices=[]):  # transformers draws weights that the folder lacks
+    with loading(Path(model)):
         scorer = BERTScorer(model_type=model, num_layers=read_json(config)["num_hidden_layers"])
 
     def score(candidates: Sequence[str], references: Sequence[str]) -> NDArray[np.float64]:
-        values = np.zeros(len(candidates))
-        pairs = zip(candidates, references, strict=True)
-        scored = [i for i, pair in enumerate(pairs) if all(text.strip() for text in pair)]
-        if scored:  # bert-score fails on empty texts
-            sides = ([texts[i] for i in scored] for texts in (candidates, references))
-            values[scored] = scorer.score(*sides)[2].numpy().astype(np.float64).round(SINGLE_DIGITS)
-        return values
+        f1 = scorer.score(list(candidates), list(references))[2]
+        return f1.numpy().astype(np.float64).round(SINGLE_DIGITS)
 
-    return score
+    return TextScorer(score)
 
 
 def data(model: str) -> dict[str, Path]:

@@ -13,9 +13,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from simllm.metrics.metric_interface import ScoreFunction, UnavailableError
-
-SINGLE_DIGITS = 6  # decimals of a score from float32 embeddings; further digits depend on the batch
+from simllm.metrics.metric_interface import UnavailableError
+from simllm.metrics.text.readable_texts import TextScorer
 
 
 @dataclass(frozen=True)
@@ -27,15 +26,17 @@ class Baseline:
     Attributes:
         module: The module in `simllm.metrics.text` that implements the metric.
         libraries: The Python packages whose versions can change scores.
-        options: Keyword arguments for the module's function `load`.
+        options: Keyword arguments for the function that loads the metric.
         argument: What the user must add to the name, as in `bertscore=MODEL`: "MODEL" for a model, "CORPUS"
             for a file of texts. Empty if the metric takes no argument.
+        function: The function of the module that loads the metric.
     """
 
     module: str
     libraries: Sequence[str]
     options: Mapping[str, Any] = field(default_factory=dict)
     argument: str = ""
+    function: str = "load"
 
 
 BASELINES = {
@@ -44,6 +45,7 @@ BASELINES = {
     "bleu-2": Baseline("bleu", ["nltk"], {"weights": (0, 1)}),
     "bleu-3": Baseline("bleu", ["nltk"], {"weights": (0, 0, 1)}),
     "bleu-4": Baseline("bleu", ["nltk"], {"weights": (0, 0, 0, 1)}),
+    "bleu-smoothed": Baseline("bleu", ["sacrebleu"], function="load_smoothed"),
     "meteor": Baseline("meteor", ["nltk"]),
     "rouge-1": Baseline("rouge", ["rouge-score", "nltk"], {"kind": "rouge1"}),
     "rouge-2": Baseline("rouge", ["rouge-score", "nltk"], {"kind": "rouge2"}),
@@ -58,10 +60,8 @@ BASELINES = {
 }
 
 
-def baseline(name: str, argument: str = "") -> ScoreFunction:
+def baseline(name: str, argument: str = "") -> TextScorer:
     """Load a well-known metric for texts, such as BLEU, and return its scoring function.
-
-    The scoring function takes n candidates and n references, and returns (n,) scores.
 
     Args:
         name: The name of the metric, a key of `BASELINES`, such as "bleu".
@@ -76,7 +76,8 @@ def baseline(name: str, argument: str = "") -> ScoreFunction:
         expected = f"{name}={chosen.argument}" if chosen.argument else f"{name} alone"
         raise UnavailableError(f"name it as {expected}")
     try:
-        return _module(name).load(*_arguments(argument), **chosen.options)
+        loaded: TextScorer = getattr(_module(name), chosen.function)(*_arguments(argument), **chosen.options)
+        return loaded
     except ModuleNotFoundError as error:
         package = {"sklearn": "scikit-learn"}.get(error.name or "", (error.name or "").replace("_", "-"))
         raise UnavailableError(f"{package} is not installed: pip install {package}") from None
@@ -100,7 +101,7 @@ def data(name: str, argument: str = "") -> dict[str, Path]:
 
 
 def _module(name: str) -> ModuleType:
-    return import_module(f"{__package__}.{BASELINES[name].module}")
+    return import_module(f"{__package__}.{BASELINES[name].module}")  # a name of the table, never of a user
 
 
 def _arguments(argument: str) -> list[str]:

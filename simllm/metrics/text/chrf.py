@@ -7,14 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from simllm.metrics.metric_interface import ScoreFunction
+from simllm.metrics.text.readable_texts import TextScorer
 
 
-def load() -> ScoreFunction:
-    """Load chrF: return a function that scores n candidates, each against its own reference.
-
-    Scores are from 0 to 1.
-    """
+def load() -> TextScorer:
+    """Load chrF; scores are from 0 to 1."""
     from sacrebleu.metrics.chrf import CHRF
 
     chrf = CHRF()
@@ -23,4 +20,4 @@ def load() -> ScoreFunction:
         pairs = zip(candidates, references, strict=True)
         return np.array([chrf.sentence_score(c, [r]).score / 100 for c, r in pairs], float)
 
-    return score
+    return TextScorer(score)

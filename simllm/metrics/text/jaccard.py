@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from simllm.metrics.metric_interface import ScoreFunction
+from simllm.metrics.text.readable_texts import TextScorer
 
 
-def load() -> ScoreFunction:
-    """Return the function `score`, which computes the Jaccard similarities of n pairs of texts."""
-    return score
+def load() -> TextScorer:
+    """Load the Jaccard similarity; scores are from 0 to 1."""
+    return TextScorer(score)
 
 
 def score(candidates: Sequence[str], references: Sequence[str]) -> NDArray[np.float64]:

@@ -11,15 +11,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from simllm.metrics.metric_interface import ScoreFunction
+from simllm.metrics.text.readable_texts import TextScorer
 from simllm.metrics.text.wordnet_data import find_wordnet, open_wordnet
 
 
-def load() -> ScoreFunction:
-    """Load METEOR: return a function that scores n candidates, each against its own reference.
-
-    Scores are from 0 to 1. Texts are split into words at white space.
-    """
+def load() -> TextScorer:
+    """Load METEOR; scores are from 0 to 1. Texts are split into words at white space."""
     from nltk.translate.meteor_score import single_meteor_score
 
     words = open_wordnet()
@@ -28,7 +25,7 @@ def load() -> ScoreFunction:
         pairs = zip(candidates, references, strict=True)
         return np.array([single_meteor_score(r.split(), c.split(), wordnet=words) for c, r in pairs], float)
 
-    return score
+    return TextScorer(score)
 
 
 def data() -> dict[str, Path]:

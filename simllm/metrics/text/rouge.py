@@ -7,13 +7,14 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from simllm.metrics.metric_interface import ScoreFunction
+from simllm.metrics.text.readable_texts import TextScorer
+
+WORDS = "of Latin letters or digits"
+AT_LEAST = {1: "without words", 2: "with fewer than two words"}
 
 
-def load(kind: str) -> ScoreFunction:
-    """Load ROUGE: return a function that scores n candidates, each against its own reference.
-
-    Scores are F1, from 0 to 1.
+def load(kind: str) -> TextScorer:
+    """Load ROUGE; scores are F1, from 0 to 1.
 
     Args:
         kind: `rouge1`, `rouge2` or `rougeL`.
@@ -26,4 +27,6 @@ def load(kind: str) -> ScoreFunction:
         pairs = zip(candidates, references, strict=True)
         return np.array([scorer.score(r, c)[kind].fmeasure for c, r in pairs], float)
 
-    return score
+    needed = 2 if kind == "rouge2" else 1
+    tokenize = scorer._tokenizer.tokenize
+    return TextScorer(score, lambda text: len(tokenize(text)) >= needed, f"{AT_LEAST[needed]} {WORDS}")

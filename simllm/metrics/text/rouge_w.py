@@ -12,16 +12,14 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from simllm.metrics.metric_interface import ScoreFunction
+from simllm.metrics.text.readable_texts import TextScorer
+from simllm.metrics.text.rouge import AT_LEAST, WORDS
 
 _WEIGHT = 1.2
 
 
-def load() -> ScoreFunction:
-    """Load ROUGE-W: return a function that scores n candidates, each against its own reference.
-
-    Scores are F1, from 0 to 1.
-    """
+def load() -> TextScorer:
+    """Load ROUGE-W; scores are F1, from 0 to 1."""
     from nltk.stem.porter import PorterStemmer
     from rouge_score.tokenize import tokenize
 
@@ -31,7 +29,7 @@ def load() -> ScoreFunction:
         pairs = zip(candidates, references, strict=True)
         return np.array([f1(tokenize(c, stemmer), tokenize(r, stemmer)) for c, r in pairs], float)
 
-    return score
+    return TextScorer(score, lambda text: bool(tokenize(text, stemmer)), f"{AT_LEAST[1]} {WORDS}")
 
 
 def f1(candidate: Sequence[str], reference: Sequence[str], weight: float = _WEIGHT) -> float:

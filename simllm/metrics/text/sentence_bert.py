@@ -8,30 +8,29 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from simllm.metrics.metric_interface import ScoreFunction, UnavailableError
-from simllm.metrics.text.built_in_text_metrics import SINGLE_DIGITS
+from simllm.metrics.metric_interface import UnavailableError
+from simllm.metrics.text.model_folders import SINGLE_DIGITS, loading
+from simllm.metrics.text.readable_texts import TextScorer
 from simllm.model.embedding_similarity import cosine
 
 
-def load(model: str) -> ScoreFunction:
-    """Load SentenceBERT: return a function that scores n candidates, each against its own reference.
-
-    Scores are from -1 to 1.
+def load(model: str) -> TextScorer:
+    """Load SentenceBERT; scores are from -1 to 1.
 
     Args:
         model: A model folder, or the name of a model that was downloaded before.
     """
-    import torch
     from sentence_transformers import SentenceTransformer
 
     try:
-        with torch.random.fork_rng(devices=[]):  # transformers draws weights that the folder lacks
-            encoder = SentenceTransformer(str(_folder(model)), local_files_only=True)
+        folder = _folder(model)
     except (OSError, ValueError) as error:
         reason = str(error).splitlines()[0]
         raise UnavailableError(
             f"{model}: not a model folder, nor downloaded (hf download {model}): {reason}"
         ) from None
+    with loading(folder):
+        encoder = SentenceTransformer(str(folder), local_files_only=True, trust_remote_code=False)
 
     def score(candidates: Sequence[str], references: Sequence[str]) -> NDArray[np.float64]:
         texts = [*candidates, *references]
@@ -39,7 +38,7 @@ def load(model: str) -> ScoreFunction:
         values = cosine(embeddings[: len(candidates)], embeddings[len(candidates) :])
         return values.round(SINGLE_DIGITS)
 
-    return score
+    return TextScorer(score)
 
 
 def data(model: str) -> dict[str, Path]:

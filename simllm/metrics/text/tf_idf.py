@@ -11,19 +11,18 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from simllm.metrics.metric_interface import ScoreFunction
+from simllm.metrics.text.readable_texts import TextScorer
 
 
-def load() -> ScoreFunction:
-    """Load the tf-idf metric: return a function that scores n candidates, each against its own reference.
-
-    Scores are from 0 to 1. Words of one letter are ignored. If a text has no other words, the score is 0.
-    """
+def load() -> TextScorer:
+    """Load the tf-idf metric; scores are from 0 to 1. Words of one letter are ignored."""
     from sklearn.feature_extraction.text import TfidfVectorizer
+
+    words = TfidfVectorizer().build_analyzer()
 
     def cosine(candidate: str, reference: str) -> float:
         vectorizer = TfidfVectorizer()
-        if not any(map(vectorizer.build_analyzer(), (candidate, reference))):
+        if not words(candidate) and not words(reference):
             return 0.0
         vectors = vectorizer.fit_transform([candidate, reference])
         return float((vectors[0] @ vectors[1].T).sum())
@@ -31,4 +30,4 @@ def load() -> ScoreFunction:
     def score(candidates: Sequence[str], references: Sequence[str]) -> NDArray[np.float64]:
         return np.array([cosine(c, r) for c, r in zip(candidates, references, strict=True)], float)
 
-    return score
+    return TextScorer(score, lambda text: bool(words(text)), "without words of two or more letters")

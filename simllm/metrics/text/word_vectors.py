@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from simllm.errors import InputError
 from simllm.io import read_json_lines, read_lines
-from simllm.metrics.metric_interface import ScoreFunction, UnavailableError
+from simllm.metrics.metric_interface import UnavailableError
+from simllm.metrics.text.readable_texts import TextScorer
 from simllm.model import ppmi_vectors
 from simllm.model.default_model import default_model
 from simllm.model.embedding_similarity import cosine
@@ -28,10 +29,8 @@ _SIZE = 256
 _MOST_TEXTS = 1_000_000  # more texts change little, and take more than a minute
 
 
-def load(corpus: str) -> ScoreFunction:
-    """Load the word vector metric: return a function that scores n candidates, each against its reference.
-
-    Scores are from -1 to 1.
+def load(corpus: str) -> TextScorer:
+    """Load the word vector metric; scores are from -1 to 1.
 
     Args:
         corpus: The file from which word vectors are computed: plain text, one text per line; or JSON
@@ -53,7 +52,10 @@ def load(corpus: str) -> ScoreFunction:
         # The sum has the same direction as the mean. The boundary tokens are the same in every text.
         return cosine(*(np.stack([vectors()[ids[1:-1]].sum(axis=0) for ids in side]) for side in sides))
 
-    return score
+    def can_read(text: str) -> bool:
+        return bool(vectors()[tokenizer.encode([text])[0][1:-1]].any())
+
+    return TextScorer(score, can_read, "without tokens that the corpus distinguishes")
 
 
 def data(corpus: str) -> dict[str, Path]:

@@ -168,7 +168,7 @@ def test_corpus_can_be_a_source(tree, tmp_path):
     [
         ("a.jsonl", b'{"text": "adds two"}\n{"text": 1}\n', 'line 2: expected a text under "text"'),
         ("a.jsonl", b'{"text": "adds two"}\n{\n', "line 2: not JSON"),
-        ("a.jsonl", b"[]\n", "line 1: expected a JSON object"),
+        ("a.jsonl", b"[]\n", "line 1: is a JSON array; expected one object"),
         ("a.txt", b"adds two\n\xff\n", "not UTF-8"),
         ("a.txt.gz", b"not gzipped", "cannot be read"),
         ("a.txt.gz", gzip.compress(b"adds two\n" * 9999, mtime=0)[:60], "ends in the middle, after line"),

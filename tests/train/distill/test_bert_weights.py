@@ -51,7 +51,7 @@ def drop_weight(folder, name):
         (lambda f: drop_weight(f, "layer.1.output.dense.bias"), "no weight .*layer.1.output.dense.bias"),
         (lambda f: (f / "model.safetensors").write_bytes(b"x"), "damaged"),
         (lambda f: (f / "model.safetensors").unlink(), "no model.safetensors"),
-        (lambda f: (f / "config.json").write_text("["), "not valid JSON"),
+        (lambda f: (f / "config.json").write_text("["), "is a JSON array"),
     ],
 )
 def test_damaged_teacher_gives_a_one_line_error(teachers, tmp_path, damage, message):

@@ -60,6 +60,28 @@ def test_only_plain_mean_pooling_takes_the_fast_path(teachers, tmp_path, change,
     assert module._has_mean_pooling(folder) == fast
 
 
+@pytest.mark.parametrize(
+    "kind", ["os.system", "sentence_transformers", "sentence_transformers.x;y", "mine.Dense"]
+)
+def test_a_teacher_may_only_name_modules_of_sentence_transformers(teachers, tmp_path, kind, monkeypatch):
+    folder = shutil.copytree(teachers["bert"], tmp_path / "teacher")
+    modules = json.loads((folder / "modules.json").read_text())
+    modules.append({"idx": 3, "name": "3", "path": "", "type": kind})
+    (folder / "modules.json").write_text(json.dumps(modules))
+    monkeypatch.setattr("sentence_transformers.SentenceTransformer", refuse)
+    with pytest.raises(InputError, match="is not a module of sentence-transformers"):
+        module.load(folder, CPU)
+
+
+def test_a_teacher_whose_tokens_have_no_embedding_is_refused(teachers, tmp_path):
+    folder = shutil.copytree(teachers["bert"], tmp_path / "teacher")
+    values = json.loads((folder / "tokenizer.json").read_text())
+    values["model"]["vocab"]["extra"] = len(values["model"]["vocab"])
+    (folder / "tokenizer.json").write_text(json.dumps(values))
+    with pytest.raises(InputError, match="more tokens than"):
+        module.load(folder, CPU)
+
+
 def test_other_poolings_use_sentence_transformers(teachers, tmp_path):
     folder = shutil.copytree(teachers["bert"], tmp_path / "teacher")
     pooling = {"word_embedding_dimension": 32, "pooling_mode_cls_token": True}

@@ -4,6 +4,7 @@ import os
 import random
 import sys
 import types
+import zipfile
 from dataclasses import replace
 
 import numpy as np
@@ -237,6 +238,19 @@ def test_all_mismatches_are_reported_together(tiny, tiny_files, damage, message)
         import_checkpoint(tiny_files / "model.pt", tiny_files / "dict.txt", tokenizer, tiny_files / "out")
     assert str(error.value).startswith(str(tiny_files / "model.pt"))
     assert not (tiny_files / "out").exists()
+
+
+def test_refuses_checkpoints_that_expand_without_bound(tiny, tiny_files):
+    file = tiny_files / "model.pt"
+    with zipfile.ZipFile(file) as plain, zipfile.ZipFile(tiny_files / "small.pt", "w") as compressed:
+        for part in plain.infolist():
+            compressed.writestr(part.filename, plain.read(part), zipfile.ZIP_DEFLATED)
+    with pytest.raises(InputError, match="it is compressed"):
+        import_checkpoint(tiny_files / "small.pt", tiny_files / "dict.txt", None, tiny_files / "out")
+    model = tiny[0]["model"] | {"encoder.wide": torch.zeros(1).expand(10**12)}
+    torch.save(change(tiny[0], "model", model), file)
+    with pytest.raises(InputError, match=r"encoder\.wide has fewer values than its shape says"):
+        import_checkpoint(file, tiny_files / "dict.txt", None, tiny_files / "out")
 
 
 @pytest.mark.parametrize("content", [b"", b"hello", b"PK\x03\x04 half a zip"])

@@ -109,3 +109,37 @@ def test_shards_do_not_depend_on_the_number_of_workers(written, texts, tokenizer
     shards.write_or_load(texts, "corpus", tokenizer, 64, tmp_path / "alone")
     one, two = (json.loads((tmp_path / name / "shards.json").read_text()) for name in ("alone", "shards"))
     assert one == two
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda facts: facts | {"parts": []},
+        lambda facts: facts | {"parts": 3},
+        lambda facts: facts | {"parts": [7]},
+        lambda facts: facts | {"parts": [{"texts": 1}]},
+        lambda facts: facts | {"parts": [facts["parts"][0] | {"truncated": None}]},
+    ],
+)
+def test_a_wrong_description_of_shards_is_damage_and_they_are_written_again(
+    written, texts, tokenizer, tmp_path, change
+):
+    info = tmp_path / "shards" / "shards.json"
+    info.write_text(json.dumps(change(json.loads(info.read_text()))))
+    with pytest.raises(shards.DamagedShardsError, match="damaged"):
+        shards.load(tmp_path / "shards")
+    again = shards.write_or_load(texts, "corpus", tokenizer, 64, tmp_path / "shards")
+    assert (again.lengths == written.lengths).all()
+
+
+def test_lengths_that_do_not_fit_the_ids_are_damage(written, tmp_path):
+    folder = tmp_path / "shards"
+    ids, lengths = folder / "ids-00000.npy", folder / "lengths-00000.npy"
+    values = np.load(lengths)
+    values[0] += 10**6
+    np.save(lengths, values)
+    facts = json.loads((folder / "shards.json").read_text())
+    facts["parts"][0]["sha256"] = shards.digest(ids, lengths)
+    (folder / "shards.json").write_text(json.dumps(facts))
+    with pytest.raises(shards.DamagedShardsError, match=r"not the lengths of ids-00000\.npy"):
+        shards.load(folder)

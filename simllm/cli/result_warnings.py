@@ -1,0 +1,33 @@
+"""Warnings that change how a result is read: they stand on standard error and in the result itself."""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+
+@contextlib.contextmanager
+def collected() -> Iterator[list[str]]:
+    """Collect the warnings of a `with` block, so that a result can hold them.
+
+    Yields:
+        A list that gets the messages at the end of the block. Warnings of other kinds than `UserWarning`,
+        such as those of libraries about their future, are left out.
+    """
+    messages: list[str] = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            yield messages
+        finally:
+            found = (str(warning.message) for warning in caught if warning.category is UserWarning)
+            messages += dict.fromkeys(found)
+
+
+def tell(messages: Sequence[str]) -> dict[str, Any]:
+    """Issue warnings; return them as an entry for the summary of a table, empty without warnings."""
+    for message in messages:
+        warnings.warn(message, stacklevel=2)
+    return {"warnings": list(messages)} if messages else {}
