@@ -43,6 +43,7 @@ def write_conclusions(study: ClassifierStudy) -> list[str]:
 
 def _describe(study: ClassifierStudy, name: str, found: Performance, split: str) -> str:
     """Describe the quality of one classifier on a split."""
+    # Published counts have no rows, and so neither scores nor a largest class.
     if name in study.published:
         return f"{name} (published counts of {found.n:,} items): MCC {format_estimate(found.metrics['mcc'])}."
     metrics = [

@@ -108,5 +108,6 @@ def _scores(study: ClassifierStudy, name: str) -> tuple[NDArray[np.bool_], NDArr
 
 def _thin(x: Floats, y: Floats) -> tuple[Floats, Floats]:
     """Select at most 400 points of a curve, so that the report stays small."""
+    # Both ends stay; rounding may choose a point twice.
     chosen = np.unique(np.linspace(0, len(x) - 1, min(len(x), _MOST_POINTS)).astype(int))
     return x[chosen], y[chosen]

@@ -81,6 +81,7 @@ def _with_interval(found: Estimate | None) -> str:
 
 def _test_row(answer: Answer) -> Sequence[str]:
     p, p_holm = ("--" if p is None else escape_latex(format_p_value(p)) for p in (answer.p, answer.p_holm))
+    # A comparison by an interval alone has no test to name.
     test = _TESTS.get(answer.test, answer.test) if answer.p is not None else "--"
     effect = _with_interval(Estimate(answer.effect, answer.low, answer.high))
     return [escape_latex(answer.question), escape_latex(test), p, p_holm, effect]

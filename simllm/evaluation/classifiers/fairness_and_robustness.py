@@ -38,6 +38,7 @@ def fill_groups(rows: DataFrame, groups: Sequence[str]) -> DataFrame:
         if group not in [*allowed, "data_set"] or group not in rows:
             raise InputError(f"no column {group} for groups; there are {', '.join(allowed) or 'none'}")
         rows[group] = rows[group].fillna("")
+        # A column of ids or free text would make a group of each item.
         if (count := rows[group].nunique()) > _MOST_GROUPS:
             raise InputError(f"the column {group} has {count:,} groups; expected at most {_MOST_GROUPS}")
     return rows
@@ -87,6 +88,7 @@ def measure_fairness(rows: DataFrame, group: str, positive: str) -> Fairness:
         right = own["predicted"] == own["gold"]
         rates = (_mean(each) for each in (claims, claims[gold], claims[~gold], right))
         groups[str(name)] = GroupRates(len(own), *rates)
+    # Positive and negative items must both be treated alike: the larger gap of TPR and FPR counts.
     gaps = [_gap(getattr(one, rate) for one in groups.values()) for rate in ("tpr", "fpr")]
     known = [gap for gap in gaps if gap is not None]
     return Fairness(groups, _gap(one.selection_rate for one in groups.values()), max(known, default=None))

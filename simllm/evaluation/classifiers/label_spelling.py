@@ -91,6 +91,7 @@ def unify(rows: DataFrame, golds: Sequence[set[str]]) -> tuple[DataFrame, Spelli
         label: (name, sum(int(counts[column].get(label, 0)) for column in counts))
         for label, name in named.items()
     }
+    # Shallow, because columns are replaced and never changed in place.
     rows = rows.copy(deep=False)
     for column in counts if named else ():
         rows[column] = rows[column].map(lambda label: named.get(label, label), na_action="ignore")

@@ -20,6 +20,7 @@ def measure_costs(rows: DataFrame) -> dict[str, dict[str, float | None]]:
     for name in COSTS:
         if rows[name].notna().any():
             total = float(rows[name].sum())
+            # Right answers without a reported cost would make the others look cheaper.
             known = rows[rows[name].notna()]
             right = int((known["predicted"] == known["gold"]).sum())
             found[name] = {

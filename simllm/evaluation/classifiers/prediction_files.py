@@ -112,6 +112,7 @@ def read(
     named: dict[str, Path] = {}
     for path in map(Path, paths):
         table = _read_file(path, columns or {}, threshold is not None)
+        # FILE.csv.gz names the classifier FILE.
         name = printable_path.printable(path.name.removesuffix(".gz")).rpartition(".")[0] or path.name
         if "classifier" not in table or table["classifier"].isna().any():
             if name in named:
@@ -170,6 +171,7 @@ def _read_file(path: Path, columns: Mapping[str, str], has_threshold: bool) -> D
         advice = "--threshold makes labels from probability or score"
         raise InputError(f"{path}: no column predicted; it has {_names(rows)}. {advice}")
     for name in rows.columns.difference([*COLUMNS, PLACE]):
+        # A misspelt column would silently become a column of groups.
         if close := difflib.get_close_matches(str(name), COLUMNS, 1, 0.8):
             raise InputError(f"{path}: unknown column {name}; did you mean {close[0]}?")
     numbers = ("confidence", "probability", "score", *COSTS)

@@ -61,6 +61,7 @@ def _ask_chance(name: str, rows: DataFrame, chance: float, other: str, reason: s
         outcome=compare_with_chance(right, n, chance),
         why=f"{why}; the chance is {chance:.3g} ({reason}).",
         effect=effect,
+        # The chance is a known number, so that the interval of the share is only shifted.
         interval=(low - chance, high - chance),
         words=f"{name} is right {side} {other} ({share:.3f} against {chance:.3f})",
     )
