@@ -75,6 +75,7 @@ def clusters(rho: Sequence[float], p: Floats) -> list[int]:
     et al., "Results of WMT23 metrics shared task", 2023). `p` has the shape (m, m).
     """
     ranks, members, first = [0] * len(rho), list[int](), 1
+    # `argsort` puts NaN last.
     for place, i in enumerate(np.argsort([-r for r in rho], kind="stable").tolist(), 1):
         if any(p[i, j] < LEVEL for j in members):
             members, first = [], place

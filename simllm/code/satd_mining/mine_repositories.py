@@ -155,6 +155,7 @@ class SatdMining:
                     self._keep(answer)
                 yield
         for each in lost:  # only now: the endpoint works, so that it is the question that gets no answer
+            # An answer that two runs have lost counts as failed, or no run would ever end without it.
             if each.question in self._lost_before:
                 self._keep(Answer(each.question, failure=each.reason))
             else:

@@ -93,6 +93,7 @@ def _predict(
         known = ~np.isnan(scores)
         learned.append(_learn(scores[known], gold[others][known]))
     for name, numbers, _ in variants:
+        # A variant is in the fold of its original, whose threshold was learned without it.
         values, folds = scored[name], fold_of[numbers]
         thresholds, slopes, intercepts = (np.array(each)[folds] for each in zip(*learned, strict=True))
         labels = np.where(values >= thresholds, POSITIVE, NEGATIVE).astype(object)
