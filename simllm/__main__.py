@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
 from types import FrameType
 
 # Nothing else is imported here: an interrupt during the imports of a command must be one line, too.
@@ -14,6 +15,7 @@ from types import FrameType
 # the command sets it, not the library.
 _KERNEL_CACHES = ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY")
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_MOST_SECONDS_TO_UNWIND = 10
 
 
 def run() -> int:
@@ -26,6 +28,10 @@ def run() -> int:
         if os.getpid() != process:  # a forked child
             os.kill(os.getpid(), number)
         received.append(number)
+        # Python drops an exception that is raised in a destructor; then the signal comes once more.
+        again = threading.Timer(_MOST_SECONDS_TO_UNWIND, os.kill, (process, number))
+        again.daemon = True
+        again.start()
         raise KeyboardInterrupt
 
     for number in _ENDING:

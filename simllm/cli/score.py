@@ -27,7 +27,6 @@ from simllm.errors import InputError
 from simllm.io import output_file, partial_file, real_path, tables
 from simllm.io.number_format import format_count
 from simllm.io.output_file import locked
-from simllm.io.output_folder import OutputFolder
 from simllm.io.partial_file import PartialFile
 from simllm.io.read_text_pairs import EqualPairs, PairSource, PairWithId, from_files, from_jsonl
 from simllm.io.tables import FORMATS as FORMATS
@@ -130,9 +129,8 @@ def run(options: argparse.Namespace) -> None:
     score_files.refuse_engine_options(options)
     source = _choose_source(options)
     output: Path | None = options.output
-    read = _files_read(options, source)
-    output_file.check_output(output, read, options.overwrite or options.resume)
-    score_report_option.check(options, read)
+    output_file.check_output(output, source.files, options.overwrite or options.resume)
+    score_report_option.check(options, source.files)
     groups = score_report_option.read_groups(options)
     if options.metrics is not None:
         score_with_metrics.run(options, source, groups)
@@ -140,7 +138,7 @@ def run(options: argparse.Namespace) -> None:
     # A file is written when all pairs are scored. Standard output, pipes and devices get each pair at once.
     target = real_path.real(output) if output and (output.is_file() or not output.exists()) else None
     if target:
-        output_file.check_output(partial_file.path_of(target), read, overwrite=True)
+        output_file.check_output(partial_file.path_of(target), source.files, overwrite=True)
     elif options.resume:
         raise InputError("--resume goes with -o FILE")
     if target and options.resume and not options.overwrite:
@@ -184,21 +182,6 @@ def run(options: argparse.Namespace) -> None:
         scores = _write(options, scale, metric, finished, source.messages)
         partial.remove()
     _write_report(options, groups, pairs, scores, metric)
-
-
-def _files_read(options: argparse.Namespace, source: PairSource) -> list[Path]:
-    """Return the files that options name for reading, which the output must not replace.
-
-    Args:
-        options: The parsed options of `simllm score`.
-        source: The source of the text pairs.
-    """
-    files = list(source.files)
-    if options.frequencies is not None:
-        files.append(options.frequencies)
-    if options.model is not None and (marker := OutputFolder(Path(options.model)).marker):
-        files += [Path(options.model) / name for name in marker.files]
-    return files
 
 
 def _refuse_finished_run(output: Path) -> None:

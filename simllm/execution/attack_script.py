@@ -1,9 +1,9 @@
 """Script that attacks a sandbox from inside, to test the sandbox.
 
 The module `simllm.execution.isolation_check` runs the script in the sandbox. The script does not import
-simllm, because simllm is not available there. The command line has these arguments: a TCP port outside the
-sandbox, the name of an abstract socket (a Unix socket without a file) outside the sandbox, the size limit of
-each writable folder in bytes, the largest number of processes, and the paths that programs may read.
+simllm, because simllm is not available there. The command line has these arguments: a word that marks the
+processes of the script, the network namespace of the machine, the size limit of each writable folder in
+bytes, the largest number of processes, and the paths that programs may read.
 
 Each attack is a function. It returns a text that says how the attack succeeded, or "" if the sandbox
 prevented the attack. The script prints a JSON object with the name and the returned text of each attack.
@@ -11,8 +11,11 @@ prevented the attack. The script prints a JSON object with the name and the retu
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import errno
 import json
+import mmap
 import os
 import resource
 import socket
@@ -20,11 +23,39 @@ import sys
 import time
 from pathlib import Path
 
-ALLOWED_VARIABLES = ("PATH", "HOME", "LANG", "PYTHONHASHSEED", "PWD", "OLDPWD")
+ALLOWED_VARIABLES = (
+    *("PATH", "HOME", "LANG", "PWD", "OLDPWD"),
+    *("PYTHONHASHSEED", "PYTHONINTMAXSTRDIGITS", "OMP_NUM_THREADS"),
+)
 _MS_REMOUNT_BIND = 32 | 4096
 _CLONE_NEWUSER = 0x10000000
 _PART = 1 << 18
-_LIBC = ctypes.CDLL(None)
+_LIBC = ctypes.CDLL(None, use_errno=True)
+_FAMILIES = 46
+_KINDS_OF_SOCKETS = (1, 2, 3, 4, 5)
+_NOTHING = (0, 0, 0, 0)
+# The numbers of these calls are the same on all architectures.
+_KERNEL_CALLS = {
+    "io_uring_setup": (425, (1, ctypes.create_string_buffer(256))),
+    "landlock_create_ruleset": (444, (None, 0, 1)),
+}
+if os.uname().machine in ("x86_64", "aarch64"):
+    _NUMBERS = {
+        "bpf": (321, 280),
+        "userfaultfd": (323, 282),
+        "perf_event_open": (298, 241),
+        "syslog": (103, 116),
+    }
+    for _name, _both in _NUMBERS.items():
+        _KERNEL_CALLS[_name] = (_both[os.uname().machine == "aarch64"], _NOTHING)
+_MEMORY_CALLS = {
+    "memfd_create": lambda: _LIBC.memfd_create(b"attack", 0),
+    "memfd_secret": lambda: _LIBC.syscall(447, 0),
+    "shmget": lambda: _LIBC.shmget(0, 4096, 0o1600),
+    "vmsplice": lambda: _LIBC.vmsplice(os.pipe()[1], None, 0, 0),
+}
+_X32_GETPID = 0x40000000 + 39
+_I386_GETPID = b"\xb8\x14\x00\x00\x00\xcd\x80\xc3"  # mov eax, 20; int 0x80; ret
 
 
 def write_to_the_system(readable: list[str]) -> str:
@@ -144,29 +175,41 @@ def inherit_open_files() -> str:
     return ", ".join(sorted({path.name for path in Path("/proc/self/fd").iterdir()} - {"0", "1", "2", "3"}))
 
 
-def reach_the_network(port: int, name: str) -> str:
-    """Try to connect to two listeners outside the sandbox, and to send a UDP packet to another machine.
+def reach_the_network(outside: str) -> str:
+    """Try to open sockets of all families, and to see the network of the machine.
+
+    No address is needed: some families, such as AF_VSOCK, reach the machine in spite of a network namespace.
 
     Args:
-        port: The TCP port of the first listener.
-        name: The name of the abstract socket (a Unix socket without a file) of the second listener.
+        outside: The network namespace of the machine, as in /proc/self/ns/net.
 
     Returns:
-        The reached addresses, joined by commas; "" if there is none.
+        The families and the network that were reached, joined by commas; "" if there is none.
     """
-    reached = []
-    for family, address in ((socket.AF_INET, ("127.0.0.1", port)), (socket.AF_UNIX, "\0" + name)):
-        with socket.socket(family, socket.SOCK_STREAM) as connection:
-            connection.settimeout(1)
-            if connection.connect_ex(address) == 0:
-                reached.append(str(address))
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as datagram:
-        try:
-            datagram.sendto(b"x", ("192.0.2.1", 9))  # an address for documentation
-            reached.append("192.0.2.1")
-        except OSError:
-            pass
+    reached = ["the network of the machine"] if str(Path("/proc/self/ns/net").readlink()) == outside else []
+    for family in range(_FAMILIES):
+        if any(_opens(family, kind) for kind in _KINDS_OF_SOCKETS):
+            reached.append(f"sockets of family {family}")
+        elif family != socket.AF_UNIX and any(_opens_pair(family, kind) for kind in _KINDS_OF_SOCKETS):
+            reached.append(f"pairs of sockets of family {family}")
     return ", ".join(reached)
+
+
+def _opens(family: int, kind: int) -> bool:
+    try:
+        socket.socket(family, kind).close()
+    except OSError:
+        return False
+    return True
+
+
+def _opens_pair(family: int, kind: int) -> bool:
+    try:
+        for one in socket.socketpair(family, kind):
+            one.close()
+    except OSError:
+        return False
+    return True
 
 
 def gain_rights() -> str:
@@ -202,23 +245,56 @@ def raise_limits() -> str:
 
 
 def hide_memory() -> str:
-    """Try to allocate memory, such as shared memory, that does not count towards the sandbox's limits.
+    """Try to allocate memory that does not count towards the sandbox's limits.
 
-    Such memory belongs neither to a process nor to a file in a folder.
+    Such memory belongs neither to a process nor to a file in a folder, or it stays allocated although the
+    process gave it back.
 
     Returns:
-        The names of the system calls that worked, joined by commas; "" if there is none.
+        The names of the ways that worked, joined by commas; "" if there is none.
     """
-    taken = []
-    if hasattr(os, "memfd_create"):
-        try:
-            os.close(os.memfd_create("attack"))
-            taken.append("memfd_create")
-        except OSError:
-            pass
-    if _LIBC.shmget(0, 4096, 0o1600) >= 0:
-        taken.append("shmget")
+    taken = [name for name, call in _MEMORY_CALLS.items() if call() >= 0]
+    with contextlib.suppress(OSError):
+        mmap.mmap(-1, mmap.PAGESIZE).close()  # shared and anonymous
+        taken.append("anonymous shared memory")
+    with contextlib.suppress(OSError), Path("/dev/zero").open("r+b") as zero:
+        mmap.mmap(zero.fileno(), mmap.PAGESIZE).close()
+        taken.append("shared memory of /dev/zero")
+    left, right = socket.socketpair()
+    with left, right, contextlib.suppress(OSError):
+        left.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 22)
+        taken.append("large buffers of sockets")
     return ", ".join(taken)
+
+
+def use_refused_calls() -> str:
+    """Try system calls that have often been a way into the kernel, also by the entries of older programs.
+
+    Returns:
+        The names of the calls that worked, joined by commas; "" if there is none.
+    """
+    used = []
+    for name, (number, arguments) in _KERNEL_CALLS.items():
+        ctypes.set_errno(0)
+        if _LIBC.syscall(number, *arguments) >= 0 or ctypes.get_errno() != errno.ENOSYS:
+            used.append(name)
+    if os.uname().machine == "x86_64":
+        if _LIBC.syscall(_X32_GETPID) >= 0:
+            used.append("calls of x32")
+        if _calls_as_i386():
+            used.append("calls of i386")
+    return ", ".join(used)
+
+
+def _calls_as_i386() -> bool:
+    """Call getpid by `int 0x80`, in a new process, since the call kills it where the kernel lacks i386."""
+    child = os.fork()
+    if child == 0:
+        code = mmap.mmap(-1, mmap.PAGESIZE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, 7)
+        code.write(_I386_GETPID)
+        call = ctypes.CFUNCTYPE(ctypes.c_int)(ctypes.addressof(ctypes.c_char.from_buffer(code)))
+        os._exit(call() <= 0)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
 def start_many_processes(most: int) -> str:
@@ -247,18 +323,19 @@ def start_many_processes(most: int) -> str:
 
 
 if __name__ == "__main__":
-    port, socket_name, folder_size, processes, *readable = sys.argv[1:]
+    _, network, folder_size, processes, *readable = sys.argv[1:]
     results = {
         "read files of the machine": read_the_machine(readable),
         "read environment variables": read_environments(),
         "see other processes": see_other_processes(),
         "use open files": inherit_open_files(),
-        "reach the network": reach_the_network(int(port), socket_name),
+        "reach the network": reach_the_network(network),
         "gain rights": gain_rights(),
         "raise limits": raise_limits(),
         "write to the system": write_to_the_system(readable),
         "fill the memory with files": fill_memory_with_files(int(folder_size), readable),
         "hide memory": hide_memory(),
+        "use refused system calls": use_refused_calls(),
         "start processes without end": start_many_processes(int(processes)),
     }
     print(json.dumps(results))

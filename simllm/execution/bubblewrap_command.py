@@ -64,12 +64,19 @@ def bwrap_command(
             command += ["--ro-bind", str(path), str(path)]
     for path in (path for pattern in _CONFIGURATION for path in sorted(Path("/etc").glob(pattern))):
         command += ["--ro-bind", str(path), str(path)]
-    command += ["--proc", "/proc", "--dev", "/dev"]
+    command += ["--proc", "/proc", "--tmpfs", "/dev"]
+    # No terminals, of which the machine has a limited number. Shared mappings of /dev/zero would be memory
+    # that no limit counts; /dev/full holds zeros, too, but cannot be mapped.
+    for name in ("null", "full", "random", "urandom"):
+        command += ["--dev-bind", f"/dev/{name}", f"/dev/{name}"]
+    command += ["--dev-bind", "/dev/full", "/dev/zero", "--symlink", "/proc/self/fd", "/dev/fd"]
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        command += ["--symlink", f"/proc/self/fd/{number}", f"/dev/{name}"]
     for folder in SIZED_FOLDERS:
         command += ["--size", str(limits.disk * _MIB), "--tmpfs", folder]
     for name in readable:
         command += ["--ro-bind", name, name]
-    # /dev and the root are in memory, too, but bwrap gives them no size.
+    # /dev and the root are in memory, too, but have no size.
     command += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", BOX]
     command += [word for variable in ENVIRONMENT.items() for word in ("--setenv", *variable)]
     return [*command, "--json-status-fd", str(status), "--seccomp", str(seccomp), "--"]

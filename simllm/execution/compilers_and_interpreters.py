@@ -29,6 +29,8 @@ class Toolchain:
         compile: The command that compiles the source file; `{source}` stands for its name.
         keep: Patterns, as in `fnmatch`, for the relative paths of the files that are kept after compilation
             to run the program, such as "*.class".
+        taken: Patterns, in lower case, for the names of files that the program or its compiler use, or that a
+            run could load as code: no input or output file may have such a name.
         run: The command that runs the program. `{memory}` stands for the memory limit in MiB, and `{main}`
             for the Java class that has the method `main`.
         version: The command that prints the version of the compiler or interpreter.
@@ -40,6 +42,7 @@ class Toolchain:
     source: str
     compile: tuple[str, ...]
     keep: tuple[str, ...]
+    taken: tuple[str, ...]
     run: tuple[str, ...]
     version: tuple[str, ...]
     packages: Mapping[str, str]
@@ -51,6 +54,7 @@ TOOLCHAINS = {
         source="main.cpp",
         compile=("g++", "-std=c++17", "-O2", "-o", "program", "{source}"),
         keep=("program",),
+        taken=("program", "main.cpp"),
         run=("./program",),
         version=("g++", "--version"),
         packages={"g++": "g++"},
@@ -58,8 +62,9 @@ TOOLCHAINS = {
     ),
     "python": Toolchain(
         source="main.py",
-        compile=("python3", "-I", "-S", "-c", _CHECK_PYTHON, "{source}"),
+        compile=("python3", "-I", "-S", "-X", "int_max_str_digits=0", "-c", _CHECK_PYTHON, "{source}"),
         keep=("main.py",),
+        taken=("*.py", "*.pyc", "*.so", "__pycache__", ".pdbrc"),
         run=("python3", "main.py"),
         version=("python3", "--version"),
         packages={"python3": "python3"},
@@ -70,6 +75,7 @@ TOOLCHAINS = {
         compile=("javac", *(f"-J{option}" for option in _JAVA), "-J-Xmx768m", "-encoding", "UTF-8",
                  "-proc:none", "-nowarn", "-d", ".", "{source}"),
         keep=("*.class",),
+        taken=("*.class", "*.java", "*.jar"),
         run=("java", *_JAVA, "-Xmx{memory}m", "-cp", ".", "{main}"),
         version=("javac", "-version"),
         packages={"javac": "default-jdk-headless", "java": "default-jre-headless"},

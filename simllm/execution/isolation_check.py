@@ -5,9 +5,8 @@ from __future__ import annotations
 import contextlib
 import json
 import secrets
-import socket
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from simllm.errors import InputError
@@ -45,16 +44,16 @@ def attack(pool: SupervisorPool, readable: Sequence[str] = ()) -> dict[str, str]
 
 
 def _attack(pool: SupervisorPool, readable: Sequence[str]) -> dict[str, str]:
-    with _listeners() as (port, name):
-        arguments = [str(port), name, str(_LIMITS.disk * _MIB), str(_LIMITS.processes), *readable]
-        files = {"attack.py": _SCRIPT.read_bytes()}
-        outcome = pool.run(Request(["python3", "-I", "-S", "attack.py", *arguments], files, b"", _LIMITS, ()))
+    mark, network = f"simllm-{secrets.token_hex(8)}", str(Path("/proc/self/ns/net").readlink())
+    arguments = [mark, network, str(_LIMITS.disk * _MIB), str(_LIMITS.processes), *readable]
+    files = {"attack.py": _SCRIPT.read_bytes()}
+    outcome = pool.run(Request(["python3", "-I", "-S", "attack.py", *arguments], files, b"", _LIMITS, ()))
     if not outcome.succeeded:
         end = f"exceeded {outcome.exceeded}" if outcome.exceeded else f"status {outcome.status}"
         message = outcome.stderr.decode(errors="replace").strip()
         raise SandboxError(f"the attacks ended early: {end} {message}".strip())
     results: dict[str, str] = json.loads(outcome.stdout)
-    left = _processes_with(name)
+    left = _processes_with(mark)
     results["outlive the program"] = f"{left} processes" if left else ""
     hog = pool.run(Request(["python3", "-I", "-S", "-c", _HOG], {}, b"", _LIMITS, ()))
     results["take memory above the limit"] = "" if hog.exceeded == "memory" else "not noticed"
@@ -107,20 +106,3 @@ def _processes_with(word: str) -> int:
         with contextlib.suppress(OSError):  # it has just ended
             number += word.encode() in file.read_bytes()
     return number
-
-
-@contextlib.contextmanager
-def _listeners() -> Iterator[tuple[int, str]]:
-    """Listen on a TCP port and on an abstract socket of this machine during a `with` block.
-
-    An abstract socket is a Unix socket without a file. The two listeners are targets for the self-test of the
-    sandbox: a test program inside the sandbox tries to connect to them, and the sandbox must prevent that.
-
-    Yields:
-        The TCP port, and the name of the abstract socket.
-    """
-    name = f"simllm-{secrets.token_hex(8)}"
-    with socket.create_server(("127.0.0.1", 0)) as tcp, socket.socket(socket.AF_UNIX) as unix:
-        unix.bind("\0" + name)
-        unix.listen()
-        yield tcp.getsockname()[1], name

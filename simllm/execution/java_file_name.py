@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import re
 
-# A comment, a text block, a string or a character: none of them declares a class.
+# A comment, a text block, a string or a character: none of them declares a class. One without an end goes on
+# to the end of the text or line; the time would be quadratic if the search began again inside it.
 _NOT_CODE = re.compile(
-    r'//[^\n]*|/\*.*?\*/|"""(?:\\.|[^\\])*?"""|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.DOTALL
+    r'//[^\n]*|/\*.*?(?:\*/|\Z)|"""(?:\\.|[^\\])*?(?:"""|\Z)|"(?:\\.|[^"\\\n])*"?|\'(?:\\.|[^\'\\\n])*\'?',
+    re.DOTALL,
 )
-_PUBLIC_TYPE = re.compile(
-    r"\bpublic\s+(?:(?:abstract|final|strictfp|sealed|non-sealed)\s+"
-    r"|@\s*(?!interface\b)[\w$.]+(?:\s*\{)?\s*)*"  # an annotation; the brace stands for its values
-    r"(?:class|interface|@\s*interface|enum|record)\s+([^\W\d][\w$]*)"
-)
+_TOKEN = re.compile(r"@\s*+[\w$.]+|non-sealed|[\w$]+|\S")
+_BLANKS = re.compile(r"\s+")
+_NAME = re.compile(r"[^\W\d][\w$]*")
+_MODIFIERS = ("abstract", "final", "strictfp", "sealed", "non-sealed")
+_TYPES = ("class", "interface", "@interface", "enum", "record")
 
 
 def file_name(source: str) -> str:
@@ -21,9 +23,22 @@ def file_name(source: str) -> str:
     javac requires that a source file has the name of its public class. For a text without a public class,
     the name is Main.java.
     """
-    code = _outermost(_NOT_CODE.sub(" ", source))
-    match = _PUBLIC_TYPE.search(code)
-    return f"{match[1]}.java" if match else "Main.java"
+    is_public, before = False, ""
+    tokens = iter(_TOKEN.findall(_outermost(_NOT_CODE.sub(" ", source))))
+    for token in tokens:
+        token = _BLANKS.sub("", token)
+        if token in _TYPES:
+            name = next(tokens, "")
+            if is_public and _NAME.fullmatch(name):
+                return f"{name}.java"
+            is_public = name == "public"
+        else:  # the brace stands for the values of an annotation
+            belongs = (
+                token in _MODIFIERS or token.startswith("@") or (token == "{" and before.startswith("@"))
+            )
+            is_public = token == "public" or (is_public and belongs)
+        before = token
+    return "Main.java"
 
 
 def _outermost(code: str) -> str:

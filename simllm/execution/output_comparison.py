@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import zip_longest
 
 from simllm.errors import InputError
 
 MODES = "lines, tokens, exact, float:1e-6"
-_NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+# A number of its own, which x1 and 1.2.3 do not hold. Each part can match in one way only, so that the time
+# is linear in the length of a word.
+_NUMBER = re.compile(
+    rb"(?<![\w.\x80-\xff])[+-]?(?:\d++(?:\.\d*+)?|\.\d++)(?:[eE][+-]?\d++)?(?!\.?[\w\x80-\xff])"
+)
+_WORD = re.compile(rb"\S+")
 _BLANKS = b" \t\r\f\v"
+_WHITE_SPACE = _BLANKS + b"\n"
 
 
 def comparison(mode: str) -> Callable[[bytes, bytes], str]:
@@ -27,9 +34,9 @@ def comparison(mode: str) -> Callable[[bytes, bytes], str]:
               of the output, are ignored.
             - `tokens`: All words (parts between white space) are equal.
             - `exact`: All bytes are equal.
-            - `float:E`, such as `float:1e-6`: All words are equal, but numbers may have an absolute or
-              relative error of up to E. Numbers that are too large for a float (from about 1.8e308) must
-              be equal in every digit.
+            - `float:E`, such as `float:1e-6`: All words are equal, but numbers, also inside words such as
+              `[1.5,`, may have an absolute or relative error of up to E. Numbers that are too large for a
+              float (from about 1.8e308) must be equal in every digit.
 
     Raises:
         InputError: The mode is not known.
@@ -47,7 +54,8 @@ def comparison(mode: str) -> Callable[[bytes, bytes], str]:
     def compare(expected: bytes, actual: bytes) -> str:
         if equal(expected, actual):
             return "AC"
-        return "PE" if b"".join(expected.split()) == b"".join(actual.split()) else "WA"
+        without = (text.translate(None, _WHITE_SPACE) for text in (expected, actual))
+        return "PE" if next(without) == next(without) else "WA"
 
     return compare
 
@@ -75,23 +83,36 @@ def _lines(text: bytes) -> list[bytes]:
 
 
 def _equal_tokens(expected: bytes, actual: bytes) -> bool:
-    return expected.split() == actual.split()
+    return all(a == b for a, b in _pairs(expected, actual))
 
 
 def _equal_numbers(expected: bytes, actual: bytes, tolerance: float) -> bool:
-    a, b = expected.split(), actual.split()
-    return len(a) == len(b) and all(_close(x, y, tolerance) for x, y in zip(a, b, strict=True))
+    return all(_close(a, b, tolerance) for a, b in _pairs(expected, actual))
+
+
+def _pairs(expected: bytes, actual: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """Return the words of two outputs in pairs, one at a time, because there may be millions of words."""
+    a, b = (map(re.Match[bytes].group, _WORD.finditer(text)) for text in (expected, actual))
+    return zip_longest(a, b, fillvalue=b"")
 
 
 def _close(expected: bytes, actual: bytes, tolerance: float) -> bool:
-    """Return whether two words are equal, or are numbers that differ by at most `tolerance`.
+    """Return whether two words are equal, apart from numbers that differ by at most `tolerance`.
 
     The difference may be absolute, or relative to the expected number. No difference is allowed if the
-    expected number is too large for a float (from about 1.8e308): the two words must be identical.
+    expected number is too large for a float (from about 1.8e308): the two numbers must be identical.
     """
     if expected == actual:
         return True
-    if not (_NUMBER.fullmatch(expected) and _NUMBER.fullmatch(actual)):
-        return False
-    a, b = float(expected), float(actual)
-    return math.isfinite(a) and abs(a - b) <= tolerance * max(1.0, abs(a))
+    read, there = 0, 0
+    for a, b in zip_longest(_NUMBER.finditer(expected), _NUMBER.finditer(actual)):
+        if a is None or b is None or expected[read : a.start()] != actual[there : b.start()]:
+            return False
+        if a[0] != b[0] and not _near(float(a[0]), float(b[0]), tolerance):
+            return False
+        read, there = a.end(), b.end()
+    return expected[read:] == actual[there:]
+
+
+def _near(expected: float, actual: float, tolerance: float) -> bool:
+    return math.isfinite(expected) and abs(expected - actual) <= tolerance * max(1.0, abs(expected))

@@ -6,11 +6,13 @@ import hashlib
 import json
 import math
 import re
+import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
+from fnmatch import fnmatchcase
 
 from simllm.errors import InputError
-from simllm.execution.compilers_and_interpreters import Program, compile_program
+from simllm.execution.compilers_and_interpreters import TOOLCHAINS, Program, compile_program
 from simllm.execution.output_comparison import comparison
 from simllm.execution.resource_limits import Limits
 from simllm.execution.sandbox import Sandbox
@@ -20,7 +22,7 @@ from simllm.execution.sandbox_outcome import Outcome
 # memory limit, output limit, runtime error, file error (no output file)
 VERDICTS = ("NC", "CE", "AC", "WA", "PE", "TL", "ML", "OL", "RE", "FE")
 _OF_LIMIT = {"time": "TL", "memory": "ML", "output": "OL"}
-_RULES = 2  # increase it after a change that can change verdicts, so that stored verdicts are not reused
+_RULES = 3  # increase it after a change that can change verdicts, so that stored verdicts are not reused
 _PLAIN_NAME = re.compile(r"(?!\.\.?$)[^/\0*?\[]+")
 _LONGEST_NAME = 255  # bytes, of Linux
 _MIB = 1 << 20
@@ -60,6 +62,23 @@ class ProgramFiles:
         for name in (self.input, self.output):
             if not _PLAIN_NAME.fullmatch(name) or len(name.encode(errors="replace")) > _LONGEST_NAME:
                 raise InputError(f"{name!r}: expected a plain file name")
+        if _folded(self.input) == _folded(self.output):  # a program that writes nothing could pass
+            raise InputError(f"{self.output!r}: the output file must not be the input file")
+
+    def check(self, language: str) -> None:
+        """Check that neither file takes the place of a file that is run: the program must not be the input.
+
+        Raises:
+            InputError: A name belongs to the program, or to code that the language could load.
+        """
+        for name in (self.input, self.output):
+            if any(fnmatchcase(_folded(name), pattern) for pattern in TOOLCHAINS[language].taken):
+                raise InputError(f"{name} is a file of the program itself, or could be run as a part of it")
+
+
+def _folded(name: str) -> str:
+    """Return a form that is equal for names that some file system takes for the same."""
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
 
 
 @dataclass(frozen=True)
@@ -120,13 +139,15 @@ def judge(
         The verdict on the program, the result of each test, and the messages of the compiler.
 
     Raises:
-        InputError: The language or the comparison is not supported, or the language's tools are not
-            installed.
+        InputError: The language or the comparison is not supported, the language's tools are not
+            installed, or a file of the program could be run as code.
         SandboxError: The sandbox failed, so there is no verdict.
     """
     compared = comparison(compare)
     if code is None:
         return Judgement("NC")
+    if files:
+        files.check(language)
     program = compile_program(sandbox, language, code)
     if not program.outcome.succeeded:
         return Judgement("CE", (), program.compile_log)

@@ -11,6 +11,8 @@ from simllm.errors import InputError
 _ADDRESS_SPACE = 4096  # MiB above the memory limit; it limits the growth between two measurements
 _STACK = 64  # MiB
 _OPEN_FILES = 128
+_TIMERS = 1024  # timers and queued signals, which the kernel keeps in memory of its own
+_HIGHEST = 10**9
 _MIB = 1 << 20
 
 
@@ -33,14 +35,16 @@ class Limits:
     processes: int = 64
 
     def __post_init__(self) -> None:
-        """Check that all limits of the run are positive numbers.
+        """Check that all limits of the run are positive numbers that the kernel can take.
 
         Raises:
-            InputError: A limit is zero, negative, infinite or NaN.
+            InputError: A limit is zero, negative, NaN, or above 1e9.
         """
         for name, value in asdict(self).items():
-            if not (math.isfinite(value) and value > 0):
+            if value == math.inf or not value > 0:
                 raise InputError(f"limit {name}: expected a positive number, not {value!r}")
+            if value > _HIGHEST:
+                raise InputError(f"limit {name}: expected at most {_HIGHEST}")
 
     @property
     def wall_time(self) -> float:
@@ -61,8 +65,8 @@ def prlimit_options(limits: Limits, count_processes: bool) -> list[str]:
 
     Args:
         limits: The limits of the run.
-        count_processes: Whether to limit the number of processes, too. Outside of a sandbox, it must be
-            False, because the kernel would count all processes of the user, not only those of the run.
+        count_processes: Whether to limit the numbers of processes and timers, too. Outside of a sandbox, it
+            must be False, because the kernel would count those of the user, not only those of the run.
     """
     wanted = {
         "as": (limits.memory + _ADDRESS_SPACE) * _MIB,
@@ -73,7 +77,7 @@ def prlimit_options(limits: Limits, count_processes: bool) -> list[str]:
         "stack": _STACK * _MIB,
     }
     if count_processes:
-        wanted["nproc"] = limits.processes
+        wanted |= {"nproc": limits.processes, "sigpending": _TIMERS}
     options = []
     for name, value in wanted.items():
         highest = resource.getrlimit(getattr(resource, f"RLIMIT_{name.upper()}"))[1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import resource
 import time
 from collections.abc import Sequence
@@ -15,7 +16,11 @@ MEASURING_INTERVAL = 0.01  # seconds between two measurements
 _TICK = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _BYTES_OF_A_FILE = 1024  # memory of the kernel for each file in a folder in memory, besides its content
+_BUFFERS_OF_A_SOCKET = 212_992  # bytes at most; programs cannot enlarge them (see syscall_filter.py)
 _STATE, _TIMES, _RESIDENT = 0, slice(11, 15), 21  # fields in /proc/PID/stat, after the name of the program
+# Reading untouched memory maps one page of zeros for all, but takes page tables. Pages may be swapped out.
+_NOT_RESIDENT = re.compile(rb"^Vm(?:PTE|Swap):\s+(\d+) kB", re.MULTILINE)
+_SOCKETS = re.compile(rb"^sockets: used (\d+)")
 _MIB = 1 << 20
 
 
@@ -112,7 +117,8 @@ class _Usage:
     Attributes:
         cpu_seconds: Processor time in seconds, including that of ended processes.
         largest: Resident memory of the process that uses the most memory, in bytes.
-        memory: Resident memory of all processes together, in bytes. Memory that several processes share
+        memory: Resident memory of all processes together, in bytes, with swapped-out memory, and memory that
+            the kernel keeps for them (page tables, files, sockets). Memory that several processes share
             counts only once if the exact sum was computed (see `_measure`). Otherwise, shared memory counts
             once for each process that shares it.
     """
@@ -133,21 +139,25 @@ def _measure(proc: int, pids: Sequence[str], folders: Sequence[int], enough: int
         proc: The file descriptor of a /proc folder that lists the processes.
         pids: The ids of the processes to measure.
         folders: File descriptors of the sandbox's folders that are kept in memory. The kernel uses some
-            memory for each file in them, even for an empty one. This memory is added to the result.
+            memory for each file in them, even for an empty one. This memory is added to the result, and so
+            is that of page tables and sockets. Without a sandbox, there are no such folders.
         enough: A number of bytes, such as the memory limit. Up to this number, the simple sum is returned.
 
     Returns:
         The processor time and the memory of the processes.
     """
-    ticks, resident = 0, dict[str, int]()
+    ticks, resident, others = 0, dict[str, int](), sum(map(_overhead, folders))
     for pid in pids:
         if fields := _fields(proc, pid):
             ticks += sum(map(int, fields[_TIMES]))  # user and system time, and those of ended children
             resident[pid] = _resident(proc, pid, fields)
+            others += sum(map(int, _NOT_RESIDENT.findall(_read(proc, f"{pid}/status")))) << 10
+    if folders and (sockets := _SOCKETS.match(_read(proc, "1/net/sockstat"))):
+        others += int(sockets[1]) * _BUFFERS_OF_A_SOCKET
     largest, memory = max(resident.values(), default=0), sum(resident.values())
     if memory > enough and len(resident) > 1:
         memory = sum(_proportional(proc, pid, whole) for pid, whole in resident.items())
-    return _Usage(ticks / _TICK, largest, memory + sum(map(_overhead, folders)))
+    return _Usage(ticks / _TICK, largest, memory + others)
 
 
 def _exact_cpu_seconds(proc: int, pids: Sequence[str]) -> float:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from simllm.errors import InputError
 
-class SandboxError(RuntimeError):
+
+class SandboxError(InputError):
     """Error for a failure of the sandbox itself. It says nothing about the program that should have run."""
 
 

@@ -6,10 +6,11 @@ killed, the supervisor kills all processes of the current run, and ends.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import json
 import os
-import select
+import signal
 import sys
 
 from simllm.execution.drop_root_rights import drop_root_rights
@@ -18,6 +19,7 @@ from simllm.execution.supervised_run import FIXED_DESCRIPTORS, CallerGoneError, 
 from simllm.execution.supervisor_messages import receive_request, send_outcome
 
 _PR_SET_CHILD_SUBREAPER = 36
+_CHECK_INTERVAL = 0.5  # seconds
 
 
 def main() -> None:
@@ -39,30 +41,26 @@ def main() -> None:
         drop_root_rights()
     setup = Setup(settings["bwrap"], settings["readable"])
     requests, outcomes = sys.stdin.buffer, sys.stdout.buffer
-    while _wait_for_request(settings["caller"]):
-        try:
-            request = receive_request(requests)
-            send_outcome(outcomes, SupervisedRun(request, setup, requests.fileno()).run())
-        except SandboxError as error:
-            send_outcome(outcomes, error)
-        except (EOFError, CallerGoneError):
-            return
+    with contextlib.suppress(EOFError, BrokenPipeError, CallerGoneError):
+        _end_with(settings["caller"])
+        while True:
+            try:
+                request = receive_request(requests)
+                send_outcome(outcomes, SupervisedRun(request, setup, requests.fileno()).run())
+            except SandboxError as error:
+                send_outcome(outcomes, error)
 
 
-def _wait_for_request(caller: int) -> bool:
-    """Wait until a request arrives on standard input, or until the caller ends.
+def _end_with(caller: int) -> None:
+    """Raise `CallerGoneError` in this process soon after the caller has ended, whatever is going on here.
 
-    The caller is the process that sends the requests.
-
-    Args:
-        caller: The process id of the caller.
-
-    Returns:
-        True if a request has arrived, or if standard input has ended. False if the caller has ended.
+    The ends of the pipes do not tell that reliably: a process that the caller forked may hold them open.
     """
-    poll = select.poll()
-    poll.register(sys.stdin, select.POLLIN)
-    while not poll.poll(1000):
-        if os.getppid() != caller:  # a process that the caller forked may hold the pipe open
-            return False
-    return True
+
+    def check(*_: object) -> None:
+        if os.getppid() != caller:
+            signal.setitimer(signal.ITIMER_REAL, 0)  # the cleaning up must not be interrupted
+            raise CallerGoneError
+
+    signal.signal(signal.SIGALRM, check)
+    signal.setitimer(signal.ITIMER_REAL, _CHECK_INTERVAL, _CHECK_INTERVAL)

@@ -2,41 +2,87 @@
 
 from __future__ import annotations
 
+import errno
 import platform
 import struct
+from collections.abc import Sequence
 
-# These calls take memory that does not count towards any limit of a process (memfd_create, memfd_secret,
-# shmget, msgget, semget, add_key, request_key, keyctl), or have often been a way into the kernel (bpf,
-# userfaultfd, perf_event_open, io_uring_setup). Neither compilers nor ordinary programs need them.
-_REFUSED = {
-    "x86_64": (0xC000003E, (319, 447, 29, 68, 64, 248, 249, 250, 321, 323, 298, 425)),
-    "aarch64": (0xC00000B7, (279, 447, 194, 186, 190, 217, 218, 219, 280, 282, 241, 425)),
+# In the order of _ARCHITECTURES. Neither compilers nor ordinary programs need these calls.
+_REFUSED = (
+    # They take memory that counts towards no limit of a process:
+    *("memfd_create", "memfd_secret", "shmget", "msgget", "semget", "mq_open", "add_key", "request_key"),
+    *("keyctl", "io_setup", "landlock_create_ruleset"),
+    # they keep pages in pipes and sockets that nobody maps any more,
+    *("vmsplice", "tee", "splice"),
+    # they have often been a way into the kernel, or tell what it does.
+    *("bpf", "userfaultfd", "perf_event_open", "io_uring_setup", "syslog"),
+)
+_ARCHITECTURES = {  # the kernel's name of the architecture, and the number of each system call
+    "x86_64": (
+        0xC000003E,
+        (319, 447, 29, 68, 64, 240, 248, 249, 250, 206, 444, 278, 276, 275, 321, 323, 298, 425, 103),
+        {"socket": 41, "socketpair": 53, "setsockopt": 54, "sendfile": 40, "mmap": 9},
+    ),
+    "aarch64": (
+        0xC00000B7,
+        (279, 447, 194, 186, 190, 180, 217, 218, 219, 0, 444, 75, 77, 76, 280, 282, 241, 425, 116),
+        {"socket": 198, "socketpair": 199, "setsockopt": 208, "sendfile": 71, "mmap": 222},
+    ),
 }
 _FIRST_X32_CALL = 0x40000000  # x86_64 has a second set of numbers from here on
-_LOAD, _EQUAL, _AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06  # instructions of BPF
-_CALL_NUMBER, _ARCHITECTURE = 0, 4  # offsets in struct seccomp_data
-_ALLOW, _NO_SUCH_CALL = 0x7FFF0000, 0x00050000 | 38  # 38 is ENOSYS
+_LOAD, _AND, _EQUAL, _AT_LEAST, _RETURN = 0x20, 0x54, 0x15, 0x35, 0x06  # instructions of BPF
+_CALL_NUMBER, _ARCHITECTURE, _ARGUMENTS = 0, 4, 16  # offsets in struct seccomp_data
+_ALLOW, _FAIL = 0x7FFF0000, 0x00050000
+_AF_UNIX = 1
+_SHARED, _ANONYMOUS, _HUGE = 0x01, 0x20, 0x40000  # flags of mmap
+
+_Instruction = tuple[int, int, int, int]
 
 
 def seccomp_program() -> bytes:
-    """Build a seccomp filter: instructions that tell the kernel which system calls to refuse.
+    """Build a seccomp filter: instructions for the kernel's BPF interpreter, which checks each system call.
 
-    The instructions are a program for the kernel's BPF interpreter. The filter refuses three kinds of system
-    calls; they fail with the error ENOSYS:
+    Besides the calls in `_REFUSED` and those of other processor architectures, the filter refuses:
 
-    - calls that allocate memory outside of the memory limits of a process, such as shared memory
-    - calls that have often been used to attack the kernel
-    - calls for another processor architecture than that of this machine
+    - all sockets but pairs of Unix sockets, which event loops need. Network namespaces do not isolate every
+      family: AF_VSOCK reaches the hypervisor of a virtual machine.
+    - anonymous shared memory, which stays allocated after a process gave it back by `madvise`, so that the
+      resident memory does not show it; and huge pages, which the resident memory does not show either.
 
     Returns:
         The instructions for this machine's processor; b"" if the processor is not supported.
     """
-    if platform.machine() not in _REFUSED:
+    if platform.machine() not in _ARCHITECTURES:
         return b""
-    architecture, refused = _REFUSED[platform.machine()]
-    n = len(refused)  # the instruction of the refusal has number n + 5; a jump is relative to the next one
-    program = [(_LOAD, 0, 0, _ARCHITECTURE), (_EQUAL, 0, n + 3, architecture)]
-    program += [(_LOAD, 0, 0, _CALL_NUMBER), (_AT_LEAST, n + 1, 0, _FIRST_X32_CALL)]
-    program += [(_EQUAL, n - position, 0, call) for position, call in enumerate(refused)]
-    program += [(_RETURN, 0, 0, _ALLOW), (_RETURN, 0, 0, _NO_SUCH_CALL)]
+    architecture, refused, numbers = _ARCHITECTURES[platform.machine()]
+    assert len(refused) == len(_REFUSED)
+    program = [(_LOAD, 0, 0, _ARCHITECTURE), (_EQUAL, 1, 0, architecture), _fail(errno.ENOSYS)]
+    program += [(_LOAD, 0, 0, _CALL_NUMBER), (_AT_LEAST, 0, 1, _FIRST_X32_CALL), _fail(errno.ENOSYS)]
+    for number in refused:
+        program += _if(number, [_fail(errno.ENOSYS)])
+    program += _if(numbers["socket"], [_fail(errno.EAFNOSUPPORT)])
+    program += _if(numbers["setsockopt"], [_fail(errno.ENOPROTOOPT)])  # it enlarges buffers of sockets
+    program += _if(
+        numbers["sendfile"], [_fail(errno.EINVAL)]
+    )  # the error after which programs copy themselves
+    pair = [_argument(0), (_EQUAL, 1, 0, _AF_UNIX), _fail(errno.EAFNOSUPPORT), (_RETURN, 0, 0, _ALLOW)]
+    program += _if(numbers["socketpair"], pair)
+    for flags in (_SHARED | _ANONYMOUS, _HUGE):
+        taken = [_argument(3), (_AND, 0, 0, flags), (_EQUAL, 0, 1, flags), _fail(errno.EPERM)]
+        program += _if(numbers["mmap"], [*taken, (_LOAD, 0, 0, _CALL_NUMBER)])
+    program.append((_RETURN, 0, 0, _ALLOW))
     return b"".join(struct.pack("=HBBI", *instruction) for instruction in program)
+
+
+def _if(number: int, block: Sequence[_Instruction]) -> list[_Instruction]:
+    """Run a block of instructions for one system call, and skip it for all others."""
+    return [(_EQUAL, 0, len(block), number), *block]
+
+
+def _fail(error: int) -> _Instruction:
+    return (_RETURN, 0, 0, _FAIL | error)
+
+
+def _argument(place: int) -> _Instruction:
+    """Load the lower half of an argument; the kernel uses no more of families and flags."""
+    return (_LOAD, 0, 0, _ARGUMENTS + 8 * place)

@@ -94,8 +94,11 @@ def _problem_of_program(item: RepairItem) -> str | None:
         return f"language {item.language!r}: expected one of {', '.join(TOOLCHAINS)}"
     if item.reference is not None:
         return "a reference is of a summary, which needs a metric as judge (--judge); programs have tests"
-    if item.files and (own := {item.files.input, item.files.output} & set(TOOLCHAINS[item.language].keep)):
-        return f"files: {own.pop()} is a file of the program itself"
+    if item.files:
+        try:
+            item.files.check(item.language)
+        except InputError as error:
+            return f"files: {error}"
     return None if item.tests else "expected at least one test under tests"
 
 

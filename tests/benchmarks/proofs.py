@@ -82,6 +82,7 @@ def main():
                 "ms": 1000 * seconds,
                 "times as fast": single / seconds,
                 "proven": summary.verdicts["proven"],
+                "unproven": summary.verdicts["unproven"],
                 "inputs": summary.inputs,
                 "mutants": summary.mutants,
                 "killed mutants": summary.killed_mutants,

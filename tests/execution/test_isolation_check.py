@@ -36,7 +36,16 @@ WEAKNESSES = {
     "no sizes": ("words = without(words, '--size', str(4 << 20))", {"fill the memory with files"}),
     "writable root": ("words = without(words, '--remount-ro', '/')", WRITES),
     "writable devices": ("words = without(words, '--remount-ro', '/dev')", WRITES),
-    "no filter": ("words = without(words, '--seccomp', '5')", {"hide memory", "use open files"}),
+    "no filter": (
+        "words = without(words, '--seccomp', '5')",
+        {"hide memory", "use open files", "reach the network", "use refused system calls"},
+    ),
+    "zeros that can be mapped": (
+        "words = without(words, '--dev-bind', '/dev/full', '/dev/zero')\n"
+        "n = words.index('--remount-ro')\n"
+        "words[n:n] = ['--dev-bind', '/dev/zero', '/dev/zero']",
+        {"hide memory"},
+    ),
     "environment": ("environment = {'KEY': 'sk-123'}", {"read environment variables"}),
     "system files": ("words[:0] = ['--ro-bind', '/etc', '/etc']", {"read files of the machine"}),
     "many processes": ("words.remove('--nproc=16')", {"start processes without end", "raise limits"}),

@@ -33,7 +33,18 @@ def test_file_name(source, name):
 
 
 @pytest.mark.parametrize(
-    "source", ['public class A { String s = """\n' + 5000 * "line\\n", "public " + 5000 * "@X  " + "int"]
+    "source",
+    [
+        'public class A { String s = """\n' + 5000 * "line\\n",
+        "public " + 5000 * "@X  " + "int",
+        "public " + 5000 * "@xabstract ",
+        100_000 * "public @",
+        100_000 * "/*",
+        100_000 * '"""\\',
+        100_000 * '\\"',
+        100_000 * "\\'",
+        "public " + 200_000 * " " + "x",
+    ],
 )
 def test_broken_code_takes_no_time(source):
     """A regular expression that backtracks would take practically forever on such code."""

@@ -1,5 +1,7 @@
 """Comparison of program outputs: examples of the four modes, and properties that hold for all outputs."""
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -42,6 +44,18 @@ MODES = ["lines", "tokens", "exact", "float:1e-6"]
         ("float:1e-6", b"10", b"1_0", "WA"),
         ("float:1e-6", b"1 2", b"12", "PE"),
         ("float:0", b"1.50", b"1.5", "AC"),
+        ("float:1e-6", b"[1.5, 2]", b"[1.4999999999, 2.0000001]", "AC"),
+        ("float:1e-6", b"[1.5, 2]", b"[1.5, 2.1]", "WA"),
+        ("float:1e-6", b"[1.5, 2]", b"(1.5, 2)", "WA"),
+        ("float:1e-6", b"{'a':.5}", b"{'a':0.50}", "AC"),
+        ("float:1e-6", b"x=-3.", b"x=-3.0000001", "AC"),
+        ("float:1e-6", b"It is 2.5.", b"It is 2.50000001.", "AC"),
+        ("float:0.5", b"x1 1.2.3 1_0 0x10", b"x1 1.2.3 1_0 0x10", "AC"),
+        ("float:0.5", b"x1", b"x1.1", "WA"),
+        ("float:0.5", b"1.2.3", b"1.2.4", "WA"),
+        ("float:0.5", b"1_0", b"1_1", "WA"),
+        ("float:9", b"1,2", b"1,2,3", "WA"),
+        ("float:9", b"1 2", b"1 2 3", "WA"),
     ],
 )
 def test_verdicts(mode, expected, actual, verdict):
@@ -77,3 +91,16 @@ def test_white_space_alone_is_never_a_wrong_answer(words, mode, data):
 def test_rejects_unknown_modes(mode):
     with pytest.raises(InputError, match=r"comparison .*: expected"):
         comparison(mode)
+
+
+@pytest.mark.parametrize(
+    "part", [b"1", b"1.", b".1", b"+1", b"1e", b"1e+1", b"1,", b"1 ", b"-", b".", b"1e-1x"]
+)
+@pytest.mark.parametrize("mode", ["tokens", "float:1e-6"])
+def test_the_time_is_linear_in_the_length(part, mode):
+    """An expression that tries all places of a long word would take hours."""
+    long = part * (200_000 // len(part))
+    for expected, actual in [(b"1", long + b"x"), (long + b"y", long + b"x"), (b"2" * len(long), long)]:
+        begun = time.process_time()
+        assert comparison(mode)(expected, actual) in ("WA", "PE")
+        assert time.process_time() - begun < 2

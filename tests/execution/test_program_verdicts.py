@@ -73,6 +73,8 @@ def test_files(sandbox, code, verdict):
         ("try:\n    raise MemoryError\nexcept MemoryError: print(1)", "AC"),
         ("open('/box/a', 'wb').write(bytes(1 << 27))", "RE"),
         ("print({'a', 'b', 'c', 'd'} and 1)", "AC"),
+        ("print(len(str(7 ** 9000)) // 5000)", "AC"),
+        ("n = " + "9" * 6000 + "\nprint(n // n)", "AC"),
         ("# -*- coding: latin-1 -*-\nprint(1)", "AC"),
     ],
 )
@@ -173,6 +175,31 @@ def test_vectors(sandbox, shared):
 def test_rejects_file_names(name):
     with pytest.raises(InputError, match="expected a plain file name"):
         ProgramFiles("a.in", name)
+
+
+@pytest.mark.parametrize("name", ["a.in", "A.IN", "\uff41.in"])
+def test_the_output_file_is_not_the_input_file(name):
+    with pytest.raises(InputError, match="the output file must not be the input file"):
+        ProgramFiles("a.in", name)
+
+
+@pytest.mark.parametrize(
+    ("language", "names"),
+    [
+        ("cpp", ["program", "PROGRAM", "main.cpp"]),
+        (
+            "python",
+            ["main.py", "Main.PY", "json.py", "json.pyc", "json.abi3.so", "sitecustomize.py", "__pycache__"],
+        ),
+        ("java", ["Main.class", "x.CLASS", "Main.java", "a.jar"]),
+    ],
+)
+def test_files_never_take_the_place_of_code(sandbox, language, names):
+    tests = [JudgeTest("print(1)", "1")]
+    for name in names:
+        for files in (ProgramFiles(name, "other"), ProgramFiles("other", name)):
+            with pytest.raises(InputError, match=f"{name} is a file of the program itself, or could be run"):
+                judge(sandbox, language, "", tests, LIMITS, files)
 
 
 def test_verdict_key_depends_on_everything():

@@ -22,6 +22,26 @@ from tests.execution.processes import wait_until, with_word
 
 SHORT = Limits(time=1, memory=64)
 
+# Memory that is not resident: unread data in pairs of sockets, and page tables of pages that were only read.
+SOCKETS = """
+import os, socket, time
+for _ in range(3): os.fork()
+pairs = []
+try:
+    while True:
+        pairs.append(socket.socketpair())
+        pairs[-1][0].setblocking(False)
+        pairs[-1][0].send(bytes(100_000))
+except OSError: time.sleep(60)
+"""
+PAGE_TABLES = """
+import mmap, os, time
+for _ in range(5): os.fork()
+pages = mmap.mmap(-1, 3 << 30, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x4000)
+for n in range(0, 3 << 30, 1 << 21): pages[n]
+time.sleep(60)
+"""
+
 
 def python(sandbox, code, **options):
     return sandbox.run(["python3", "-S", "-c", code], **{"limits": SHORT, **options})
@@ -70,6 +90,8 @@ open("\\udcff", "w").close()
         ("x = b'x' * (1 << 28)", "memory"),
         ("import os\nfor _ in range(3): os.fork()\nx = b'x' * (30 << 20)\nwhile True: pass", "memory"),
         ("import os\nfor n in range(10**6): os.close(os.open(str(n), os.O_CREAT))", "memory"),
+        (SOCKETS, "memory"),
+        (PAGE_TABLES, "memory"),
         ("while True: print('x' * 1000)", "output"),
         ("import sys\nwhile True: sys.stderr.write('x' * 1000)", "output"),
     ],
@@ -81,6 +103,73 @@ def test_limits(sandbox, code, exceeded):
     assert outcome.wall_seconds < limits.wall_time + 1
     assert len(outcome.stdout) <= 100_000
     assert len(outcome.stderr) <= 100_000
+
+
+@pytest.mark.parametrize("flags", ["MAP_SHARED", "MAP_SHARED | MAP_ANONYMOUS", "MAP_PRIVATE | 0x40020"])
+def test_memory_that_is_not_resident_is_refused(sandbox, flags):
+    """Shared pages stay allocated after madvise(MADV_DONTNEED), and huge pages count nowhere."""
+    code = f"""
+from mmap import *
+try: mmap(-1, 1 << 21, flags={flags})
+except OSError as error: print(error.errno)
+zero = open("/dev/zero", "r+b")
+try: mmap(zero.fileno(), 4096)
+except OSError as error: print(error.errno)
+print(open("/dev/zero", "rb").read(3))
+"""
+    assert python(sandbox, code).stdout == b"1\n19\nb'\\x00\\x00\\x00'\n"
+
+
+def test_no_family_of_sockets_but_pairs_of_unix_sockets(sandbox):
+    code = """
+import socket
+def socket_family(made): return int((made[0] if isinstance(made, tuple) else made).family)
+for family in range(64):
+    for kind in range(1, 7):
+        for make in (socket.socket, socket.socketpair):
+            try: print(make.__name__, socket_family(make(family, kind)))
+            except OSError as error: assert error.errno == 97 or family == 1, (family, error)
+print(len(socket.socketpair()))
+"""
+    outcome = python(sandbox, code)
+    assert (set(outcome.stdout.splitlines()), outcome.stderr) == ({b"socketpair 1", b"2"}, b"")
+
+
+@pytest.mark.slow
+def test_ordinary_programs_need_nothing_that_is_refused(sandbox):
+    code = """
+import asyncio, multiprocessing, shutil, sqlite3, subprocess, tempfile
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing.shared_memory import SharedMemory
+async def later(): return await asyncio.sleep(0, 1)
+def square(n): return n * n
+if __name__ == "__main__":
+    assert asyncio.run(later()) == 1
+    with multiprocessing.Pool(2) as pool: assert pool.map(square, [2, 3]) == [4, 9]
+    with ProcessPoolExecutor(2) as pool: assert list(pool.map(square, [2])) == [4]
+    queue, value, (a, b) = multiprocessing.Queue(), multiprocessing.Value("i", 5), multiprocessing.Pipe()
+    process = multiprocessing.Process(target=queue.put, args=(6,))
+    process.start(); assert queue.get() == 6; process.join()
+    a.send(7); assert b.recv() == 7
+    memory = SharedMemory(create=True, size=100); memory.close(); memory.unlink()
+    open("x", "w").write("y" * 99_999); shutil.copy("x", "z"); assert len(open("z").read()) == 99_999
+    sqlite3.connect("db").execute("create table t (n)")
+    assert subprocess.run(["sort"], input=b"b\\na\\n", capture_output=True).stdout == b"a\\nb\\n"
+    print(len(str(9 ** 9999)))
+"""
+    outcome = sandbox.run(["python3", "main.py"], {"main.py": code.encode()})
+    assert (outcome.stdout, outcome.stderr) == (b"9542\n", b"")
+
+
+@pytest.mark.parametrize("code", ["pass", "os.setsid()", "signal.signal(signal.SIGTERM, signal.SIG_IGN)"])
+def test_processes_without_end_are_gone_soon_after_the_limit(sandbox, code):
+    word = f"bomb-{os.getpid()}"
+    code = f"import os, signal\nwhile True:\n try:\n  os.fork()\n  {code}\n except OSError: pass"
+    begun = time.monotonic()
+    outcome = sandbox.run(["python3", "-S", "-c", code, word], limits=Limits(time=0.5, memory=512))
+    assert outcome.exceeded == "time"
+    assert not with_word(word)
+    assert time.monotonic() - begun < 2 * 0.5 + 1 + 2
 
 
 def test_output_up_to_the_limit_is_allowed(sandbox):
@@ -120,7 +209,9 @@ def test_status(sandbox, argv, status):
 
 def test_environment_is_clean(sandbox):
     variables = dict(line.split("=", 1) for line in sandbox.run(["env"]).stdout.decode().splitlines())
-    assert set(variables) - {"OLDPWD", "PWD"} == {"PATH", "HOME", "LANG", "PYTHONHASHSEED"}
+    assert set(variables) - {"OLDPWD", "PWD"} == {
+        *("PATH", "HOME", "LANG", "PYTHONHASHSEED", "PYTHONINTMAXSTRDIGITS", "OMP_NUM_THREADS")
+    }
 
 
 @pytest.mark.usefixtures("sandbox")
@@ -249,7 +340,7 @@ def test_sandbox_command(sandbox):
     rows = dict(line.split("\t") for line in done.stdout.splitlines())
     assert rows["sandbox"].startswith("bubblewrap ")
     attacks = [result for name, result in rows.items() if name.startswith("attack: ")]
-    assert len(attacks) == 13
+    assert len(attacks) == 14
     assert set(attacks) == {"failed"}
     assert rows["language: python"].startswith("Python 3")
 

@@ -35,6 +35,16 @@ SUMMARY = {"id": "a", "code": "x = 1", "reference": "sets x"}
         ({"memory": "64"}, "memory must be of type int, not '64'"),
         ({"files": {"input": "../a", "output": "b"}}, "files: '../a': expected a plain file name"),
         ({"files": {"input": "main.py", "output": "b"}}, "files: main.py is a file of the program itself"),
+        (
+            {"files": {"input": "Math.pyc", "output": "b"}},
+            "files: Math.pyc is a file of the program itself",
+        ),
+        (
+            {"files": {"input": "b", "output": "json.py"}},
+            "files: json.py is a file of the program itself",
+        ),
+        ({"files": {"input": "b", "output": "B"}}, "files: 'B': the output file must not be the input file"),
+        ({"memory": 10**10}, "limit memory: expected at most 1000000000"),
         ({"reference": "x"}, "a reference is of a summary"),
     ],
 )

@@ -107,6 +107,10 @@ def calibrate_meaning(folder: Path, held_out: Sequence[MeaningPair], source: str
     same = same.clip(1e-6, 1 - 1e-6)
     logits = (np.log(same / (1 - same)) - info.meaning.intercept) / info.meaning.slope
     slope, intercept = fit_platt(logits, np.array([pair.label for pair in pairs]))
+    if round(slope, 5) <= 0:
+        raise InputError(
+            f"{folder}: its meaning head says the opposite of {source} and the other pairs, or nothing"
+        )
     meaning = replace(
         info.meaning,
         slope=round(slope, 5),

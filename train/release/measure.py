@@ -78,7 +78,7 @@ def _write(model: Path, overrides: list[str], config: Path, output: Path | None,
     """
     loaded = yaml_and_overrides.load(MeasureConfig, config, overrides)
     if output:
-        check_output(output, overwrite, [config, *_input_files(loaded)])
+        check_output(output, overwrite, [model, config, *_input_files(loaded)])
     tables.show(json.dumps(measure(model, loaded), indent=1) + "\n", output)
 
 

@@ -2,15 +2,20 @@ import json
 import shutil
 
 import yaml
+from safetensors.torch import load_file, save_file
 
 from simllm import SimLLM
+from simllm.model.saved_model import HEAD
 from train.contrastive.meaning_head_pairs import SAME
 from train.release import calibrate
 from train.release.meaning_head_calibration import meaning_test_pairs
 
 
 def test_the_head_is_calibrated_on_labelled_pairs_and_items(call, head_folder, sets, items, tmp_path):
-    model = shutil.copytree(head_folder, tmp_path / "model")
+    model, opposite = (shutil.copytree(head_folder, tmp_path / name) for name in ("model", "opposite"))
+    weights = load_file(model / HEAD)  # random ones, which say the opposite of the labels
+    weights |= {name: -weights[name] for name in ("logit.weight", "logit.bias")}
+    save_file(weights, model / HEAD)
     comments, labelled = tmp_path / "comments.txt", tmp_path / "labelled.jsonl"
     comments.write_text("".join(f"opens the first file of {i} users\n" for i in range(60)))
     rows = [
@@ -23,6 +28,10 @@ def test_the_head_is_calibrated_on_labelled_pairs_and_items(call, head_folder, s
     files = ("--comments", comments, "--ratings", rated, "--labelled", labelled, "--items", items)
     done = call(calibrate, model, *files)
     assert done.returncode == 0, done.stderr
+    refused = call(calibrate, opposite, *files)
+    assert refused.returncode == 2
+    assert "its meaning head says the opposite of" in refused.stderr
+    assert SimLLM(opposite).model.info.meaning == SimLLM(head_folder).model.info.meaning
     before, after = (SimLLM(folder).model.info.meaning for folder in (head_folder, model))
     assert (after.slope, after.intercept) != (before.slope, before.intercept)
     pairs = meaning_test_pairs(comments, labelled, items)

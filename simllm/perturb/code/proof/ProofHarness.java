@@ -1,4 +1,6 @@
 import java.io.ByteArrayInputStream;
+import java.io.FileDescriptor;
+import java.io.FileOutputStream;
 import java.io.OutputStream;
 import java.io.PrintStream;
 import java.nio.file.Files;
@@ -15,7 +17,7 @@ import java.util.Set;
  * The file cases.txt has these lines, with tabs between the fields: `case NUMBER`, then
  * `side SIDE PACKAGE CLASS ENTRY PARAMETERS` for the original and each variant, then `input LARGE VALUES`, then `run`.
  * A side is a version of a function: the original, the variant or a mutant (a variant with a mistake).
- * The outcomes are written to results.txt; harness_results.py describes its lines.
+ * The outcomes are written to standard output, each line with the word in key.txt; harness_results.py describes them.
  */
 public final class ProofHarness {
     private static final long ORIGINAL_NANOS = 25_000_000L; // processor time of a call
@@ -24,14 +26,21 @@ public final class ProofHarness {
     private static final int MOST_TIME_UPS = 10; // then no more inputs are tried
     private static final Set<String> OWN_THREADS = Set.of("main", "function");
 
+    private static final int OWN_PROCESSES = 2; // this one, and the first process of the sandbox
+
     private static PrintStream results;
+    private static String key;
 
     record Side(int number, String container, String type, String entry, List<String> parameters) {}
 
     record Input(boolean large, String values) {}
 
     public static void main(String[] args) throws Exception {
-        results = new PrintStream(Files.newOutputStream(Path.of("results.txt")), true, "UTF-8");
+        results = new PrintStream(new FileOutputStream(FileDescriptor.out), true, "UTF-8");
+        System.setOut(new PrintStream(OutputStream.nullOutputStream()));
+        Path file = Path.of("key.txt");
+        key = Files.readString(file);
+        Files.delete(file); // the functions do not learn it by chance
         System.setErr(new PrintStream(OutputStream.nullOutputStream()));
         System.setIn(new ByteArrayInputStream(new byte[0]));
         int number = 0;
@@ -59,9 +68,9 @@ public final class ProofHarness {
     }
 
     private static void write(Object... fields) {
-        StringBuilder line = new StringBuilder();
+        StringBuilder line = new StringBuilder("\n").append(key); // a function may have written half a line
         for (Object field : fields) {
-            line.append(line.length() == 0 ? "" : "\t").append(field);
+            line.append('\t').append(field);
         }
         results.print(line.append('\n'));
     }
@@ -90,8 +99,8 @@ public final class ProofHarness {
             write("error", number, error.getClass().getSimpleName() + " while the class is loaded");
         }
         write("end", number);
-        if (FunctionRunner.abandoned || leavesThreads()) {
-            Runtime.getRuntime().halt(0); // an endless thread would disturb the next functions
+        if (FunctionRunner.abandoned || leavesThreads() || ProcessHandle.allProcesses().count() > OWN_PROCESSES) {
+            Runtime.getRuntime().halt(0); // endless threads and processes would disturb the next functions
         }
     }
 

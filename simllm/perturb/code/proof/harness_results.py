@@ -1,12 +1,13 @@
-"""The results file of a harness, and the results of each case that are read from it.
+"""The results that a harness writes, and the results of each case that are read from them.
 
 A harness is a program inside the sandbox that calls functions. One harness is for Java, and one for Python.
 A case is one function in several versions, which are named sides. Side 0 is the original. Side 1 is the
 variant, a rewritten version. Higher sides are mutants: variants with a deliberate mistake. The harness
 calls all sides of a case on the same inputs.
 
-A harness writes one line per event, with tabs between the fields. CASE, SIDE and INPUT are numbers. Both
-harnesses write these lines:
+A harness writes one line per event to standard output, with tabs between the fields. The first field is a
+key that is drawn for the run, so that a line which a function writes is not taken for a result. CASE, SIDE
+and INPUT are numbers. Both harnesses write these lines:
 
 - `begin CASE`: the case begins.
 - `left CASE REASON`: an input is left out because the original's behaviour on it cannot be compared.
@@ -22,15 +23,14 @@ Only the harness for Java, which runs all sides in its own process, writes these
 Only the harness for Python writes these lines:
 
 - `broken CASE SIDE REASON`: the side does not compile.
-- `called CASE INPUT TEXT`: the original's behaviour in its first call on an input. Only the harness itself
-  reads this line, to check that a second call behaves in the same way.
-- `died CASE SIDE`: the side ended its process.
+- `died CASE SIDE`: the side ended its process, or took too long without ending a call.
 """
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 ORIGINAL, VARIANT, FIRST_MUTANT = 0, 1, 2  # the sides of a case
@@ -46,7 +46,7 @@ class CaseResults:
 
     Attributes:
         broken: For each side that does not compile, the error message.
-        died: The sides that end their process, although the original does not.
+        died: The sides that end their process; for a variant or mutant, although the original does not.
         outcomes: For each side, a dict from the index of an input to a description of the behaviour on it.
         left_out: For each reason to leave out an input, the number of inputs that were left out.
         error: The reason why the class of a side cannot be loaded after compilation; empty if all classes
@@ -75,41 +75,55 @@ class CaseResults:
             The index; None if the version behaves like the original on all inputs.
         """
         original = self.outcomes[ORIGINAL]
-        return next((n for n, text in self.outcomes[side].items() if text != original[n]), None)
+        return next((n for n, text in self.outcomes[side].items() if text != original.get(n)), None)
 
 
-def read_results(content: bytes, results: Mapping[int, CaseResults]) -> set[int]:
-    """Read the results of running functions and their rewritten versions from the content of a results file.
+def read_results(content: bytes, key: str, results: Mapping[int, CaseResults]) -> set[int]:
+    """Read the results of running functions and their rewritten versions from the output of a harness.
 
-    A harness wrote the file. A harness is a program that calls all versions of a function on the same inputs.
-    One function with all its versions is called a case.
+    Lines without the key, and lines that no harness writes, are ignored: they come from functions.
 
     Args:
-        content: The content of the results file. An incomplete last line is ignored.
-        results: A dict from the number of each case to the object to which the results of the case are added.
+        content: The output of the harness. An incomplete last line is ignored.
+        key: The word with which each line of the harness begins.
+        results: A dict from the number of each case of the run to the object to which the results of the case
+            are added.
 
     Returns:
         The numbers of the cases that the harness began to run.
     """
     begun = set()
     for line in content.decode(errors="replace").split("\n")[:-1]:  # the last line may be half written
-        kind, number, *rest = line.split("\t")
-        case = results[int(number)]
-        match kind, rest:
-            case "begin", []:
-                begun.add(int(number))
-            case "broken", [side, reason]:
-                case.broken[int(side)] = reason
-            case "outcome", [side, place, text]:
-                case.outcomes[int(side)][int(place)] = text
-            case "left", [reason]:
-                case.left_out[reason] += 1
-            case "side", [side]:
-                case.last_side = int(side)
-            case "died", [side]:
-                case.died.add(int(side))
-            case "error", [reason]:
-                case.error = reason
-            case "end", []:
-                case.ended = True
+        first, *fields = line.split("\t")
+        if first != key:
+            continue
+        with contextlib.suppress(ValueError, KeyError):
+            _add(fields, results)
+            begun.add(int(fields[1]))
     return begun
+
+
+def _add(fields: Sequence[str], results: Mapping[int, CaseResults]) -> None:
+    """Add one line to the results of its case.
+
+    Raises:
+        ValueError: The line is damaged.
+        KeyError: The case does not belong to the run.
+    """
+    kind, number, *rest = fields
+    case = results[int(number)]
+    match kind, rest:
+        case "broken", [side, reason]:
+            case.broken[int(side)] = reason
+        case "outcome", [side, place, text]:
+            case.outcomes[int(side)][int(place)] = text
+        case "left", [reason]:
+            case.left_out[reason] += 1
+        case "side", [side]:
+            case.last_side = int(side)
+        case "died", [side]:
+            case.died.add(int(side))
+        case "error", [reason]:
+            case.error = reason
+        case "end", []:
+            case.ended = True

@@ -5,18 +5,22 @@ The program that calls both on the same inputs is named the harness. It writes d
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Collection, Mapping, MutableMapping, Sequence
+from dataclasses import replace
 
 from simllm.execution import Limits, Sandbox, SandboxError
 from simllm.perturb.code.proof.harness_results import CaseResults, read_results
 
-RESULTS_FILE = "results.txt"
+# An interrupted case is run again, so that the limit of time need not suffice for all cases.
+_LIMITS = Limits(time=120, memory=1024, output=1 << 28, disk=256)
+_KEY_FILE = "key.txt"
 
 
 def run_harness(
     sandbox: Sandbox,
     argv: Sequence[str],
-    limits: Limits,
+    processes: int,
     cases: Collection[int],
     files_for: Callable[[list[int]], Mapping[str, bytes]],
     results: MutableMapping[int, CaseResults],
@@ -32,7 +36,7 @@ def run_harness(
     Args:
         sandbox: The sandbox in which the harness runs.
         argv: The words of the command that starts the harness.
-        limits: The limits of one run, such as time and memory.
+        processes: The largest number of processes and threads.
         cases: The numbers of the cases.
         files_for: A function that takes the numbers of some cases. It returns the files that the harness
             needs for these cases: the content of each file, by file name.
@@ -41,11 +45,14 @@ def run_harness(
     Raises:
         SandboxError: The harness does not start.
     """
+    limits = replace(_LIMITS, processes=processes)
     runs = [sorted(cases)] if cases else []
     while runs:
         waiting = runs.pop()
-        outcome = sandbox.run(argv, files_for(waiting), limits=limits, keep=[RESULTS_FILE])
-        begun = read_results(outcome.files.get(RESULTS_FILE, b""), results)
+        key = secrets.token_hex(16)
+        files = {**files_for(waiting), _KEY_FILE: key.encode()}
+        outcome = sandbox.run(argv, files, limits=limits)
+        begun = read_results(outcome.stdout, key, {number: results[number] for number in waiting})
         if not begun:
             message = outcome.stderr.decode(errors="replace").strip() or f"exit status {outcome.status}"
             raise SandboxError(f"{argv[0]} does not run the functions: {message}")

@@ -17,8 +17,9 @@ _HARNESS = ("ProofHarness", "FunctionRunner", "ProofValues", "OutcomeDescriber")
 JAVA_OPTIONS = ("-XX:+UseSerialGC", "-XX:-UsePerfData", "-Xshare:auto", "-XX:TieredStopAtLevel=1")
 _COMPILE = ("javac", *(f"-J{option}" for option in JAVA_OPTIONS), "-J-Xmx768m", "-encoding", "UTF-8")
 _COMPILE += ("-proc:none", "-nowarn", "-Xlint:none", "-Xmaxerrs", "1000000", "-g:none")
-_COMPILE += ("-d", "classes", "@sources.txt")
-_COMPILE_LIMITS = Limits(time=300, memory=1536, disk=256, processes=128)
+# Without lines of the source, which could look like messages about other functions.
+_COMPILE += ("-XDdiags.formatterOptions=-source", "-d", "classes", "@sources.txt")
+_COMPILE_LIMITS = Limits(time=300, memory=1536, disk=256)
 _ERROR = re.compile(r"^p(\d+)_(\d+)/\w+\.java:\d+: error: (.*)$")
 _UNKNOWN = re.compile(r"^ +symbol: +(class|variable|method) ([\w$]+)")
 
@@ -59,7 +60,7 @@ def compile_batch(
         log = outcome.stderr.decode(errors="replace")
         if "ProofHarness.java:" in log:
             raise InputError(f"proofs for Java need javac 17 or newer: {log.partition(chr(10))[0]}")
-        errors = _errors(log)
+        errors = {key: reason for key, reason in _errors(log).items() if key[0] in batch}
         if not errors and len(batch) > 1:  # javac ended early, so it is not known at which case
             numbers = sorted(batch)
             halves = (numbers[: len(numbers) // 2], numbers[len(numbers) // 2 :])

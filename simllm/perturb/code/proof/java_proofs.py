@@ -12,7 +12,7 @@ from functools import partial
 from urllib.parse import unquote
 
 from simllm.errors import InputError
-from simllm.execution import Limits, Sandbox
+from simllm.execution import Sandbox
 from simllm.perturb.code.proof.harness_results import ORIGINAL, CaseResults
 from simllm.perturb.code.proof.harness_runs import run_harness
 from simllm.perturb.code.proof.java_compilation import JAVA_OPTIONS, compile_batch, is_broken
@@ -22,8 +22,8 @@ from simllm.perturb.code.proof.mutants import make_mutants
 from simllm.perturb.code.proof.proof_case import ProofCase, Task
 from simllm.perturb.code.proof.proof_verdict import Proof, Prover, verdict
 
+_PROCESSES = 64  # the Java virtual machine has some twenty threads
 _RUN = ("java", *JAVA_OPTIONS, "-Xmx256m", "-cp", "classes", "ProofHarness")
-_RUN_LIMITS = Limits(time=300, memory=1024, disk=256, processes=128)
 
 
 def prepare_java(cases: Sequence[ProofCase], inputs: int, mutants: int, seed: int) -> Prover:
@@ -80,7 +80,7 @@ def _prove(batch: Mapping[int, JavaTask], known: Mapping[int, Proof], sandbox: S
         lines = (line for number in numbers for line in _lines(number, batch[number], results[number]))
         return {**classes, "cases.txt": "".join(f"{line}\n" for line in lines).encode()}
 
-    run_harness(sandbox, _RUN, _RUN_LIMITS, runnable, files_for, results)
+    run_harness(sandbox, _RUN, _PROCESSES, runnable, files_for, results)
     proofs = {**known, **{number: verdict(java.task, results[number]) for number, java in batch.items()}}
     return [proofs[number] for number in sorted(proofs)]
 
@@ -106,8 +106,11 @@ def _prepare(case: ProofCase, signature: JavaSignature, inputs: int, mutants: in
     if unknown := unknown_types(signature.parameters):
         obstacle = f"needs types that are unknown: {', '.join(unknown)}"
         return JavaTask(Task(case, [], [], obstacle), signature, [])
-    drawn = draw_inputs(signature.parameters, case.original, inputs, seed)
-    task = Task(case, [_readable(values) for values, _ in drawn], make_mutants(case, mutants, seed))
+    try:
+        drawn = draw_inputs(signature.parameters, case.original, inputs, seed)
+        task = Task(case, [_readable(values) for values, _ in drawn], make_mutants(case, mutants, seed))
+    except (ValueError, RecursionError, MemoryError):
+        return JavaTask(Task(case, [], [], "is too large to draw inputs"), signature, [])
     return JavaTask(task, signature, drawn)
 
 

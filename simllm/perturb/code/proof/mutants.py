@@ -15,19 +15,24 @@ from simllm.perturb.code.proof.proof_case import ProofCase
 from simllm.perturb.code.restore_names import rename_text
 
 _TOKEN = re.compile(
-    r"//[^\n]*|/\*.*?\*/|\"\"\".*?\"\"\"|'''.*?'''|#[^\n]*|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'"
+    r"//[^\n]*|/\*.*?(?:\*/|\Z)|\"\"\".*?(?:\"\"\"|\Z)|'''.*?(?:'''|\Z)|#[^\n]*"
+    r"|\"(?:\\.|[^\"\\\n])*+\"?|'(?:\\.|[^'\\\n])*+'?"
     r"|[^\W\d][\w$]*|\d[\w.]*|\+\+|--|<<=|>>=|\*\*|//|->|:=|[-+*/%&|^!<>=]=|&&|\|\||\S",
     re.DOTALL,
 )
 _MIRRORED = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
 _WIDENED = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "=="}
 _NEGATED = {"<": ">=", ">": "<=", "<=": ">", ">=": "<"}
+# Strings match, too. A search that begins inside a long word, or an endless expression, takes quadratic time.
 _UPDATE = re.compile(
-    r"\+\+\s*[\w.\[\]()]+\s*(?=;)|--\s*[\w.\[\]()]+\s*(?=;)|[\w.\[\]()]+\s*(?:\+\+|--)\s*(?=;)"
-    r"|[\w.]+\s*[-+*/]=\s*[^;\n{}]+?(?=;|[ \t]*$)",
+    r"\+\+\s*+[\w.\[\]()]++\s*+(?=;)|--\s*+[\w.\[\]()]++\s*+(?=;)"
+    r"|(?<![\w.\[\]()])[\w.\[\]()]++\s*+(?:\+\+|--)\s*+(?=;)"
+    r"|(?<![\w.])[\w.]++\s*+[-+*/]=\s*+[^;\n{}]{1,400}(?<=\S)(?=;|[ \t]{0,40}$)",
     re.MULTILINE,
 )
-_NEGATED_RELATION = re.compile(r"(?:!|\bnot\s*)\(([^()&|?]*?)\s(<=|>=|<|>)\s([^()&|?]*)\)")
+_NEGATED_RELATION = re.compile(r"(?:!|\bnot\s*+)\(([^()&|?<>]{0,400}?)\s(<=|>=|<|>)\s([^()&|?]{0,400})\)")
+_MOST_TOKENS = 20_000
+_LONGEST_NUMBER = 1000  # digits; Python does not convert much longer ones
 _FRACTIONS = re.compile(r"\b(?:double|float|Double|Float)\b|\d\.\d")
 
 
@@ -55,14 +60,25 @@ def make_mutants(case: ProofCase, number: int, seed: int) -> list[str]:
     choice = random.Random(f"{seed} {case.id}")
     changed = _changed_characters(case)
     for places in (changed, frozenset(range(len(case.variant)))):
-        found: dict[str, list[str]] = {}
+        found: dict[str, list[tuple[int, int, str]]] = {}
         for kind, start, end, text in _mistakes(case):
-            mutant = case.variant[:start] + text + case.variant[end:]
-            if not places.isdisjoint(range(start, end)) and mutant not in (case.variant, case.original):
-                found.setdefault(kind, []).append(mutant)
+            if not places.isdisjoint(range(start, end)) and _differs(case, start, end, text):
+                found.setdefault(kind, []).append((start, end, text))
         if found:
-            return [choice.choice(mutants) for mutants in found.values()][:number]
+            return [_replaced(case, *choice.choice(edits)) for edits in found.values()][:number]
     return []
+
+
+def _replaced(case: ProofCase, start: int, end: int, text: str) -> str:
+    return case.variant[:start] + text + case.variant[end:]
+
+
+def _differs(case: ProofCase, start: int, end: int, text: str) -> bool:
+    """Return whether an edit leads to neither the variant nor the original."""
+    if text == case.variant[start:end]:
+        return False
+    length = len(case.variant) - (end - start) + len(text)
+    return length != len(case.original) or _replaced(case, start, end, text) != case.original
 
 
 def _changed_characters(case: ProofCase) -> frozenset[int]:
@@ -73,6 +89,8 @@ def _changed_characters(case: ProofCase) -> frozenset[int]:
     """
     old = _TOKEN.findall(rename_text(case.original, case.names))
     tokens = list(_TOKEN.finditer(case.variant))
+    if max(len(old), len(tokens)) > _MOST_TOKENS:  # the comparison takes quadratic time
+        return frozenset()
     matcher = SequenceMatcher(None, old, [token[0] for token in tokens], autojunk=False)
     return frozenset(
         place
@@ -105,7 +123,7 @@ def _mistakes(case: ProofCase) -> Iterator[tuple[str, int, int, str]]:
             if token[0] in mistakes and _is_relation(text, token):
                 yield kind, *token.span(), mistakes[token[0]]
     for token in tokens:
-        if token[0].isdigit():
+        if token[0].isdecimal() and len(token[0]) <= _LONGEST_NUMBER:
             yield "number", *token.span(), str(int(token[0].lstrip("0") or "0") + 1)
     for token in tokens:
         if token[0] in ("+", "-"):

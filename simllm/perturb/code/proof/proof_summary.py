@@ -19,10 +19,9 @@ class ProofSummary:
 
     Attributes:
         verdicts: The number of proofs with each verdict, such as "proven" or "refuted".
-        reasons: For proofs with the verdict "compiled" or "parsed", the number of proofs with each reason.
-            With these verdicts, the behaviour could not be compared.
+        reasons: The number of proofs with each reason, for the verdicts "unproven", "compiled" and "parsed".
         inputs: The total number of inputs on which functions and variants behaved the same, counted only in
-            proofs with the verdict "proven".
+            proofs with the verdict "proven" or "unproven".
         mutants: The total number of mutants (variants with a deliberate mistake) that were run.
         killed_mutants: The total number of mutants whose mistake the inputs revealed.
     """
@@ -40,9 +39,9 @@ class ProofSummary:
         them.
         """
         self.verdicts[proof.verdict] += 1
-        if proof.verdict in ("compiled", "parsed"):
+        if proof.verdict in ("unproven", "compiled", "parsed"):
             self.reasons[proof.reason] += 1
-        if proof.verdict == "proven":
+        if proof.verdict in ("proven", "unproven"):
             self.inputs += proof.inputs
         self.mutants += proof.mutants
         self.killed_mutants += proof.killed_mutants

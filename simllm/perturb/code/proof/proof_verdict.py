@@ -9,7 +9,7 @@ from simllm.execution import Sandbox
 from simllm.perturb.code.proof.harness_results import FIRST_MUTANT, ORIGINAL, VARIANT, CaseResults
 from simllm.perturb.code.proof.proof_case import Task
 
-VERDICTS = ("proven", "tests passed", "compiled", "parsed", "refuted")
+VERDICTS = ("proven", "unproven", "tests passed", "compiled", "parsed", "refuted")
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,9 @@ class Proof:
     Attributes:
         id: The name of the function in reports.
         verdict: One of these:
-            "proven": both versions compile, and behave the same on all inputs (at least one).
+            "proven": both versions compile, and behave the same on all inputs (at least one), and the inputs
+            reveal at least one mutant, so that they could have revealed a mistake.
+            "unproven": both versions behave the same on all inputs, but the inputs reveal no mutant.
             "tests passed": a command of the user, such as a test suite, succeeds on both versions.
             "compiled": both versions compile, but there is no input on which they could be compared.
             "parsed": nothing is known except that the code can be parsed. The original cannot be compiled on
@@ -92,6 +94,8 @@ def verdict(task: Task, results: CaseResults) -> Proof:
         return Proof(case_id, "parsed", reason=reason)
     if reason := results.broken.get(VARIANT):
         return Proof(case_id, "refuted", reason=f"the variant {reason}")
+    if ORIGINAL in results.died:
+        return Proof(case_id, "compiled", reason="the function ends its process")
     agreed = len(results.outcomes[VARIANT])
     differing = results.differing_input(VARIANT)
     if differing is not None:
@@ -116,4 +120,9 @@ def verdict(task: Task, results: CaseResults) -> Proof:
     sides = range(FIRST_MUTANT, FIRST_MUTANT + len(task.mutants))
     mutants = [side for side in sides if side not in results.broken]
     found = [side for side in mutants if side in results.died or results.differing_input(side) is not None]
+    if not found:
+        shown = (
+            f"power 0: the inputs reveal none of {len(mutants)} mutants" if mutants else "no mutants were run"
+        )
+        return Proof(case_id, "unproven", agreed, len(mutants), reason=shown)
     return Proof(case_id, "proven", agreed, len(mutants), len(found))

@@ -1,8 +1,11 @@
 """The harness for Python: a program that calls functions and their variants on the same inputs.
 
 A variant is a rewritten version of a function. The harness runs inside the sandbox, in the sandbox's own
-Python, so it imports nothing of simllm. It reads a list of cases from cases.json, and writes to results.txt.
-The module `harness_results` describes the lines of results.txt. Each case has these keys:
+Python, so it imports nothing of simllm. It reads a list of cases from cases.json, and writes to standard
+output. The module `harness_results` describes the lines. Functions run in processes of their own, which have
+no access to this output: they report through a pipe, and everything that they leave behind is killed. The
+argument is `contained` if the harness runs in a sandbox, where no other processes can be killed by mistake.
+Each case has these keys:
 
 - `number`: the number of the case
 - `around`: code that the function needs to run
@@ -18,6 +21,8 @@ from __future__ import annotations
 import __future__
 
 import asyncio
+import contextlib
+import ctypes
 import inspect
 import io
 import itertools
@@ -26,9 +31,11 @@ import os
 import random
 import re
 import resource
+import select
 import shutil
 import signal
 import sys
+import time
 import types
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -36,19 +43,22 @@ from pathlib import Path
 from typing import Any
 
 ORIGINAL_SECONDS, VARIANT_SECONDS, MUTANT_SECONDS = 0.025, 1.0, 0.1  # processor time of a call
-SIDE_SECONDS = 20  # processor time of all calls of a side
+SIDE_SECONDS, SIDE_WAITING = 10, 30  # processor time and wall time of all calls of a side
 WAITING = 10  # wall time at most, in units of the processor time
 MOST_TIME_UPS = 10  # then no more inputs are tried
 MEMORY = 512 << 20  # bytes
 TIME_UP = "exceeds the time limit"
 MOST_ITEMS = 1000
 DEEPEST = 6
-COMPLETED = 77  # the exit status of a process that comes to its end; 0 can be that of a function
 LONGEST = 1000  # characters of an outcome
+PART, MOST_REPORTED = 1 << 16, 1 << 22  # bytes that are read at once, and that the calls of a side report
 ADDRESS = re.compile(r"\bat 0x[0-9a-f]+")
 CONSTANTS = {"nan": float("nan"), "inf": float("inf")}
-RESULTS = Path("results.txt").absolute()
+PR_SET_DUMPABLE = 4
 FOLDER = Path("working").absolute()  # the current folder of the functions
+CONTAINED = sys.argv[1:] == ["contained"] and os.getpid() < 10  # the first numbers belong to the sandbox
+
+Rows = list[list[str]]
 
 
 class TimeUpError(BaseException):
@@ -179,9 +189,16 @@ def limited(work: Callable[[], Any], seconds: float) -> Any:
         signal.setitimer(signal.ITIMER_REAL, 0)
 
 
-def raise_time_up(*_: object) -> None:
-    """Handle a timer signal: end the current call by raising `TimeUpError`."""
-    raise TimeUpError
+def raise_time_up(_: int, frame: types.FrameType | None) -> None:
+    """Handle a timer signal: end the current call by raising `TimeUpError`.
+
+    Several signals may arrive at once, for example while a long list is freed. Those after the first one come
+    when the call has already ended, and must not end the process.
+    """
+    while frame is not None:
+        if frame.f_code is Side._call.__code__:
+            raise TimeUpError
+        frame = frame.f_back
 
 
 def describe(value: Any, depth: int = 0) -> str:
@@ -256,16 +273,17 @@ def one_line(text: str) -> str:
     return re.sub(r"[\t\r\n]", " ", text).encode("utf-8", "backslashreplace").decode()
 
 
-def run_original(case: dict[str, Any]) -> None:
+def run_original(case: dict[str, Any], report: int) -> None:
     """Call the original function on one input after the other, until enough usable inputs are found.
 
     An input is usable if variants (rewritten versions of the function) can be compared with the original on
-    it. One line for each call is appended to the results file. The line begins with `called` if the input is
-    usable, and with `left` if it is not. The calls also stop after 10 calls that exceed the time limit.
+    it. It is reported as `called`, another one as `left`. The calls also stop after 10 calls that exceed the
+    time limit.
 
     Args:
         case: The case, a dict whose keys are described at the top of this module. The first of its `sides` is
             the original function.
+        report: The file descriptor to which the behaviour is written.
     """
     side = Side(case["around"], **case["sides"][0])
     counted, time_ups = 0, 0
@@ -277,23 +295,23 @@ def run_original(case: dict[str, Any]) -> None:
         outcome, objection = side.call((positional, keywords), ORIGINAL_SECONDS)
         time_ups += objection == TIME_UP
         if objection:
-            write("left", case["number"], objection)
+            write(report, "left", objection)
         else:
-            write("called", case["number"], place, outcome)
+            write(report, "called", place, outcome)
             counted += 1
 
 
-def repeat_original(case: dict[str, Any], called: dict[int, str]) -> None:
+def repeat_original(case: dict[str, Any], called: dict[int, str], report: int) -> None:
     """Call the original function a second time on each input, to check that it behaves in the same way.
 
-    One line for each input is appended to the results file. The line begins with `outcome` if both calls
-    behave in the same way. Otherwise, it begins with `left`, and variants (rewritten versions of the
-    function) are not compared with the original on this input.
+    An input is reported as `outcome` if both calls behave in the same way. Otherwise, it is reported as
+    `left`, and variants (rewritten versions of the function) are not compared with the original on it.
 
     Args:
         case: The case, a dict whose keys are described at the top of this module. The first of its `sides` is
             the original function.
         called: A dict from the index of each input to a description of the behaviour in the first call.
+        report: The file descriptor to which the behaviour is written.
     """
     side = Side(case["around"], **case["sides"][0])
     kept = []
@@ -301,13 +319,15 @@ def repeat_original(case: dict[str, Any], called: dict[int, str]) -> None:
         kept.append([[{}, set(), [0], (place,), object(), str(place)] for _ in range(50)])  # other addresses
         positional, keywords, _ = case["inputs"][place]
         if side.call((positional, keywords), VARIANT_SECONDS)[0] == first:
-            write("outcome", case["number"], 0, place, first)
+            write(report, "outcome", place, first)
         else:
-            write("left", case["number"], "two calls of the original differ")
+            write(report, "left", "two calls of the original differ")
 
 
-def run_variant(case: dict[str, Any], place: int, called: dict[int, str], expected: dict[int, str]) -> None:
-    """Call a rewritten function (a variant) on several inputs, and write its behaviour to the results file.
+def run_variant(
+    case: dict[str, Any], place: int, called: dict[int, str], expected: dict[int, str], report: int
+) -> None:
+    """Call a rewritten function (a variant) on several inputs, and report its behaviour.
 
     The behaviour of the variant is compared with that of the original function. The calls stop when the two
     differ. On some inputs, the original itself behaved differently in two calls. The variant is called on
@@ -321,6 +341,7 @@ def run_variant(case: dict[str, Any], place: int, called: dict[int, str], expect
             are not used.
         expected: The behaviour of the original on each input on which the variant is compared with it. The
             keys are the indices of the inputs.
+        report: The file descriptor to which the behaviour is written.
     """
     side = Side(case["around"], **case["sides"][place])
     seconds = VARIANT_SECONDS if place == 1 else MUTANT_SECONDS
@@ -328,101 +349,199 @@ def run_variant(case: dict[str, Any], place: int, called: dict[int, str], expect
         positional, keywords, _ = case["inputs"][input_place]
         outcome, _ = side.call((positional, keywords), seconds)
         if input_place in expected:
-            write("outcome", case["number"], place, input_place, outcome)
+            write(report, "outcome", input_place, outcome)
             if outcome != expected[input_place]:
                 return
 
 
-def run_case(case: dict[str, Any]) -> None:
-    """Run all versions of a function, each in its own process, and append the results to the results file.
+def run_case(case: dict[str, Any], results: int, key: str) -> None:
+    """Run all versions of a function, each in its own process, and write the results.
 
     Args:
         case: The case, a dict whose keys are described at the top of this module. Its `sides` are the
             versions of the function.
+        results: The file descriptor of the results.
+        key: The word at the beginning of each line.
     """
     number = case["number"]
-    write("begin", number)
+    write(results, key, "begin", number)
     broken = set()
     for place, side in enumerate(case["sides"]):
         try:
             Side(case["around"], **side)
-        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-            write("broken", number, place, f"does not compile: {error}")
+        except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError) as error:
+            write(results, key, "broken", number, place, f"does not compile: {error}")
             broken.add(place)
-    ended = True
     if case["inputs"] and not broken & {0, 1}:
-        begun = RESULTS.stat().st_size
-        ended = in_own_process(partial(run_original, case))
-        called = read_outcomes(begun, "called")
-        ended = ended and in_own_process(partial(repeat_original, case, called))
-        expected = read_outcomes(begun, "outcome") if ended else {}
-        for place in set(range(1, len(case["sides"]))) - broken if expected else ():
-            if not in_own_process(partial(run_variant, case, place, called, expected)):
-                write("died", number, place)
-    if ended:
-        write("end", number)
+        ended, rows = in_own_process(partial(run_original, case), results)
+        called = outcomes_of(rows, "called", case)
+        left = reasons_of(rows)
+        expected: dict[int, str] = {}
+        if ended:
+            ended, rows = in_own_process(partial(repeat_original, case, called), results)
+            expected = outcomes_of(rows, "outcome", case) if ended else {}
+            left += reasons_of(rows)
+        for reason in left:
+            write(results, key, "left", number, reason)
+        for input_place, outcome in expected.items():
+            write(results, key, "outcome", number, 0, input_place, outcome)
+        for place in sorted(set(range(1, len(case["sides"]))) - broken) if expected else ():
+            completed, rows = in_own_process(partial(run_variant, case, place, called, expected), results)
+            for input_place, outcome in outcomes_of(rows, "outcome", case).items():
+                if input_place in expected:
+                    write(results, key, "outcome", number, place, input_place, outcome)
+            if not completed:
+                write(results, key, "died", number, place)
+        if not ended:
+            write(results, key, "died", number, 0)
+    write(results, key, "end", number)
 
 
-def in_own_process(work: Callable[[], None]) -> bool:
-    """Run a function in a new process and an empty folder; return whether it ended without an error."""
-    shutil.rmtree(FOLDER, ignore_errors=True)
+def in_own_process(work: Callable[[int], None], results: int) -> tuple[bool, Rows]:
+    """Run a function in a new process and an empty folder, and kill whatever it leaves behind.
+
+    Args:
+        work: The function. It gets the file descriptor to which it reports lines.
+        results: The file descriptor of the results, which the process must not have.
+
+    Returns:
+        Whether the function came to its end, and the fields of the lines that it reported.
+    """
     FOLDER.mkdir()
+    reports, report = os.pipe()
     child = os.fork()
     if child == 0:
-        status = 1
         try:
+            os.close(results)
+            os.close(reports)
+            os.setpgid(0, 0)
+            set_dumpable(True)
             os.chdir(FOLDER)
             resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
             resource.setrlimit(resource.RLIMIT_CPU, (SIDE_SECONDS, SIDE_SECONDS))
             signal.signal(signal.SIGVTALRM, raise_time_up)
             signal.signal(signal.SIGALRM, raise_time_up)
-            work()
-            status = COMPLETED
+            process = os.getpid()
+            work(report)
+            if os.getpid() == process:
+                write(report, "end")
         finally:
-            os._exit(status)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == COMPLETED
+            os._exit(0)
+    os.close(report)
+    exited = os.pidfd_open(child)
+    text = read_until_exit(reports, exited)
+    kill_processes(child)
+    text += read_rest(reports)
+    os.close(reports)
+    os.close(exited)
+    old = Path(f"{FOLDER}.old")  # a folder that cannot be deleted can be moved
+    shutil.rmtree(old, ignore_errors=True)
+    FOLDER.rename(old)
+    shutil.rmtree(old, ignore_errors=True)
+    rows = [line.split("\t") for line in text.decode(errors="replace").split("\n")[:-1]]
+    ended = bool(rows) and rows[-1] == ["end"] and len(text) <= MOST_REPORTED
+    return ended, rows
 
 
-def read_outcomes(begun: int, kind: str) -> dict[int, str]:
-    """Read from results.txt how a function behaved on each input.
+def read_until_exit(reports: int, exited: int) -> bytes:
+    """Read what a process reports, until it exits, reports too much, or its wall time is over.
 
-    The lines to read end with the index of an input and a description of the behaviour on this input, such
-    as the returned value.
-
-    Args:
-        begun: The position in bytes from which the file is read to its end.
-        kind: The first field of the lines to read: "called" or "outcome". Other lines are ignored.
-
-    Returns:
-        A dict from the index of each input to the description of the behaviour.
+    Other processes may hold the pipe open for ever, so that its end tells nothing.
     """
-    with RESULTS.open("rb") as file:
-        file.seek(begun)
-        lines = [line.split("\t") for line in file.read().decode().split("\n")]
-    return {int(line[-2]): line[-1] for line in lines if line[0] == kind}
+    text = b""
+    end = time.monotonic() + SIDE_WAITING
+    poll = select.poll()
+    poll.register(reports, select.POLLIN)
+    poll.register(exited, select.POLLIN)
+    while len(text) <= MOST_REPORTED and (left := end - time.monotonic()) > 0:
+        events = dict(poll.poll(1000 * left))
+        if events.get(reports, 0) & select.POLLIN:
+            text += os.read(reports, PART)
+        elif exited in events:
+            break
+        elif reports in events:  # the process has closed the pipe
+            poll.unregister(reports)
+    return text
 
 
-def write(*fields: object) -> None:
-    """Append a line to the results file immediately, so that the line is not lost if this process dies.
+def read_rest(reports: int) -> bytes:
+    """Read what is left in a pipe, without waiting for processes that could not be killed."""
+    text = b""
+    os.set_blocking(reports, False)
+    with contextlib.suppress(BlockingIOError):
+        while len(text) <= MOST_REPORTED and (part := os.read(reports, PART)):
+            text += part
+    return text
+
+
+def kill_processes(child: int) -> None:
+    """Kill a child process and what it has started; in a sandbox, all processes but this one.
+
+    One signal to all is the only way to end processes that start others all the time.
+    """
+    if not CONTAINED:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child, signal.SIGKILL)
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        return
+    os.kill(-1, signal.SIGKILL)  # at least the child exists, if only as a zombie
+    os.waitpid(child, 0)
+    with contextlib.suppress(ProcessLookupError):
+        while True:  # until the first process of the sandbox has collected them
+            os.kill(-1, signal.SIGKILL)
+            time.sleep(0.001)
+
+
+def set_dumpable(value: bool) -> None:
+    """Set whether other processes of the same user may trace this process and open its files in /proc."""
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, int(value), 0, 0, 0)
+
+
+def outcomes_of(rows: Rows, kind: str, case: dict[str, Any]) -> dict[int, str]:
+    """Return the behaviour on each input, of the rows of a kind; rows that no harness writes are ignored."""
+    return {
+        int(row[1]): row[2]
+        for row in rows
+        if row[0] == kind and len(row) == 3 and row[1].isdecimal() and int(row[1]) < len(case["inputs"])
+    }
+
+
+def reasons_of(rows: Rows) -> list[str]:
+    """Return the reasons to leave out inputs."""
+    return [row[1] for row in rows if row[0] == "left" and len(row) == 2]
+
+
+def write(file: int, *fields: object) -> None:
+    """Write a line to a file descriptor at once, so that it is not lost if this process dies.
 
     Args:
+        file: The file descriptor.
         fields: The fields of the line. Tabs are written between them.
     """
     line = "\t".join(one_line(str(field)) for field in fields)
-    with RESULTS.open("ab") as file:
-        file.write(f"{line}\n".encode())
+    data = f"{line}\n".encode()
+    while data:
+        data = data[os.write(file, data) :]
 
 
 def main() -> None:
-    """Call each function in cases.json and its rewritten versions, and write their behaviour to results.txt.
+    """Call each function in cases.json and its rewritten versions, and write down how they behave.
 
     The results tell whether the versions behave like the original function. The behaviour in a call is the
-    returned value or the error, the printed text, and the arguments and global variables after the call. Both
-    files are in the current folder.
+    returned value or the error, the printed text, and the arguments and global variables after the call.
     """
+    results = os.dup(1)
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for descriptor in range(3):
+        os.dup2(nothing, descriptor)
     sys.stderr = io.StringIO()
-    for case in json.loads(Path("cases.json").read_text(encoding="utf-8")):
-        run_case(case)
+    set_dumpable(False)
+    described = json.loads(Path("cases.json").read_text(encoding="utf-8"))
+    key = Path("key.txt").read_text(encoding="utf-8")
+    for case in described:
+        run_case(case, results, key)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from functools import partial
 from importlib.resources import files
 from typing import Any
 
-from simllm.execution import Limits, Sandbox
+from simllm.execution import Sandbox
 from simllm.perturb.code.proof.harness_results import CaseResults
 from simllm.perturb.code.proof.harness_runs import run_harness
 from simllm.perturb.code.proof.mutants import make_mutants
@@ -21,8 +21,9 @@ from simllm.perturb.code.proof.proof_verdict import Proof, Prover, verdict
 from simllm.perturb.code.proof.python_inputs import Input, PythonSignature, draw_inputs, find_signature
 
 _HARNESS = "python_harness.py"
-_RUN = ("python3", _HARNESS)
-_RUN_LIMITS = Limits(time=600, memory=1024, disk=256)
+_TOO_LARGE = "is nested too deeply, or has a number of too many digits"
+# The harness and one function at a time; more would only help functions that fork without end.
+_PROCESSES = 16
 
 
 def prepare_python(cases: Sequence[ProofCase], inputs: int, mutants: int, seed: int) -> Prover:
@@ -46,8 +47,13 @@ def prepare_python(cases: Sequence[ProofCase], inputs: int, mutants: int, seed: 
     descriptions: list[dict[str, Any]] = []  # for the harness
     for case in cases:
         signature, obstacle = _signature(case.original)
-        drawn = [] if obstacle or not signature else draw_inputs(signature, case.original, inputs, seed)
-        mistakes = make_mutants(case, mutants, seed) if drawn else []
+        drawn, mistakes = list[Input](), list[str]()
+        try:
+            if signature and not obstacle:
+                drawn = draw_inputs(signature, case.original, inputs, seed)
+                mistakes = make_mutants(case, mutants, seed) if drawn else []
+        except (ValueError, RecursionError, MemoryError):
+            drawn, obstacle = [], _TOO_LARGE
         task = Task(case, [_readable(given) for given in drawn], mistakes, obstacle)
         name = signature.name if signature else ""
         tasks.append(task)
@@ -75,7 +81,8 @@ def _prove(tasks: list[Task], descriptions: list[dict[str, Any]], sandbox: Sandb
         described = [{"number": number, **descriptions[number]} for number in numbers]
         return {_HARNESS: harness, "cases.json": json.dumps(described).encode()}
 
-    run_harness(sandbox, _RUN, _RUN_LIMITS, range(len(tasks)), files_for, results)
+    command = ("python3", _HARNESS, "contained" if sandbox.contained else "open")
+    run_harness(sandbox, command, _PROCESSES, range(len(tasks)), files_for, results)
     return [verdict(task, results[number]) for number, task in enumerate(tasks)]
 
 
@@ -88,8 +95,10 @@ def _signature(source: str) -> tuple[PythonSignature | None, str]:
     """
     try:
         signature = find_signature(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    except SyntaxError:
         return None, "does not compile"  # the Python of the sandbox says why
+    except (ValueError, RecursionError, MemoryError):
+        return None, _TOO_LARGE
     if signature is None:
         return None, "is a file, not a function"
     return signature, "is a method" if signature.is_method else ""

@@ -17,7 +17,7 @@ from simllm.errors import InputError
 from simllm.optional_packages import missing_package
 
 LARGE = 10_000  # a loop over that many items is fast, a loop over a random int may be endless
-_LITERAL = re.compile(r"\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'|(?<![\w.])\d+(?![\w.])")
+_LITERAL = re.compile(r"\"(?:\\.|[^\"\\\n])*+\"?|'(?:\\.|[^'\\\n])*+'?|(?<![\w.])\d+(?![\w.])")
 _MOST_LITERALS = 12
 _LONGEST = 6  # items of a container, or parts of a text
 _CHARACTERS = "".join(map(chr, range(32, 127))) + "\0\n\t\xe9\u2713"
@@ -168,5 +168,5 @@ def _literal(text: str) -> object:
     """
     try:
         return literal_eval(text.lstrip("0") or "0" if text.isdigit() else text)
-    except (SyntaxError, ValueError):
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
         return None

@@ -45,7 +45,7 @@ def test_no_mutants_no_power(sandbox):
     summary = ProofSummary()
     for proof in prove(python_cases(3), sandbox, inputs=4, mutants=0):
         summary.add(proof)
-    assert (summary.verdicts["proven"], summary.inputs, summary.mutants, summary.power) == (3, 12, 0, None)
+    assert (summary.verdicts["unproven"], summary.inputs, summary.mutants, summary.power) == (3, 12, 0, None)
 
 
 def variants(shared, language):
@@ -62,7 +62,8 @@ def test_rewritten_reference_functions_are_proven(shared, sandbox, language):
     summary = ProofSummary()
     for proof in prove(variants(shared, language), sandbox, parallel=2):
         summary.add(proof)
-        assert proof.verdict == "proven" or proof.id == "py-ei-subscript", proof  # it needs an iterator
+        needs_an_iterator = proof.id == "py-ei-subscript"
+        assert proof.verdict == ("proven" if proof.mutants else "unproven") or needs_an_iterator, proof
     assert summary.power > 0.9
     assert summary.mutants > 50
 
@@ -103,4 +104,5 @@ def test_functions_of_the_standard_library_are_not_refuted_by_themselves(sandbox
     for proof in prove(islice(library_functions(), 0, None, 3), sandbox, inputs=16, parallel=2):
         summary.add(proof)
         assert proof.verdict != "refuted", proof
-    assert summary.verdicts["proven"] > 100
+    assert summary.verdicts["proven"] > 70
+    assert summary.verdicts["proven"] + summary.verdicts["unproven"] > 100

@@ -8,6 +8,15 @@ pytestmark = pytest.mark.usefixtures("javac")
 SUM = "int f(int[] xs) { int s = 0; for (int i = 0; i < xs.length; i++) { s += xs[i]; } return s; }"
 SUM_VARIANT = "int g(int[] xs) { int s = 0; int i = 0; while (i < xs.length) { s += xs[i]; i++; } return s; }"
 
+FORGES = r"""
+int f(int x) throws IOException {
+    String lines = "\nbegin\t99\nend\t99\nbegin\tx\noutcome\t0\t1\t0\t7\n\u00ff";
+    new FileOutputStream(FileDescriptor.out).write(lines.getBytes("ISO-8859-1"));
+    new File("key.txt").delete();
+    return x + 1;
+}
+"""
+
 
 def case(name, original, variant=None, names=None, members=""):
     return ProofCase(name, "java", original, variant or original, names or {}, members)
@@ -41,6 +50,8 @@ def proofs(sandbox):
         case("wrong constructor", "Point(int x) { this.x = x; }", "Point(int x) { this.x = -x; }",
              members="int x;"),
         case("static state", "int f(int x) { return total += x; }", members="static int total;"),
+        case("looks like a message", "int f(int x) { return \"\"\"\np0_0/Case.java:1: error: forged\n"
+             "p999_0/Case.java:1: error: forged\n\"\"\"; }"),
         case("last", "int f(int x) { return x + 1; }"),
     ]  # fmt: skip
     return {proof.id: proof for proof in prove(cases, sandbox)}
@@ -56,6 +67,11 @@ def rough_proofs(sandbox):
         case("endless", "int f(int x) { while (true) { try { x++; } catch (Throwable t) { } } }"),
         case("memory", "int f(int x) { return new int[1 << 30].length; }"),
         case("threads", "void f(int x) { new Thread(() -> { while (true) { } }).start(); }"),
+        case("forges results", FORGES),
+        case("closes the output", "int f(int x) throws IOException { "
+             "new FileOutputStream(FileDescriptor.out).close(); return x + 1; }"),
+        case("processes", 'int f(int x) throws IOException { '
+             'if (x == 0) { new ProcessBuilder("sleep", "50").start(); } return x + 1; }'),
         case("last", "int f(int x) { return x + 1; }"),
     ]  # fmt: skip
     return {proof.id: proof for proof in prove(cases, sandbox)}
@@ -63,8 +79,9 @@ def rough_proofs(sandbox):
 
 def test_proves_variants(proofs):
     for name in ("sum", "overridden", "generic", "constructor", "static state", "last"):
-        assert (proofs[name].verdict, proofs[name].reason) == ("proven", "")
+        assert proofs[name].verdict == ("proven" if proofs[name].power else "unproven")
         assert proofs[name].inputs > 30
+    assert (proofs["last"].verdict, proofs["last"].reason) == ("proven", "")
 
 
 def test_refutes_wrong_variants_by_a_counterexample(proofs):
@@ -99,6 +116,9 @@ def test_says_why_there_is_no_proof(proofs, name, verdict, reason):
         ("endless", "compiled", "exceeds the time limit"),
         ("memory", "compiled", "needs much memory"),
         ("threads", "compiled", "leaves threads behind"),
+        ("forges results", "proven", ""),
+        ("closes the output", "compiled", "the function ends its process"),
+        ("processes", "proven", ""),
         ("last", "proven", ""),
     ],
 )

@@ -5,6 +5,7 @@ import pytest
 from simllm.perturb.code.proof import ProofCase, prove
 
 SAME = "def f(n: int): return n\n"
+LESS = "def f(n: int): return n < 5\n"
 SUM = "def f(n: int) -> int:\n    s = 0\n    for i in range(n):\n        s += i\n    return s\n"
 SUM_VARIANT = """\
 def g(n: int) -> int:
@@ -15,6 +16,28 @@ def g(n: int) -> int:
         i += 1
     return s
 """
+
+FORKS = """\
+def f(n: int):
+    import os
+    while True:
+        try:
+            os.fork()
+        except OSError:
+            pass
+"""
+DAMAGES = "def f(n: int):\n    import os, shutil\n    {}\n    return n < 5\n"
+DAMAGE = {  # what functions do to the harness, and to the results of other functions
+    "kills the harness": "os.kill(os.getppid(), 9)",
+    "kills all": "os.kill(-1, 9)",
+    "closes files": "os.closerange(0, 100)",
+    "deletes the harness": "shutil.rmtree('/box')",
+    "shuts the folder": "os.chmod('/box', 0)",
+    "forges results": "[os.write(f, b'begin\\t99\\n\\xff\\noutcome\\t7\\t1\\tx\\nend\\n') "
+    "for f in range(60) if os.path.exists(f'/proc/self/fd/{f}')]",
+    "opens the output": "[open(f'/proc/{os.getppid()}/fd/{f}', 'w').write('x') for f in range(20) "
+    "if os.path.exists(f'/proc/{os.getppid()}/fd/{f}')]",
+}
 
 
 def case(name, original, variant=None, names=None, around=""):
@@ -46,8 +69,11 @@ def proofs(sandbox):
         case("unknown name", "def f(n: int): return helper(n)\n"),
         case("method", "def f(self, n: int): return n\n"),
         case("two", "def f(n): return n\ndef g(n): return n\n"),
+        case("long literal", f"def f(n: Literal[0x{'f' * 9000}]): pass\n"),
+        case("long number", f"def f(n: int): return n < {'1' * 3000}\n"),
         case("syntax", "def f(n:\n"),
-        case("last", SAME),
+        case("function", "def f(n: int): return lambda x: x + n + 1\n"),
+        case("last", LESS),
     ]  # fmt: skip
     return {proof.id: proof for proof in prove(cases, sandbox)}
 
@@ -58,20 +84,32 @@ def rough_proofs(sandbox):
     cases = [
         case("variant exits", SAME, "import os\ndef f(n: int): os._exit(0)\n"),
         case("dies", "import ctypes\ndef f(n: int): ctypes.string_at(0)\n"),
-        case("forks", "import os\ndef f(n: int):\n    os.fork()\n    return n\n"),
+        case("forks", "import os\ndef f(n: int):\n    os.fork()\n    return n + 1\n"),
+        case("forks without end", FORKS),
+        *(case(name, DAMAGES.format(damage)) for name, damage in DAMAGE.items()),
         case("endless", "def f(n: int):\n    while True:\n        try: n += 1\n        except: pass\n"),
         case("waits", "import time\ndef f(n: int): time.sleep(99)\n"),
         case("memory", "def f(n: int): return ' ' * (1 << 33)\n"),
-        case("last", SAME),
+        case("last", LESS),
     ]  # fmt: skip
     return {proof.id: proof for proof in prove(cases, sandbox)}
 
 
 def test_proves_variants(proofs):
+    for name in ("sum", "last"):
+        assert (proofs[name].verdict, proofs[name].reason) == ("proven", ""), name
     names = "sum untyped keywords import generator coroutine exits last".split()
     for name in [*names, "unknown annotation"]:
-        assert (proofs[name].verdict, proofs[name].reason) == ("proven", ""), name
+        assert proofs[name].verdict == ("proven" if proofs[name].power else "unproven"), name
         assert proofs[name].inputs >= 10
+
+
+def test_inputs_that_reveal_no_mutant_prove_nothing(proofs):
+    """The result is a function, which is not called, so that all versions seem to agree."""
+    found = proofs["function"]
+    assert (found.verdict, found.mutants, found.power) == ("unproven", 2, 0)
+    assert found.reason == "power 0: the inputs reveal none of 2 mutants"
+    assert (proofs["untyped"].verdict, proofs["untyped"].reason) == ("unproven", "no mutants were run")
 
 
 def test_refutes_wrong_variants_by_a_counterexample(proofs):
@@ -87,6 +125,7 @@ def test_refutes_wrong_variants_by_a_counterexample(proofs):
         ("random", "compiled", "two calls of the original differ"),
         ("unknown name", "compiled", "needs names that are unknown: helper"),
         ("method", "compiled", "is a method"),
+        ("long literal", "compiled", "is nested too deeply, or has a number of too many digits"),
         ("two", "compiled", "is a file, not a function"),
     ],
 )
@@ -105,6 +144,14 @@ def test_says_why_there_is_no_proof(proofs, name, verdict, reason):
         ("waits", "compiled", "exceeds the time limit"),
         ("memory", "compiled", "needs much memory"),
         ("forks", "proven", ""),
+        ("forks without end", "compiled", "exceeds the time limit"),
+        ("kills the harness", "compiled", "the function ends its process"),
+        ("kills all", "compiled", "the function ends its process"),
+        ("closes files", "compiled", "the function ends its process"),
+        ("deletes the harness", "compiled", "the function ends its process"),
+        ("shuts the folder", "compiled", "the function ends its process"),
+        ("forges results", "proven", ""),
+        ("opens the output", "proven", ""),
         ("last", "proven", ""),
     ],
 )
