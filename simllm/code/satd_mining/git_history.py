@@ -50,7 +50,7 @@ def file_changes(
     branch. `suffixes` are ends of paths, such as ".py". With `renames`, git reads the contents of files, and
     fails if some are missing, as in a partial clone. Over `MOST_FILES` in a commit are an `InputError`.
     """
-    # Added and deleted files have no function on both sides. External diffs and text conversions are programs.
+    # Added and deleted files have no function on both sides. External diffs and textconv run programs.
     options = ["-r", "-m", "--raw", "-z", "--no-abbrev", "--no-ext-diff", "--no-textconv", "--diff-filter=MR"]
     options += ["-M", f"-l{_RENAMES}"] if renames else ["--no-renames"]
     paths = (f"*{suffix}" for suffix in suffixes)
