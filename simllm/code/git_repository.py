@@ -53,7 +53,6 @@ class GitFile:
     """A file in a revision of a git repository.
 
     Attributes:
-        path: The path in the repository.
         blob: The hash of the git object with the file's content.
         size: Size of the content in bytes; 0 if the object is missing.
     """
@@ -64,15 +63,7 @@ class GitFile:
 
 
 def open_repository(location: RepositoryPaths, seconds: float = MOST_SECONDS) -> Repository:
-    """Open a git repository for reading.
-
-    Args:
-        location: The paths of the repository's git folder and of its files.
-        seconds: The time that git may take; the methods of the repository raise InputError after it.
-
-    Raises:
-        InputError: The repository's objects cannot be read safely.
-    """
+    """Open a repository whose objects can be read safely; git may take `seconds` in all."""
     objects = location.common / "objects"
     check_objects(location.folder, objects)
     return Repository(location, objects, seconds)
@@ -90,12 +81,9 @@ class _Time:
 
 
 class Git:
-    """A running git process, whose answers must come in time.
+    """A running git process with unbuffered pipes, whose answers must come in time.
 
-    Args:
-        process: The process, with unbuffered pipes.
-        folder: The folder of the repository, for error messages.
-        limit: The time that git may still take, which is updated.
+    `folder` is for error messages; `limit`, the time that git may still take, is updated.
     """
 
     def __init__(self, process: subprocess.Popen[bytes], folder: Path, limit: _Time) -> None:
@@ -141,6 +129,7 @@ class Git:
         """Read up to the next byte `end`; return None at the end of the output."""
         searched = 0
         while (length := self._data.find(end, searched)) < 0:
+            # The next search begins here, so that a long field is not searched again with each piece.
             searched = len(self._data)
             if searched > largest:
                 raise InputError(f"{self._folder}: a path of more than {largest:,} bytes")
@@ -169,6 +158,7 @@ class Git:
     def _fill(self) -> bool:
         begun = time.monotonic()
         is_there = self._poll.poll(1000 * max(0.0, min(self._time.left, _MOST_SILENCE)))
+        # Only the wait for git counts, not the work of this process with its answers.
         self._time.left -= time.monotonic() - begun
         if self._time.left <= 0:
             raise RepositoryLimitError(f"{self._folder}: git takes too long to read it")
@@ -184,28 +174,24 @@ class Git:
 
 
 class Repository:
-    """A git repository that the function `open_repository` has opened for reading.
+    """A git repository that `open_repository` has opened.
 
     All methods raise InputError if git fails, or if reading takes too long.
     """
 
     def __init__(self, location: RepositoryPaths, objects: Path, seconds: float) -> None:
-        """Prepare the settings with which git reads the objects of the untrusted repository.
-
-        Args:
-            location: The folders of the untrusted repository.
-            objects: The folder with the git objects of the untrusted repository.
-            seconds: The time that git may take.
-        """
+        """Prepare the settings with which git reads the objects of the untrusted repository."""
         self.folder, self._location = location.folder, location
         self._seconds, self._time = seconds, _Time(seconds)
         self._packed = packed_refs(location.common)
         self._head = resolve_ref("HEAD", location, self._packed)
+        # Git must be told the kind of hashes by the repository in which it runs.
         is_sha256 = any(len(name) == 64 for name in (self._head, *self._packed.values()))
         self._git_folder = _EMPTY / ("sha256" if is_sha256 else "sha1")
         # The oldest commits of a shallow clone, whose parents are missing.
         ends = filter(HASH.match, read_start(location.common / "shallow", LARGEST_REFS).splitlines())
         self._shallow = b"".join(name + b"\n" for name in ends)
+        # Settings of the environment, such as GIT_DIR, would lead git elsewhere.
         outside = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
         nowhere = str(_EMPTY)  # has no configuration file
         self._environment = outside | {
@@ -238,13 +224,13 @@ class Repository:
         return self._head
 
     def tags(self, limit: int) -> list[str]:
-        """Return the hashes of the git objects that the tags point to, newest first.
+        """Return the hashes of the objects that the tags point to, newest first, without those without date.
 
-        Tags of objects without a date, such as files, are left out. If more than `limit` tags remain, only
-        `limit` of them are returned, evenly spaced in the list of the tags sorted by date.
+        Of more than `limit` tags, `limit` are returned, evenly spaced in the list sorted by date.
         """
         objects = [sha for _, sha in sorted(tag_refs(self._location, self._packed).items())]
         sizes = self._sizes(objects)
+        # An annotated tag is small; a huge object under a tag would fill the memory.
         read = [sha for sha in objects if sizes[sha] <= _LARGEST_TAG]
         dates = [_DATE.search(data or b"") for data in self.contents(read)]
         dated = [(int(date[1]), sha) for date, sha in zip(dates, read, strict=True) if date]
@@ -253,11 +239,7 @@ class Repository:
         return [every[i * len(every) // chosen] for i in range(chosen)]
 
     def files(self, revision: str) -> list[GitFile]:
-        """List the regular files in a revision, without links and submodules.
-
-        Args:
-            revision: The hash of a commit or tag.
-        """
+        """List the regular files in a commit or tag (a hash), without links and submodules."""
         entries: list[GitFile] = []
         with self.git("ls-tree", "-r", "-l", "-z", "--full-tree", revision) as git:
             for number, line in enumerate(git.fields(b"\0", _CHUNK), 1):
@@ -268,21 +250,16 @@ class Repository:
         return entries
 
     def contents(self, objects: Iterable[str], largest: int | None = None) -> Iterator[bytes | None]:
-        """Yield the content of each requested git object.
+        """Yield the content of each object; None if it is missing or has over `largest` bytes.
 
-        Args:
-            objects: The hashes of the objects. The iterable is read step by step: the next hash is taken only
-                after the content of the previous object has been yielded.
-            largest: The size in bytes above which an object is skipped; None for no limit.
-
-        Yields:
-            The content of each object in order; None if the object is missing or larger than `largest`.
+        The next hash is taken only after the content of the previous object has been yielded.
         """
         waiting = iter(objects)
         is_over = False
         while not is_over:
             with self.git("cat-file", "--batch") as git:
                 for header in self._headers(git, waiting):
+                    # Missing objects have the header HASH missing.
                     size = int(header[2]) if len(header) >= 3 else -1
                     if size < 0 or (largest is not None and size > largest):
                         yield None
@@ -291,20 +268,13 @@ class Repository:
                             break
                         git.skip(size + 1)
                     else:
+                        # git writes a line feed after each content.
                         yield git.read(size + 1)[:-1]
                 else:
                     is_over = True
 
     def _sizes(self, objects: list[str]) -> dict[str, int]:
-        """Return the sizes of commits and tags in bytes, so that the caller can skip large ones.
-
-        Args:
-            objects: The hashes of git objects of any type.
-
-        Returns:
-            A dict from the hash of each object to its size. Missing objects, and objects that are neither
-            commits nor tags, get the size 2**62, so that the caller skips them, too.
-        """
+        """Return the sizes of commits and tags in bytes; 2**62 for others and missing ones, to skip them."""
         with self.git("cat-file", "--batch-check") as git:
             headers = list(self._headers(git, objects))
         return {
@@ -315,16 +285,8 @@ class Repository:
     def _headers(self, git: Git, objects: Iterable[str]) -> Iterator[list[bytes]]:
         """Request objects from a running `git cat-file`, and yield each answer's header, split into words.
 
-        Git may print the object's content after the header. The caller must then read the content before
-        it takes the next header.
-
-        Args:
-            git: The running process.
-            objects: The hashes of the objects.
-
-        Yields:
-            For each object, a list of its hash, type and size. For a missing object, a list of its hash and
-            the word `missing`.
+        A header has hash, type and size, or the hash and `missing`. The caller must read the content after a
+        header, if git prints it, before it takes the next header.
         """
         for name in objects:
             git.write(name.encode() + b"\n")
@@ -335,20 +297,14 @@ class Repository:
 
     @contextlib.contextmanager
     def git(self, *arguments: str) -> Iterator[Git]:
-        """Start git for a `with` block, and wait at the end of the block until git has ended.
+        """Start git with some arguments for a `with` block, and wait at the end of the block for its end.
 
-        Args:
-            *arguments: The arguments of git.
-
-        Yields:
-            The running process, once.
-
-        Raises:
-            InputError: git is not installed, or it fails. The error has the first line of git's message.
+        If git is missing or fails, there is an `InputError` with the first line of git's message.
         """
         options = [word for option in _OPTIONS for word in ("-c", option)]
         command = ["git", f"--git-dir={self._git_folder}", *options, "--no-pager", *arguments]
         with contextlib.ExitStack() as held:
+            # A file, because a full pipe of messages would block git.
             errors = held.enter_context(tempfile.TemporaryFile())
             environment = self._environment
             kept: tuple[int, ...] = ()

@@ -14,6 +14,7 @@ _MOST_LOST = 10  # answers in a row; then the endpoint counts as lost
 _THINKING = re.compile(
     r"<(think|thinking|thought|reasoning|reflection|scratchpad)>.*?(?:</\1>|\Z)", re.IGNORECASE | re.DOTALL
 )
+# Some servers cut the opening mark off, so that only the end of the thoughts can be seen.
 _END_OF_THINKING = re.compile(
     r"\A.*</(?:think|thinking|thought|reasoning)>|\A.*<\|channel\|>final<\|message\|>",
     re.IGNORECASE | re.DOTALL,
@@ -24,28 +25,17 @@ _MARKER = re.compile(r"\b(?:answer|verdict|conclusion|label)\b[\s\"'*_]*(?::|=|\
 def ask_all(
     client: ChatClient, requests: Iterable[tuple[str, dict[str, Any]]], parallel: int
 ) -> Generator[tuple[str, RawReply | LostReplyError]]:
-    """Send requests that do not depend on each other, several at the same time.
+    """Send independent requests, `parallel` at a time; yield each key with its reply or error as they arrive.
 
-    The next requests are sent while the caller uses an answer. If the generator is closed, requests under
-    way are ended.
-
-    Args:
-        client: The client of the endpoint. It is closed at the end.
-        requests: A key and a request each. They are read step by step.
-        parallel: The number of requests at the same time.
-
-    Yields:
-        The key of a request, and its reply or the error, in the order in which they arrive.
-
-    Raises:
-        InputError: The endpoint refuses all requests.
-        LostReplyError: Ten requests in a row got no reply: the endpoint does not work any more.
+    The next requests are sent while the caller uses an answer. If the generator is closed, requests under way
+    are ended. The client is closed at the end. Ten lost replies in a row raise `LostReplyError`.
     """
     waiting, lost = iter(requests), 0
     with ThreadPoolExecutor(parallel) as pool:
         keys: dict[Future[RawReply | LostReplyError], str] = {}
         try:
             while True:
+                # Never more than `parallel` under way: a stopped run loses no more answers than these.
                 for key, request in islice(waiting, parallel - len(keys)):
                     keys[pool.submit(_ask, client, request)] = key
                 if not keys:
@@ -53,6 +43,7 @@ def ask_all(
                 for future in wait(keys, return_when=FIRST_COMPLETED).done:
                     reply = future.result()
                     is_lost = isinstance(reply, LostReplyError) and not isinstance(reply, RefusedRequestError)
+                    # A refused request is no sign of a lost endpoint.
                     lost = lost + 1 if is_lost else 0
                     yield keys.pop(future), reply
                     if lost >= _MOST_LOST:
@@ -76,19 +67,18 @@ def without_thinking(text: str) -> str:
 
 
 def read_label(answer: str, labels: Sequence[str]) -> str | None:
-    """Find the label that a model's answer names, such as "yes".
+    """Find the label that a model's answer names, such as "yes"; None if it names none.
 
     What follows the last "Answer:" counts, if there is one, and thinking does not. A label that stands alone
     at the beginning of a line or sentence ("Yes, because …") counts before labels inside of a sentence; among
     equals, the last one counts. Labels are whole words, in lower or upper case.
-
-    Returns:
-        The label; None if the answer names none.
     """
     text = without_thinking(answer)
+    # The longest label first, because "no" would match the beginning of "no change".
     one = "|".join(re.escape(label) for label in sorted(labels, key=len, reverse=True))
     word = rf"(?<![^\W_])(?P<label>{one})(?![^\W_])"
     if markers := list(_MARKER.finditer(text)):
+        # Models repeat the question, or correct themselves: the last "Answer:" counts.
         text = text[markers[-1].end() :]
         if found := re.match(rf"[\W_]*{word}", text, re.IGNORECASE):
             return _spelled(found["label"], labels)

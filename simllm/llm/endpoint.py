@@ -1,7 +1,7 @@
 """A client of OpenAI-compatible endpoints: requests, retries, and the parsing of replies.
 
-An endpoint is the address at which a server offers a model. The server is not trusted: its replies have a
-largest size, it cannot send the client elsewhere, and the API key is removed from all that it says.
+The server is not trusted: its replies have a largest size, it cannot send the client elsewhere, and the API
+key is removed from all that it says.
 """
 
 from __future__ import annotations
@@ -62,10 +62,8 @@ _HIDDEN = "[API key]"
 
 
 def redact(text: str, key: str) -> str:
-    """Replace an API key in a text by "[API key]", in all spellings in which a server may echo the key.
-
-    A key of fewer than eight characters stays: a model's reply may have the same letters.
-    """
+    """Replace an API key in a text by "[API key]", in all spellings in which a server may echo the key."""
+    # A model's reply may have the letters of a short key by chance, so that such a key stays.
     return text if len(key) < _LEAST_KEY else re.sub(_spellings(key), _HIDDEN, text, flags=re.IGNORECASE)
 
 
@@ -104,11 +102,10 @@ class RefusedRequestError(LostReplyError):
 
 @dataclass(frozen=True)
 class RawReply:
-    """A server's reply to a request to a chat model, before it is parsed.
+    """A server's reply, before it is parsed.
 
     Attributes:
         status: The HTTP status: 200; or 400 or 413 if the conversation is too long for the model.
-        body: The HTTP body, a text.
     """
 
     status: int
@@ -117,10 +114,10 @@ class RawReply:
 
 @dataclass(frozen=True)
 class ChatReply:
-    """A chat model's reply, parsed from the server's HTTP reply.
+    """A model's reply.
 
     Attributes:
-        text: The text that the model wrote; None if the conversation is too long for the model.
+        text: None if the conversation is too long for the model.
         prompt_tokens: The number of tokens of the request; None if the server does not report it.
         completion_tokens: The number of tokens of the reply; None if the server does not report it.
     """
@@ -131,15 +128,9 @@ class ChatReply:
 
 
 def parse_reply(raw: RawReply) -> ChatReply:
-    """Read the model's text and the numbers of tokens from the body of a server's reply.
-
-    Returns:
-        The reply. Its text is None if the server says that the conversation is too long for the model.
-
-    Raises:
-        LostReplyError: The body is not in the format of OpenAI's chat completions.
-    """
+    """Read the text and the numbers of tokens from a reply in the format of OpenAI's chat completions."""
     if raw.status != 200:
+        # Only a conversation that is too long for the model has another status here.
         return ChatReply(None)
     try:
         body = json.loads(raw.body)
@@ -153,22 +144,16 @@ def parse_reply(raw: RawReply) -> ChatReply:
     if not isinstance(text, str | None):
         raise LostReplyError("the endpoint does not answer with a text")
     tokens = [count if type(count) is int and 0 <= count <= MOST_TOKENS else None for count in counts]
+    # JSON can hold half a surrogate pair, which no file can.
     return ChatReply((text or "").encode(errors="replace").decode(), *tokens)
 
 
 class ChatClient:
     """Client of an OpenAI-compatible endpoint. Several threads may use it at the same time.
 
-    The API key comes from the environment variable OPENAI_API_KEY. In replies and error messages, "[API key]"
-    replaces the key.
-
-    Args:
-        base_url: The address of the endpoint, such as "http://localhost:8000/v1"; None means the value of the
-            environment variable OPENAI_BASE_URL.
-        retries: The largest number of times that a failed request is repeated.
-
-    Raises:
-        InputError: There is no address, or it contains a password; or the API key has forbidden characters.
+    The address is `base_url`, such as "http://localhost:8000/v1", or OPENAI_BASE_URL of the environment. The
+    API key is OPENAI_API_KEY; in replies and error messages, "[API key]" replaces it. A failed request is
+    repeated up to `retries` times.
     """
 
     def __init__(self, base_url: str | None, retries: int = 5) -> None:
@@ -203,16 +188,15 @@ class ChatClient:
     def ask(self, request: dict[str, Any]) -> RawReply:
         """Send a request in the format of OpenAI's chat completions, and return the server's reply.
 
-        Raises:
-            InputError: The endpoint refuses all requests (HTTP status 401, 403 or 404), or redirects to
-                another server; or this is the first request, and no server can be reached.
-            RefusedRequestError: The endpoint refuses this request, or its reply is unusable.
-            LostReplyError: No reply came even after retries, or the client was closed.
+        `InputError` means that all requests are useless: they are refused (HTTP status 401, 403 or 404) or
+        redirected to another server, or the first one reaches no server. `RefusedRequestError` means that
+        this request is. After retries, or if the client is closed, there is a `LostReplyError`.
         """
         if not self._is_reached:
             self.reach()
         body, ends = json.dumps(request).encode(), time.monotonic() + _LONGEST
         for tries in range(self._retries + 1):
+            # Exponential; the random factor below keeps threads from coming back all together.
             wait = 0.5 * 2**tries
             try:
                 status, headers, text = self._post(body, ends)
@@ -226,10 +210,12 @@ class ChatClient:
                 if 200 <= status < 300:
                     return RawReply(200, redact(text, self._key))
                 problem = f"HTTP status {status}: {self._short(error_message(text))}".rstrip(": ")
+                # A wrong key or address is wrong for all requests, so that the run must stop.
                 if status in (401, 403, 404):
                     raise InputError(f"the endpoint refuses: {problem}")
                 if status in (400, 413) and _OVERFLOW.search(text):
                     return RawReply(status, redact(text, self._key))
+                # These statuses are of the moment: time-outs, conflicts, too early, too many.
                 if status not in (408, 409, 425, 429) and status < 500:
                     raise RefusedRequestError(problem)
                 wait *= 4 if status == 429 else 1  # most rate limits are those of a minute
@@ -241,15 +227,12 @@ class ChatClient:
         raise LostReplyError(problem)
 
     def reach(self) -> None:
-        """Check that the server can be reached. A wrong address is thus found at once, without retries.
-
-        Raises:
-            InputError: No connection can be made.
-        """
+        """Check that the server can be reached, so that a wrong address is found at once, without retries."""
         try:
             connection = self._take(time.monotonic() + _CONNECTION)
         except (OSError, http.client.HTTPException, ValueError) as error:
             raise InputError(f"{self._url}: no server can be reached: {self._short(str(error))}") from None
+        # The first request uses this connection, so that the check costs nothing.
         self._give_back(connection, is_usable=True)
         self._is_reached = True
 
@@ -271,6 +254,7 @@ class ChatClient:
             if status not in (301, 302, 303, 307, 308):
                 # JSON is UTF-8; the charset of the headers could name any of Python's codecs.
                 return status, headers, data.decode("utf-8", "replace")
+            # The request is sent again as it is, although browsers drop the body after 302 and 303.
             target = self._redirected(target, headers.get("Location", ""))
         raise RefusedRequestError("the endpoint redirects too often")
 
@@ -322,6 +306,7 @@ class ChatClient:
                     self._busy[connection] = ends
                 break
             connection.close()  # the server has closed it
+        # `close` may have run while this thread connected; it knew nothing of the connection.
         if self._closed.is_set():
             self._give_back(connection, is_usable=False)
             raise _stopped()
@@ -340,6 +325,7 @@ class ChatClient:
         else:
             connection = http.client.HTTPConnection(host, port, timeout=_CONNECTION)
         connection.connect()
+        # Connecting must be quick; a model may think for minutes before the first byte.
         connection.sock.settimeout(_TIMEOUT)
         return connection
 
@@ -356,6 +342,7 @@ class ChatClient:
         if self._watcher is None:
             with self._lock:
                 if self._watcher is None:
+                    # A server may send a byte each minute for ever, which no time-out of a socket notices.
                     self._watcher = threading.Thread(target=self._watch, daemon=True)
                     self._watcher.start()
         if time.monotonic() + seconds > ends:
@@ -364,7 +351,7 @@ class ChatClient:
             raise _stopped()
 
     def _watch(self) -> None:
-        """Interrupt connections whose time is over: a server may send a byte each minute, for ever."""
+        """Interrupt connections whose time is over."""
         while not self._closed.wait(1.0):
             with self._lock:
                 for connection, ends in self._busy.items():
@@ -400,16 +387,13 @@ def _is_readable(connection: http.client.HTTPConnection) -> bool:
 
 
 def _read(response: http.client.HTTPResponse) -> tuple[bytes, bool]:
-    """Read the body of a reply in pieces, up to a largest size.
-
-    Returns:
-        The body; and whether it is whole. Only the beginning of a long error is read.
-    """
+    """Read the body of a reply, up to a largest size, and whether it is whole: a long error is not."""
     coding = response.headers.get("Content-Encoding", "identity").strip().lower()
     if coding not in ("identity", "", "gzip", "x-gzip", "deflate"):
         raise RefusedRequestError(
             f"a reply in the encoding {on_one_line(coding)[:20]}, which was not asked for"
         )
+    # 47 takes the headers of both gzip and zlib.
     unpack = zlib.decompressobj(47) if coding.endswith(("gzip", "deflate")) else None
     is_error = response.status >= 300
     most = _LARGEST_ERROR if is_error else LARGEST_REPLY
@@ -417,6 +401,7 @@ def _read(response: http.client.HTTPResponse) -> tuple[bytes, bool]:
     data, received = bytearray(), 0
     while len(data) <= most and received <= most and (piece := response.read(_PIECE)):
         received += len(piece)
+        # Never more than the largest size at once: a few KB can stand for many GB.
         data += unpack.decompress(piece, most + 1 - len(data)) if unpack else piece
     if len(data) > most or received > most:
         if is_error:

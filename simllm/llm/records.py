@@ -1,4 +1,7 @@
-"""Records on disk: JSON objects that are appended to a file, and a cache of values in such a file."""
+"""Records on disk: JSON objects that are appended to a file, and a cache of values in such a file.
+
+simllm must have made the folder of such a file, because it adds files only to its own folders.
+"""
 
 from __future__ import annotations
 
@@ -17,21 +20,9 @@ from simllm.io.output_folder import OutputFolder
 class JsonLinesLog:
     """A file of JSON lines to which several threads append.
 
-    If a killed process left an unfinished last line, this line is removed when the file is opened again.
-
-    Args:
-        folder: The folder of the file. simllm must have made it, because simllm adds files only to its own
-            folders.
-        name: The name of the file.
-        is_synced: Whether `append` waits until the line is on the disk. If false, the operating system writes
-            the line later. Then a power failure may lose the last lines, but a killed process loses nothing.
-
-    Attributes:
-        rows: A pair for each object that was in the file when it was opened: the object's location for error
-            messages, such as "FILE, line 3"; and the object.
-
-    Raises:
-        InputError: The file is damaged, or cannot be written.
+    With `is_synced`, `append` waits until the line is on the disk. Otherwise, a power failure may lose the
+    last lines, but a killed process loses nothing. `rows` are the objects that were in the file when it was
+    opened, each with its location for error messages.
     """
 
     def __init__(self, folder: Path, name: str, is_synced: bool = False) -> None:
@@ -41,6 +32,7 @@ class JsonLinesLog:
         try:
             with file.open("rb+") as data:
                 content = data.read()
+                # A killed process may have left half a line, to which nothing may be appended.
                 data.truncate(content.rfind(b"\n") + 1)
             self.rows = read_log(file)
             self._file = file.open("ab")
@@ -51,14 +43,7 @@ class JsonLinesLog:
         self._written = self._synced = 0
 
     def append(self, row: dict[str, Any]) -> None:
-        """Append an object as a line.
-
-        If the log was opened with `is_synced`, wait until the line is on the disk. Threads that append at the
-        same time share one wait.
-
-        Raises:
-            InputError: The file cannot be written.
-        """
+        """Append an object as a line."""
         line = json.dumps(row, separators=(",", ":")).encode() + b"\n"
         try:
             with self._writing:
@@ -66,8 +51,10 @@ class JsonLinesLog:
                 self._file.flush()
                 self._written += 1
                 own = self._written
+            # Threads that append at the same time share one wait: the first syncs the lines of all.
             with self._syncing:
                 if self._is_synced and self._synced < own:
+                    # Read before the sync: lines written during it may not be on the disk.
                     target = self._written
                     os.fsync(self._file.fileno())
                     self._synced = target
@@ -75,11 +62,7 @@ class JsonLinesLog:
             raise InputError(f"{self._name}: cannot be written ({error.strerror})") from None
 
     def close(self) -> None:
-        """Close the file. Lines that `append` failed to write are written first, if there are any.
-
-        Raises:
-            InputError: The lines cannot be written.
-        """
+        """Close the file, after the lines that `append` failed to write, if there are any."""
         try:
             self._file.close()
         except OSError as error:
@@ -87,34 +70,20 @@ class JsonLinesLog:
 
 
 def read_log(file: Path) -> list[tuple[str, dict[str, Any]]]:
-    """Read the objects in a file of JSON lines.
-
-    Returns:
-        A pair for each object: its location for error messages, such as "FILE, line 3"; and the object. The
-        list is empty if the file does not exist.
-
-    Raises:
-        InputError: The file cannot be read, or a line is not a JSON object.
-    """
+    """Read JSON lines with their locations, such as "FILE, line 3"; empty if the file does not exist."""
     return list(read_json_lines.objects(file)) if file.exists() else []
 
 
 class KeptValues:
     """Cache of JSON values by key, in a file of JSON lines. Several threads may use it at the same time.
 
-    Args:
-        folder: The folder of the cache file. simllm must have made it, because simllm adds files only to its
-            own folders.
-        name: The name of the cache file.
-        source: A folder with another cache file of the same name, such as the folder of an earlier run. The
-            values in that file are used, too, but that file is not changed. None if there is no other cache.
-
-    Raises:
-        InputError: A file is damaged, or cannot be written.
+    `source` is a folder with another cache of the same name, such as that of an earlier run, which is read
+    only.
     """
 
     def __init__(self, folder: Path, name: str, source: Path | None = None) -> None:
         self._log = JsonLinesLog(folder, name)
+        # The own file comes last, because its values count before those of the other file.
         rows = [*(read_log(source / name) if source else ()), *self._log.rows]
         self._values = {
             read_json_lines.text_under(row, "key", where): row.get("value") for where, row in rows
@@ -130,6 +99,7 @@ class KeptValues:
         with self._lock:
             if key in self._values:
                 return self._values[key]
+            # A lock for each key: a slow computation must not keep other keys waiting.
             own = self._under_way.setdefault(key, threading.Lock())
         with own:
             if key not in self._values:

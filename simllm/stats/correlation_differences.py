@@ -16,50 +16,33 @@ _SEED = 12345
 
 
 def williams(r12: float, r13: float, r23: float, n: int) -> float:
-    """Test whether two metrics have the same correlation with ratings (Williams' test).
+    """Test whether two metrics have the same correlation with ratings (Williams' test); return p.
 
-    See Williams, "The comparison of regression variables", 1959, and T2 in equation 4 of Steiger,
-    "Tests for comparing elements of a correlation matrix", 1980. The test assumes normal data. Its p-value
-    is too small for few items, or for a correlation of 1. Therefore the p-value is raised to at least
-    2^(1-n), the smallest p-value that a permutation test on n items can have.
-
-    Args:
-        r12: Correlation of the ratings (variable 1) with the first metric (variable 2).
-        r13: Correlation of the ratings (variable 1) with the second metric (variable 3).
-        r23: Correlation of the two metrics.
-        n: Number of items.
-
-    Returns:
-        The two-sided p-value. It is 1 for equal metrics and for at most three items. It is NaN if the
-        metrics are exact opposites (r23 = -1), because the test statistic is undefined.
+    `r12` and `r13` are the correlations of the ratings with the metrics, `r23` that between the metrics, and
+    `n` counts the items. p is 1 for equal metrics and for up to three items. It is NaN for exact opposites,
+    for which the statistic is undefined. See Williams, "The comparison of regression variables", 1959, and T2
+    in equation 4 of Steiger, "Tests for comparing elements of a correlation matrix", 1980.
     """
     if r23 >= 1 - 1e-12 or n <= 3:
         return 1.0
     if r23 <= -1 + 1e-12:
         return float("nan")
+    # The determinant of the correlation matrix, which rounding can push below 0.
     determinant = max(0.0, 1 - r12**2 - r13**2 - r23**2 + 2 * r12 * r13 * r23)
     scale = 2 * determinant * (n - 1) / (n - 3) + ((r12 + r13) / 2) ** 2 * (1 - r23) ** 3
     t = (r12 - r13) * np.sqrt((n - 1) * (1 + r23) / max(scale, 1e-300))
+    # The test assumes normal data, and its p is too small for few items or for a correlation of 1. No
+    # permutation test on n items can have a p below 2^(1-n).
     return max(float(2 * stats.t.sf(abs(t), n - 3)), 2.0 ** (1 - n), sys.float_info.min)
 
 
 def permutation_p_values(scores: Sequence[Floats], ratings: Floats) -> Floats:
-    """Test for each pair of metrics whether both have the same rank correlation with the ratings.
+    """Test for each pair of m metrics whether both have the same rank correlation with (n,) ratings.
 
-    The scores of each metric are replaced by their ranks. The permutation test chooses a set of items, and
-    swaps the ranks that the two metrics gave to these items. If both metrics are equally good, such a swap
-    should not matter. The test tries all possible sets if n is at most 13, otherwise 10,000 random sets. The
-    p-value is the share of sets for which the two correlations differ at least as much after the swap as
-    before it (Deutsch, Dror and Roth, "A statistical analysis of summarization evaluation metrics using
-    resampling methods", 2021).
-
-    Args:
-        scores: For each of m metrics, (n,) scores of n items.
-        ratings: (n,) ratings of the items.
-
-    Returns:
-        (m, m) two-sided p-values: entry (i, j) compares the metrics i and j. They are not corrected for
-        multiple tests. The diagonal is 1. The p-values of a metric with a NaN are NaN.
+    The test swaps the ranks that the two metrics gave to some of the items (see `swaps`); if both metrics
+    are equally good, this should not matter (Deutsch, Dror and Roth, "A statistical analysis of summarization
+    evaluation metrics using resampling methods", 2021). Returns (m, m) p-values, not corrected for multiple
+    tests; 1 on the diagonal, NaN for a metric with a NaN.
     """
     ranks = _centred(np.stack([stats.rankdata(values) for values in scores]))
     rated = _centred(stats.rankdata(ratings))
@@ -85,22 +68,14 @@ def permutation_p_values(scores: Sequence[Floats], ratings: Floats) -> Floats:
 
 
 def clusters(rho: Sequence[float], p: Floats) -> list[int]:
-    """Rank m metrics by correlation with ratings; metrics without a significant difference share a rank.
+    """Rank m metrics by their (m,) correlations; metrics without a significant difference share a rank.
 
-    The metrics are visited from the highest correlation to the lowest; NaN comes last. The first metric
-    begins a cluster, and the next metrics join it. A metric that differs significantly (p < 0.05) from a
-    metric in the current cluster begins a new cluster. The WMT shared tasks use the same method (Freitag et
-    al., "Results of WMT23 metrics shared task", 2023).
-
-    Args:
-        rho: (m,) correlation of each metric with the ratings.
-        p: (m, m) p-values: entry (i, j) compares metric i with metric j.
-
-    Returns:
-        (m,) rank of each metric: 1 plus the number of metrics in better clusters. For example, if two metrics
-        share the first cluster, the ranks are 1, 1, 3.
+    A metric begins a new cluster if it differs (p < 0.05) from a metric in the cluster above. Its rank is 1
+    plus the number of metrics in better clusters, such as 1, 1, 3. The WMT shared tasks do the same (Freitag
+    et al., "Results of WMT23 metrics shared task", 2023). `p` has the shape (m, m).
     """
     ranks, members, first = [0] * len(rho), list[int](), 1
+    # `argsort` puts NaN last.
     for place, i in enumerate(np.argsort([-r for r in rho], kind="stable").tolist(), 1):
         if any(p[i, j] < LEVEL for j in members):
             members, first = [], place
@@ -110,20 +85,15 @@ def clusters(rho: Sequence[float], p: Floats) -> list[int]:
 
 
 def _centred(values: Floats) -> Floats:
+    """Shift (..., n) values so that the mean of each row is 0."""
     return np.asarray(values - values.mean(axis=-1, keepdims=True), float)
 
 
 def _correlation(total: Floats, squares: Floats, products: Floats, rated: Floats) -> Floats:
-    """Compute Pearson's r between values x of a metric and ratings y of n items, from sums over the items.
+    """Compute Pearson's r between values x and centred (n,) ratings y; 0 if all x are equal.
 
-    r = sum(xy) / sqrt((sum(x²) - sum(x)² / n) sum(y²)); it is 0 if all x are equal. The sums may be arrays
-    of one shape, to compute many correlations at once.
-
-    Args:
-        total: sum(x).
-        squares: sum(x²).
-        products: sum(xy).
-        rated: (n,) ratings y, shifted so that their mean is 0.
+    r = sum(xy) / sqrt((sum(x²) - sum(x)² / n) sum(y²)). The sums sum(x), sum(x²) and sum(xy) may be arrays of
+    one shape, for many correlations at once.
     """
     scale = np.sqrt(np.maximum(squares - total**2 / len(rated), 0) * (rated @ rated))
     return np.divide(products, scale, out=np.zeros_like(products), where=scale > 1e-9)

@@ -1,4 +1,9 @@
-"""The area under the ROC curve (AUC), with confidence intervals and tests by DeLong et al. (1988)."""
+"""The area under the ROC curve (AUC), with confidence intervals and tests by DeLong et al. (1988).
+
+In all functions, `positive` (n,) says which items are positive. `scores` (m, n) has a row for each of m
+scoring functions. `folds` (n,) is the fold of each item. `repeats` is how often the same item occurs, on
+average: its scores are not independent, so variances are multiplied by this number.
+"""
 
 from __future__ import annotations
 
@@ -14,30 +19,17 @@ from simllm.stats.proportion_intervals import Z
 
 
 def area_under_roc(positive: Floats, negative: Floats) -> float:
-    """Compute the area under the ROC curve.
+    """Compute the AUC of (n,) scores of positive and (m,) scores of negative items.
 
-    It is the probability that a positive item scores higher than a negative item; a tie counts half.
-
-    Args:
-        positive: (n,) scores of the positive items.
-        negative: (m,) scores of the negative items.
+    The AUC is the probability that a positive item scores higher than a negative item; a tie counts half.
     """
     return float(mannwhitneyu(positive, negative).statistic / (len(positive) * len(negative)))
 
 
 def auc_with_covariance(positive: NDArray[np.bool_], scores: Floats) -> tuple[Floats, Floats]:
-    """Compute the AUC of each of m scoring functions on the same n items, and the covariance of these AUCs.
+    """Compute the (m,) AUCs of m scoring functions and their (m, m) covariance, as Sun and Xu (2014) do.
 
-    The AUC is the probability that a positive item scores higher than a negative item; a tie counts one half.
-    The function uses the fast algorithm of Sun and Xu (2014).
-
-    Args:
-        positive: (n,) whether an item is positive; there must be positive and negative items.
-        scores: (m, n) scores, a row for each function; higher for items that should be positive.
-
-    Returns:
-        (m,) AUCs, and their (m, m) covariance. The covariance is NaN with fewer than two positive or fewer
-        than two negative items.
+    There must be positive and negative items. The covariance is NaN with fewer than two of either kind.
     """
     above, below = scores[:, positive], scores[:, ~positive]
     n_above, n_below = above.shape[1], below.shape[1]
@@ -55,23 +47,14 @@ def auc_with_covariance(positive: NDArray[np.bool_], scores: Floats) -> tuple[Fl
 def mean_auc_with_covariance(
     positive: NDArray[np.bool_], scores: Floats, folds: NDArray[Any]
 ) -> tuple[Floats, Floats]:
-    """Compute, for each of m scoring functions, the mean AUC over folds; and the covariance of these means.
+    """Compute the (m,) mean AUCs over folds, and the (m, m) covariance of these means.
 
-    Each fold has its own AUC, because scores of different folds come from different trained models and cannot
-    be compared. In the mean, a fold with p positive and q negative items has the weight p * q.
-
-    Args:
-        positive: (n,) whether an item is positive.
-        scores: (m, n) scores, a row for each function; higher for items that should be positive.
-        folds: (n,) the fold of each item.
-
-    Returns:
-        (m,) mean AUCs, and their (m, m) covariance. A fold without a positive or without a negative item has
-        no AUC and is left out; all values are NaN if no fold remains. The covariance is also NaN if a
-        remaining fold has only one positive or only one negative item.
+    A fold with p positive and q negative items has the weight p * q; a fold with one kind only is left out.
+    All values are NaN if no fold remains. The covariance is NaN if a fold has one item of a kind.
     """
     m, pairs = len(scores), 0.0
     areas, covariance = np.zeros(m), np.zeros((m, m))
+    # Scores of different folds come from different trained models and cannot be compared with each other.
     for fold in dict.fromkeys(folds.tolist()):
         own = folds == fold
         above = int(positive[own].sum())
@@ -89,26 +72,16 @@ def mean_auc_with_covariance(
 def auc_interval(
     positive: NDArray[np.bool_], scores: Floats, folds: NDArray[Any], repeats: float = 1.0
 ) -> tuple[float, float, float]:
-    """Compute the mean AUC over folds and its 95% confidence interval, limited to the range from 0 to 1.
+    """Compute the mean AUC of (n,) scores over folds, and the lower and upper end of its interval.
 
-    The interval is DeLong's. If the AUC is 0 or 1 in all folds, DeLong's variance is 0. The interval is then
-    Newcombe's (see `_boundary_reach`).
-
-    Args:
-        positive: (n,) whether an item is positive.
-        scores: (n,) scores, higher for items that should be positive.
-        folds: (n,) the fold of each item; see `mean_auc_with_covariance`.
-        repeats: How often the same item occurs in the arrays, on average. The variance is multiplied by this
-            number, because scores of the same item are not independent.
-
-    Returns:
-        The AUC, and the lower and upper end of the interval. All three are NaN if no fold has both kinds of
-        items. The ends are NaN if a fold has only one item of a kind.
+    The interval is DeLong's, limited to the range from 0 to 1; for an AUC of 0 or 1 it is Newcombe's. All
+    three are NaN if no fold has both kinds of items, the ends also if a fold has one item of a kind.
     """
     areas, covariance = mean_auc_with_covariance(positive, scores[None], folds)
     area, around = float(areas[0]), Z * math.sqrt(float(covariance[0, 0]) * repeats)
     if math.isnan(around):
         return area, math.nan, math.nan
+    # DeLong's variance is 0 here, which would make the AUC look certain.
     if around < 1e-12 and min(area, 1 - area) < 1e-12:
         reach = _boundary_reach(positive, folds, repeats)
         return (area, 1 - reach, 1.0) if area > 0.5 else (area, 0.0, reach)
@@ -123,9 +96,9 @@ def _boundary_reach(positive: NDArray[np.bool_], folds: NDArray[Any], repeats: f
     The interval has all values t with |AUC - t| <= z sqrt(V(t)), where V is the variance of Hanley and McNeil
     with the numbers of positive and negative items replaced by their mean in its correction terms. It is
     method 5 of Newcombe ("Confidence intervals for an effect size measure based on the Mann-Whitney
-    statistic. Part 2: asymptotic methods and evaluation", 2006). Over folds, the variances are added with the
-    weights of `mean_auc_with_covariance`.
+    statistic. Part 2: asymptotic methods and evaluation", 2006).
     """
+    # Over folds, the variances are added with the weights of `mean_auc_with_covariance`.
     parts = [positive[folds == fold] for fold in dict.fromkeys(folds.tolist())]
     sizes = [(int(part.sum()), int((~part).sum())) for part in parts]
     pairs = np.array([m * n for m, n in sizes], float)
@@ -148,25 +121,11 @@ def compare_aucs(
     folds: NDArray[Any] | None = None,
     repeats: float = 1.0,
 ) -> tuple[float, float, float, float]:
-    """Test whether two scoring functions, such as two classifiers, have the same AUC (DeLong's test).
+    """Test whether two scoring functions have the same AUC, or the same mean AUC over folds (DeLong's test).
 
-    Args:
-        positive: (n,) whether an item is positive.
-        scores: (2, n) scores, a row for each function; higher for items that should be positive.
-        folds: (n,) the fold of each item. If there are several folds, each function gets one AUC per fold,
-            and the mean AUCs are compared. By default, all items are in one fold.
-        repeats: How often the same item occurs in the arrays, on average; above 1 if items are in several
-            folds. Scores of the same item are not independent. Therefore, the variance of the difference of
-            the AUCs is multiplied by this number.
-
-    Returns:
-        The first AUC minus the second, the standard error of this difference, the test statistic z, and the
-        two-sided p-value. A fold without a positive or without a negative item is left out. These values are
-        NaN:
-
-        - all four values, if no fold remains
-        - all but the difference, if a remaining fold has only one positive or only one negative item
-        - z and the p-value, if the AUCs differ but the standard error is 0
+    Returns the first AUC minus the second, its standard error, z, and p. All are NaN if no fold has both
+    kinds of items. All but the difference are NaN if a fold has one item of a kind. z and p are NaN if the
+    AUCs differ although the standard error is 0.
     """
     folds = np.zeros(len(positive)) if folds is None else folds
     areas, covariance = mean_auc_with_covariance(positive, scores, folds)

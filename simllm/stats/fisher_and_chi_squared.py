@@ -1,7 +1,4 @@
-"""Fisher's exact test and the chi-squared test, which compare accuracies between groups of items.
-
-Fisher's test compares two groups, and the chi-squared test three or more.
-"""
+"""Fisher's exact test (two groups) and the chi-squared test (more groups), which compare accuracies."""
 
 from __future__ import annotations
 
@@ -17,17 +14,10 @@ _DRAWS = 10_000
 
 
 def choose_for_groups(groups: int, smallest_expected: float = 0.0) -> str:
-    """Choose the test that compares a classifier's accuracy between groups of items.
+    """Choose the test that compares a classifier's accuracy between two or more groups of items.
 
-    Args:
-        groups: The number of groups, at least 2.
-        smallest_expected: The smallest expected count of the chi-squared test. The expected counts are the
-            numbers of right and wrong predictions that each group would have if all groups had the same
-            accuracy. With two groups, this argument is not used.
-
-    Returns:
-        The name of the test: "fisher" for two groups. For three or more groups, it is "chi2-permutation" (a
-        chi-squared test by permutations) if the smallest expected count is below 5, and "chi2" otherwise.
+    The expected counts are the right and wrong predictions that each group would have if all groups had the
+    same accuracy. Two groups do not use them.
     """
     if groups == 2:
         return "fisher"
@@ -35,14 +25,9 @@ def choose_for_groups(groups: int, smallest_expected: float = 0.0) -> str:
 
 
 def compare_groups(right_wrong: Sequence[Sequence[int]]) -> Outcome:
-    """Test whether a classifier's accuracy differs between groups of items.
+    """Test whether a classifier's accuracy differs between groups: for each, the right and wrong predictions.
 
-    Args:
-        right_wrong: For each group, two counts: its right predictions and its wrong predictions. Each group
-            has at least one prediction.
-
-    Returns:
-        For two groups, the outcome of Fisher's exact test; for more groups, that of a chi-squared test.
+    Each group has at least one prediction.
     """
     from scipy.stats import chi2_contingency, fisher_exact, random_table
 
@@ -61,5 +46,6 @@ def compare_groups(right_wrong: Sequence[Sequence[int]]) -> Outcome:
         return Outcome(name, statistic, float(chi2_contingency(table, correction=False).pvalue), df)
     drawn = random_table(rows, columns).rvs(_DRAWS, random_state=np.random.default_rng(_SEED))
     simulated = ((drawn - expected) ** 2 / expected).sum(axis=(1, 2))
+    # The observed table counts as one more draw, so that p is never 0.
     p = float(((simulated >= statistic - 1e-9).sum() + 1) / (_DRAWS + 1))
     return Outcome(name, statistic, p, df)

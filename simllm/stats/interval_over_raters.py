@@ -1,7 +1,7 @@
 """Confidence interval of Spearman's correlation between the scores of a metric and human ratings.
 
-The interval shows how much the correlation could change if the study were repeated with other items and other
-raters. The items and the raters of a study are treated as random samples.
+It shows how much the correlation could change if the study were repeated with as many other items and
+other raters: the items and the raters of a study are treated as random samples.
 """
 
 from __future__ import annotations
@@ -19,33 +19,11 @@ _MOST_GROUPS = 50  # largest number of groups of raters in the jackknife
 
 
 def interval_by_rater(scores: Floats, raters: Floats) -> tuple[float, float]:
-    """Compute a 95% interval of Spearman's rho that covers both new items and new raters.
+    """Compute the interval of Spearman's rho between (n,) scores and mean ratings by r >= 2 raters.
 
-    Rho is the correlation between the scores and the mean ratings. The interval shows how much rho could
-    change if the study were repeated with other items and other raters, as many as before.
-
-    The interval is computed on the scale of Fisher's z = artanh(rho):
-
-    - A bootstrap of the items gives the variance between items.
-    - A jackknife, which leaves out each rater once, gives the variance between raters (Tukey, "Bias and
-      confidence in not-quite large samples", 1958). It tends to overestimate this variance (Efron and Stein,
-      "The jackknife estimate of variance", 1981).
-    - The two variances are added. With few raters, the sum is uncertain. Therefore, the interval uses
-      quantiles of Student's t instead of the normal distribution, with Satterthwaite's degrees of freedom
-      ("An approximate distribution of estimates of variance components", 1946).
-
-    There is no bootstrap of the raters, because its correlations would be too low: a resample contains some
-    raters twice, so that its mean ratings are noisier and correlate less with the scores.
-
-    Args:
-        scores: (n,) scores of a metric for n items.
-        raters: (n, r) ratings of n items by r >= 2 raters; NaN where a rater did not rate an item. If r
-            is more than 50, the jackknife divides the raters into 50 groups, and leaves out each group once.
-
-    Returns:
-        The lower and the upper bound. Both are NaN for a perfect correlation. Both are also NaN if rho is
-        undefined, or becomes undefined when a rater is left out. Rho is undefined for constant values and
-        for fewer than three rated items.
+    `raters` is (n, r), NaN where a rater did not rate. Both bounds are NaN for a perfect correlation, or if
+    rho is undefined or becomes so when a rater is left out. Rho is undefined for constant values, and with
+    fewer than three rated items.
     """
     undefined = float("nan"), float("nan")
     ratings = mean_ratings(raters)
@@ -55,6 +33,10 @@ def interval_by_rater(scores: Floats, raters: Floats) -> tuple[float, float]:
     if np.isnan(centre):
         return undefined
     random = np.random.default_rng(_SEED)
+    # The items are resampled, but not the raters: a resample has some raters twice, so that its mean ratings
+    # are noisier and correlate less with the scores. A jackknife gives the variance between raters instead
+    # (Tukey, "Bias and confidence in not-quite large samples", 1958); it tends to overestimate this variance
+    # (Efron and Stein, "The jackknife estimate of variance", 1981).
     batches = resamples(n, _RESAMPLES_OF_SPREAD, random)
     over_pairs = np.concatenate([rank_correlations(scores[rows], ratings[rows]) for rows in batches])
     groups = np.array_split(random.permutation(raters.shape[1]), min(raters.shape[1], _MOST_GROUPS))
@@ -63,6 +45,9 @@ def interval_by_rater(scores: Floats, raters: Floats) -> tuple[float, float]:
     pairs, people = np.nanvar(_fisher(over_pairs, n)), last * np.var(_fisher(np.array(without), n))
     if pairs < 1e-12 or np.isnan(people):
         return undefined
+    # With few raters, the sum of the two variances is uncertain. Therefore, Student's t replaces the normal
+    # distribution, with Satterthwaite's degrees of freedom ("An approximate
+    # distribution of estimates of variance components", 1946).
     freedom = (pairs + people) ** 2 / (pairs**2 / (n - 1) + people**2 / last)
     reach = stats.t.ppf((1 + _CONFIDENCE) / 2, freedom) * np.sqrt(pairs + people)
     (z,) = _fisher(np.array([centre]), n)
@@ -70,12 +55,7 @@ def interval_by_rater(scores: Floats, raters: Floats) -> tuple[float, float]:
 
 
 def _spearman_of_rated(scores: Floats, ratings: Floats) -> float:
-    """Return Spearman's rho over the items whose rating is not NaN; NaN if there are fewer than three.
-
-    Args:
-        scores: (n,) scores.
-        ratings: (n,) ratings, NaN for items without a rating.
-    """
+    """Return Spearman's rho over the items whose (n,) rating is not NaN; NaN with fewer than three."""
     rated = ~np.isnan(ratings)
     return (
         float(rank_correlations(scores[None, rated], ratings[None, rated])[0]) if rated.sum() > 2 else np.nan
@@ -83,15 +63,8 @@ def _spearman_of_rated(scores: Floats, ratings: Floats) -> float:
 
 
 def _fisher(rho: Floats, n: int) -> Floats:
-    """Transform Spearman's correlations to Fisher's z: z = artanh(rho).
-
-    z would be infinite for rho = 1 and rho = -1. Therefore, rho is first limited to the range from -m to m,
-    with m = 1 - 6 / (n^3 - n). This m lies halfway between 1 and the next lower value that rho can have for n
-    items without ties.
-
-    Args:
-        rho: Spearman's correlations, an array of any shape.
-        n: Number of items from which each correlation was computed.
-    """
+    """Transform Spearman's correlations of n items, in an array of any shape, to Fisher's z = artanh(rho)."""
+    # z would be infinite for rho = 1. `most` lies halfway between 1 and the next lower rho of n items without
+    # ties, 1 - 12 / (n³ - n).
     most = 1 - 6 / (n**3 - n)
     return np.asarray(np.arctanh(np.clip(rho, -most, most)))

@@ -1,8 +1,4 @@
-"""McNemar's test and Cochran's Q test, which compare the accuracies of classifiers on the same items.
-
-McNemar's test compares two classifiers, and Cochran's Q test three or more. McNemar's test has an exact and
-a chi-squared form.
-"""
+"""McNemar's test and Cochran's Q test, which compare two or more classifiers on the same items."""
 
 from __future__ import annotations
 
@@ -13,26 +9,14 @@ FEW_DISCORDANT = 25  # McNemar's exact test is chosen for fewer discordant items
 
 
 def choose_mcnemar(discordant: int) -> str:
-    """Choose the exact or the chi-squared form of McNemar's test.
-
-    Args:
-        discordant: The number of items that exactly one of the two classifiers gets right.
-
-    Returns:
-        The name of the test: "mcnemar-exact" if `discordant` is below 25, otherwise "mcnemar-chi2".
-    """
+    """Choose the exact or the chi-squared form of McNemar's test by the number of discordant items."""
     return "mcnemar-exact" if discordant < FEW_DISCORDANT else "mcnemar-chi2"
 
 
 def mcnemar(only_a: int, only_b: int) -> Outcome:
     """Compare the accuracy of two classifiers by McNemar's test (1947).
 
-    The test uses the items that exactly one of the two classifiers gets right. For fewer than 25 such items,
-    the exact form of the test is used; otherwise, the chi-squared form.
-
-    Args:
-        only_a: The number of items that only the first classifier gets right.
-        only_b: The number of items that only the second classifier gets right.
+    The arguments count the items that only the first, or only the second, classifier gets right.
     """
     from statsmodels.stats.contingency_tables import mcnemar as test
 
@@ -43,14 +27,11 @@ def mcnemar(only_a: int, only_b: int) -> Outcome:
 
 
 def cochran_q(right: Floats) -> Outcome:
-    """Compare the accuracy of three or more classifiers by Cochran's Q test (1950).
-
-    Args:
-        right: (n, k) array for n items and k classifiers: 1 if the classifier is right on the item, else 0.
-    """
+    """Compare three or more classifiers by Cochran's Q test (1950); `right` is (n, k), 0 or 1."""
     from statsmodels.stats.contingency_tables import cochrans_q
 
     k = right.shape[1]
+    # Without a discordant item, statistic and p would be 0 / 0.
     if (right == right[:, :1]).all():
         return Outcome("cochran-q", 0.0, 1.0, k - 1)
     found = cochrans_q(right)

@@ -11,20 +11,11 @@ _SEED = 12345
 
 
 def pairwise_accuracy(scores: Floats, ratings: Floats) -> float:
-    """Compute the share of item pairs for which the scores give the same order as the ratings.
+    """Compute the share of item pairs for which (n,) scores give the same order as (n,) ratings.
 
-    Two items with equal ratings should have tied scores; two items with different ratings should not. Because
-    continuous scores are hardly ever equal, two scores count as tied if they differ by at most a threshold.
-    The threshold is chosen to give the highest accuracy (acc*eq in Deutsch, Foster and Freitag, "Ties
-    matter", 2023). If there are more than two million item pairs, two million random pairs are compared.
-
-    Args:
-        scores: (n,) scores of n items.
-        ratings: (n,) ratings of the items.
-
-    Returns:
-        The share of item pairs with the right order or tie, from 0 to 1; NaN with fewer than two items or
-        with a NaN.
+    Two items with equal ratings should have tied scores, and others should not. Scores are tied if they
+    differ by at most the threshold that gives the highest accuracy (acc*eq in Deutsch, Foster and Freitag,
+    "Ties matter", 2023). NaN with fewer than two items or with a NaN.
     """
     n = len(scores)
     if n < 2 or np.isnan([scores, ratings]).any():
@@ -33,9 +24,11 @@ def pairwise_accuracy(scores: Floats, ratings: Floats) -> float:
         a, b = np.triu_indices(n, 1)
     else:
         random = np.random.default_rng(_SEED)
+        # The offset is at least 1, so that no item is paired with itself.
         a = random.integers(n, size=_MOST_PAIRS)
         b = (a + random.integers(1, n, size=_MOST_PAIRS)) % n
     by_score, by_rating = scores[a] - scores[b], np.sign(ratings[a] - ratings[b])
+    # Continuous scores are hardly ever equal, so each difference is tried as the threshold of a tie.
     order = np.argsort(np.abs(by_score), kind="stable")
     size, tied = np.abs(by_score)[order], (by_rating == 0)[order]
     agree = ((np.sign(by_score) == by_rating) & (by_rating != 0))[order]

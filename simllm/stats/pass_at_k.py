@@ -1,7 +1,7 @@
 """Pass rates of generated code, with several attempts for each programming task (item).
 
-TOP-k, also called pass@k, is the probability that at least one of k attempts passes the tests. AVG-k is the
-mean share of attempts that pass.
+TOP-k, also called pass@k, and AVG-k have these names in the paper on the program-repair method CREF (Yang
+et al., 2024). For each item, `passed` says of each attempt whether it passed the tests.
 """
 
 from __future__ import annotations
@@ -16,18 +16,7 @@ def pass_at_k(passed: Sequence[Sequence[bool]], k: int) -> float:
     """Estimate pass@k: the probability that at least one of k attempts passes, averaged over items.
 
     If c of an item's n attempts passed, the estimate is 1 - C(n - c, k) / C(n, k) (Chen et al., "Evaluating
-    large language models trained on code", 2021). The paper on the program-repair method CREF (Yang et al.,
-    2024) calls pass@k TOP-k.
-
-    Args:
-        passed: For each item, a list that says for each of its attempts whether it passed.
-        k: The number k of attempts of which at least one must pass.
-
-    Returns:
-        The mean of the items' estimates, from 0 to 1.
-
-    Raises:
-        InputError: An item has fewer than k attempts.
+    large language models trained on code", 2021). Fewer than k attempts of an item are an `InputError`.
     """
     fewest = min(map(len, passed))
     if fewest < k:
@@ -37,16 +26,7 @@ def pass_at_k(passed: Sequence[Sequence[bool]], k: int) -> float:
 
 
 def average_pass_rate(passed: Sequence[Sequence[bool]]) -> float:
-    """Compute AVG-k: the share of an item's attempts that passed, averaged over items.
-
-    The name AVG-k comes from the paper on the program-repair method CREF (Yang et al., 2024).
-
-    Args:
-        passed: For each item, a list that says for each of its attempts whether it passed.
-
-    Raises:
-        InputError: An item has no attempt.
-    """
+    """Compute AVG-k: the share of an item's attempts that passed, averaged over items."""
     if not all(map(len, passed)):
         raise InputError("AVG-k needs a candidate of each item; an item has none")
     return sum(sum(attempts) / len(attempts) for attempts in passed) / len(passed)

@@ -9,16 +9,9 @@ from simllm.array_types import AnyFloats
 
 
 def fit_platt(logits: AnyFloats, labels: AnyFloats) -> tuple[float, float]:
-    """Fit the formula sigmoid(slope * logit + intercept), which turns logits into calibrated probabilities.
+    """Fit sigmoid(slope * logit + intercept) to (n,) labels, 0 and 1, by maximum likelihood (Platt, 1999).
 
-    The fit is by maximum likelihood (Platt, 1999).
-
-    Args:
-        logits: (n,) outputs of a model.
-        labels: (n,) true labels, 0 or 1; both values must occur.
-
-    Returns:
-        The slope and the intercept.
+    Both labels must occur.
     """
 
     def loss(parameters: AnyFloats) -> float:

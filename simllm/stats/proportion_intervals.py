@@ -1,8 +1,4 @@
-"""Confidence intervals (95%) for a proportion, for the difference of two proportions, and for a mean.
-
-The methods are those of Wilson (one proportion), of Agresti and Min (paired proportions), of Newcombe
-(proportions of independent groups), and of Student (a mean).
-"""
+"""Confidence intervals (95%) for a proportion, for the difference of two proportions, and for a mean."""
 
 from __future__ import annotations
 
@@ -24,39 +20,23 @@ def wilson(successes: float, n: float) -> tuple[float, float]:
 
 
 def paired_difference(only_a: int, only_b: int, n: int) -> tuple[float, tuple[float, float]]:
-    """Compute the difference of two paired proportions, with its 95% interval (Agresti and Min, 2005).
+    """Compute the difference of two paired proportions, and its interval (Agresti and Min, 2005).
 
-    One proportion is the share of n items that have a property A. The other is the share of the same items
-    that have a property B. For example, A is "the first classifier is right", and B is "the second classifier
-    is right".
-
-    Args:
-        only_a: The number of items that have A but not B.
-        only_b: The number of items that have B but not A.
-        n: The number of all items.
-
-    Returns:
-        The share of items with A minus the share with B; and the lower and upper end of its interval.
+    Of the same n items, some have property A, such as "the first classifier is right", and some have B.
+    `only_a` items have A but not B, and `only_b` items B but not A.
     """
     if not n:
         return 0.0, (math.nan, math.nan)
+    # Agresti and Min add half an item to each of the four cells.
     a, b, total = only_a + 0.5, only_b + 0.5, n + 2
     center, around = (a - b) / total, Z * math.sqrt(a + b - (a - b) ** 2 / total) / total
     return (only_a - only_b) / n, (max(-1.0, center - around), min(1.0, center + around))
 
 
 def independent_interval(first: Ints, second: Ints) -> tuple[float, float]:
-    """Compute the 95% interval of the difference between the shares of right answers in two groups.
+    """Compute Newcombe's interval (1998) of the difference between the shares of right answers in two groups.
 
-    The difference is the first share minus the second. The method is that of Newcombe (1998) for independent
-    groups.
-
-    Args:
-        first: The number of right and the number of wrong answers in the first group.
-        second: The number of right and the number of wrong answers in the second group.
-
-    Returns:
-        The lower and upper end of the interval.
+    Both arrays are (2,): the number of right and the number of wrong answers. It is first minus second.
     """
     from statsmodels.stats.proportion import confint_proportions_2indep
 

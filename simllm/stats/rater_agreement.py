@@ -1,4 +1,7 @@
-"""Agreement between human raters, and the highest correlation that a metric can have with their ratings."""
+"""Agreement between human raters, and the highest correlation that a metric can have with their ratings.
+
+In all functions, `raters` has shape (n, r): ratings of n items by r raters; NaN where a rater did not rate.
+"""
 
 from __future__ import annotations
 
@@ -19,17 +22,14 @@ _DIGITS = 12  # significant digits of a mean; further digits are rounding errors
 class RaterAgreement:
     """The agreement of r raters with each other in one data set.
 
-    Krippendorff's alpha is 1 if raters always agree, and about 0 if they agree only by chance.
-
     Attributes:
         raters: Number of raters r.
         alpha_ordinal: Krippendorff's alpha for the ranks of the ratings.
         alpha_interval: Krippendorff's alpha for the ratings themselves.
-        split_half: Spearman's rho between the mean ratings of two halves of the raters. It is averaged over
-            200 random divisions into halves.
+        split_half: Spearman's rho between the mean ratings of two halves of the raters, averaged over 200
+            random divisions.
         ceiling: The estimated correlation that a perfect metric would have with the mean rating.
-        one_against_rest: For each rater, Spearman's rho between the ratings by this rater and the mean
-            ratings by the other raters.
+        one_against_rest: For each rater, Spearman's rho with the mean ratings by the other raters.
     """
 
     raters: int
@@ -41,14 +41,9 @@ class RaterAgreement:
 
 
 def rater_agreement(raters: Floats) -> RaterAgreement | None:
-    """Measure how well r raters agree with each other on n items.
+    """Measure agreement on the items with at least two ratings.
 
-    Args:
-        raters: (n, r) ratings: one row per item, one column per rater; NaN where a rater did not rate.
-
-    Returns:
-        The agreement on the items with at least two ratings. None if there are fewer than three such items,
-        or if all their ratings are equal.
+    None with fewer than three such items, or if all their ratings are equal.
     """
     rated = raters[(~np.isnan(raters)).sum(axis=1) >= 2]
     if len(rated) < 3 or np.nanmin(rated) == np.nanmax(rated):
@@ -65,25 +60,18 @@ def rater_agreement(raters: Floats) -> RaterAgreement | None:
 
 
 def alpha(raters: Floats, ordinal: bool) -> float:
-    """Compute Krippendorff's alpha, which measures how well raters agree.
+    """Compute Krippendorff's alpha: 1 if raters always agree, about 0 if they agree only by chance.
 
-    alpha is 1 if raters always agree, and about 0 if they agree only by chance (Krippendorff, "Computing
-    Krippendorff's alpha-reliability", 2011).
-
-    alpha = 1 - (observed disagreement) / (expected disagreement). The observed disagreement is the mean
-    squared difference between two ratings of the same item. The expected disagreement is the mean squared
-    difference between any two ratings. Both are computed from sums of squares, to save memory.
-
-    Args:
-        raters: (n, r) ratings of n items by r raters, NaN where a rater did not rate; at least two
-            ratings in each row.
-        ordinal: Whether ratings are first replaced by their ranks.
+    alpha = 1 - (mean squared difference between two ratings of the same item) / (that between any two
+    ratings); see Krippendorff, "Computing Krippendorff's alpha-reliability", 2011. Each row needs at least
+    two ratings. `ordinal` replaces the ratings by their ranks.
     """
     is_rated = ~np.isnan(raters)
     values = raters.astype(np.float64)
     if ordinal:
         values[is_rated] = stats.rankdata(values[is_rated])
     total = int(is_rated.sum())
+    # Sums of squares around the mean stand for the sums over all pairs, which would need n² numbers.
     expected = ((values[is_rated] - values[is_rated].mean()) ** 2).sum() / (total - 1)
     counts = is_rated.sum(axis=1)
     squares = np.nansum((values - np.nanmean(values, axis=1, keepdims=True)) ** 2, axis=1)
@@ -92,32 +80,18 @@ def alpha(raters: Floats, ordinal: bool) -> float:
 
 
 def ceiling(split_half: float) -> float:
-    """Estimate the correlation that a perfect metric would have with the mean rating.
+    """Estimate the correlation that a perfect metric would have with the mean rating; NaN unless r > 0.
 
-    If the mean ratings of two halves of the raters have the correlation r, the mean rating of all raters has
-    the reliability 2 r / (1 + r) (Spearman and Brown, 1910). The result is the square root of the
-    reliability.
-
-    Args:
-        split_half: The correlation r of the two halves.
-
-    Returns:
-        The estimated correlation; NaN if r is not positive.
+    If two halves of the raters correlate with r, the mean of all has the reliability 2 r / (1 + r) (Spearman
+    and Brown, 1910). The result is the square root of the reliability.
     """
     return float(np.sqrt(2 * split_half / (1 + split_half))) if split_half > 0 else float("nan")
 
 
 def _split_half(raters: Floats) -> float:
-    """Compute the mean Spearman correlation between two halves of the raters, over random divisions.
+    """Compute the mean Spearman correlation between the mean ratings by two halves of the raters.
 
-    The mean ratings of the items by one half are compared with the mean ratings by the other half.
-
-    Args:
-        raters: (n, r) ratings of n items by r raters, NaN where a rater did not rate.
-
-    Returns:
-        The mean correlation over 200 random divisions. Each uses only the items that both halves rated. NaN
-        if the correlation is undefined in all divisions.
+    Each of 200 random divisions uses the items that both halves rated; NaN if all are undefined.
     """
     random = np.random.default_rng(_SEED)
     correlations = []
@@ -131,15 +105,9 @@ def _split_half(raters: Floats) -> float:
 
 
 def _one_against_rest(raters: Floats) -> list[float]:
-    """Compute for each rater Spearman's rho between the rater's ratings and the mean ratings of the others.
+    """Compute r correlations, each over the items that this rater and another one rated.
 
-    Args:
-        raters: (n, r) ratings of n items by r raters, NaN where a rater did not rate.
-
-    Returns:
-        r correlations. A rater's correlation uses the items that this rater and at least one other rater
-        rated. It is NaN if there are fewer than three such items, or if one of the compared lists (the
-        rater's ratings or the means) is constant.
+    NaN with fewer than three such items, or if the rater's ratings or the means of the others are constant.
     """
     correlations = []
     for rater in range(raters.shape[1]):
@@ -152,34 +120,19 @@ def _one_against_rest(raters: Floats) -> list[float]:
 
 
 def mean_ratings(raters: Floats, weights: Floats | None = None) -> Floats:
-    """Compute the mean rating of each item.
-
-    The means are rounded to about twelve significant digits. Otherwise, means that should be equal could
-    differ by a floating-point error, and would not be tied.
-
-    Args:
-        raters: (n, r) ratings of n items by r raters, NaN where a rater did not rate.
-        weights: (r,) weights of the raters; by default all are 1.
-
-    Returns:
-        (n,) mean ratings; NaN for an item without ratings.
-    """
+    """Compute the (n,) mean ratings, with (r,) weights of the raters; NaN for an item without ratings."""
     is_rated = ~np.isnan(raters)
     weights = np.ones(raters.shape[1]) if weights is None else weights
     counts, sums = is_rated @ weights, np.where(is_rated, raters, 0) @ weights
     means = np.divide(sums, counts, out=np.full(len(raters), np.nan), where=counts > 0)
+    # Means that should be equal could differ by a floating-point error, and would not be tied.
     return round_means(means, raters)
 
 
 def round_means(means: Floats, values: Floats) -> Floats:
-    """Round means, so that equal means do not differ by floating-point errors.
+    """Round means of `values`, both of any shape, so that equal means do not differ by floating-point errors.
 
-    All means are rounded to the same number of decimals. This number depends on the largest absolute value in
-    `values`. For example, it is 11 if the largest is 5, and 10 if the largest is 50.
-
-    Args:
-        means: The means, in any shape.
-        values: The values from which the means were computed, in any shape; NaN where a value is missing.
+    All get the same number of decimals: 11 if the largest absolute value is 5, and 10 if it is 50.
     """
     largest = np.max(np.abs(values), where=~np.isnan(values), initial=0)
     decimals = _DIGITS - math.ceil(math.log10(largest)) if largest else 0

@@ -1,4 +1,4 @@
-"""The outcome of a significance test: the name of the test, its statistic and its p-value."""
+"""The outcome of a significance test."""
 
 from __future__ import annotations
 
@@ -6,12 +6,9 @@ from typing import NamedTuple
 
 
 class Outcome(NamedTuple):
-    """The outcome of a significance test.
+    """The outcome of a significance test, such as "mcnemar-exact".
 
     Attributes:
-        test: The name of the test, such as "mcnemar-exact".
-        statistic: The test statistic.
-        p: The two-sided p-value.
         df: Degrees of freedom; None if the test has none.
     """
 

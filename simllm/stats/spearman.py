@@ -23,14 +23,7 @@ _MOST_EXACT = 8  # largest number of pairs for which all (at most 40,320) permut
 
 @dataclass(frozen=True)
 class Correlation:
-    """Spearman's rank correlation between scores and ratings.
-
-    Attributes:
-        rho: The correlation, from -1 to 1.
-        p_value: Two-sided p-value for the hypothesis that scores and ratings are independent.
-        low: Lower bound of the 95% bootstrap interval.
-        high: Upper bound of the 95% bootstrap interval.
-    """
+    """Spearman's rho with the p-value for independence, and the bounds of its bootstrap interval."""
 
     rho: float
     p_value: float
@@ -39,15 +32,9 @@ class Correlation:
 
 
 def spearman(scores: Floats, ratings: Floats) -> Correlation:
-    """Compute Spearman's rank correlation with a p-value and a 95% interval.
+    """Compute Spearman's rank correlation of (n,) scores and (n,) ratings.
 
-    The p-value comes from a permutation test. The interval comes from 2,000 bootstrap resamples. Both bounds
-    are NaN with fewer than six items, and if all resamples have the same correlation. All results are NaN if
-    the scores or the ratings are constant or have a NaN.
-
-    Args:
-        scores: (n,) scores of n items.
-        ratings: (n,) ratings of the items.
+    All results are NaN if the scores or the ratings are constant or have a NaN.
     """
     if np.ptp(scores) == 0 or np.ptp(ratings) == 0 or np.isnan([scores, ratings]).any():
         return Correlation(*[float("nan")] * 4)
@@ -57,15 +44,7 @@ def spearman(scores: Floats, ratings: Floats) -> Correlation:
 
 
 def rank_correlations(a: Floats, b: Floats) -> Floats:
-    """Compute k Spearman correlations at once: each row of `a` with the same row of `b`.
-
-    Args:
-        a: (k, n) values.
-        b: (k, n) values.
-
-    Returns:
-        (k,) correlations; NaN if a row is constant.
-    """
+    """Compute k Spearman correlations, of each row of `a` and `b`, both (k, n); NaN for constant rows."""
     ranks = [stats.rankdata(values, axis=1) for values in (a, b)]
     centred = [r - r.mean(axis=1, keepdims=True) for r in ranks]
     covariance = (centred[0] * centred[1]).sum(axis=1)
@@ -74,15 +53,9 @@ def rank_correlations(a: Floats, b: Floats) -> Floats:
 
 
 def bootstrap_interval(scores: Floats, ratings: Floats, random: np.random.Generator) -> tuple[float, float]:
-    """Compute the 95% percentile bootstrap interval of Spearman's rho: the 2.5% and 97.5% quantiles.
+    """Compute the 2.5% and 97.5% quantiles of Spearman's rho in 2,000 resamples of the items.
 
-    The quantiles are those of 2,000 resamples of the items. Both bounds are NaN with fewer than
-    `LEAST_ITEMS` items, or if the quantiles are equal, because the resamples then show no spread.
-
-    Args:
-        scores: (n,) scores of n items.
-        ratings: (n,) ratings of the items.
-        random: The random generator.
+    Both are NaN with fewer than `LEAST_ITEMS` items, or if the resamples show no spread.
     """
     if len(scores) < LEAST_ITEMS:
         return math.nan, math.nan
@@ -94,39 +67,21 @@ def bootstrap_interval(scores: Floats, ratings: Floats, random: np.random.Genera
 
 
 def resamples(n: int, count: int, random: np.random.Generator) -> Iterator[NDArray[np.int64]]:
-    """Draw bootstrap resamples: each has n items, chosen at random with replacement from all n items.
-
-    Args:
-        n: Number of items.
-        count: Number of resamples.
-        random: The random generator.
-
-    Yields:
-        Arrays (k, n) of item indices: k resamples, one in each row. To save memory, the `count` resamples are
-        split over several arrays.
-    """
+    """Draw `count` bootstrap resamples of n items, as (k, n) arrays of item numbers, k resamples in each."""
     size = max(1, min(100, _AT_ONCE // n))
     for start in range(0, count, size):
         yield random.integers(n, size=(min(size, count - start), n))
 
 
 def _p_value(scores: Floats, ratings: Floats) -> float:
-    """Compute the two-sided p-value of Spearman's rho with a permutation test.
-
-    The p-value is the share of permutations whose rho is at least as far from 0 as the observed rho. For
-    up to eight items, all permutations are tried. For more items, 9,999 random permutations are tried. The
-    observed order counts as the 10,000th permutation, so that the p-value is never 0 (Phipson and Smyth,
-    "Permutation p-values should never be zero", 2010). Ties need no correction: permuting keeps them.
-
-    Args:
-        scores: (n,) scores of n items.
-        ratings: (n,) ratings of the items.
-    """
+    """Compute the share of permutations whose rho is at least as far from 0 as the observed rho."""
     a, b = (_centred_ranks(values) for values in (scores, ratings))
     least = abs((a * b).sum()) * (1 - 1e-9)  # the sums are exact up to 100,000 pairs
     if len(a) <= _MOST_EXACT:
         sums = b[np.array(list(permutations(range(len(b)))))] @ a
         return float((np.abs(sums) >= least).mean())
+    # The observed order counts as the 10,000th permutation, so that p is never 0 (Phipson and Smyth,
+    # "Permutation p-values should never be zero", 2010). Ties need no correction: permuting keeps them.
     random = np.random.default_rng(_SEED)
     extreme = sum(abs((a * random.permutation(b)).sum()) >= least for _ in range(_PERMUTATIONS))
     return float((extreme + 1) / (_PERMUTATIONS + 1))

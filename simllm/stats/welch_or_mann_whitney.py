@@ -1,7 +1,6 @@
 """Welch's t-test and Mann and Whitney's rank test, which compare two independent samples.
 
-Welch's test is used for samples that look normal, and Mann and Whitney's test for other samples. Shapiro and
-Wilk's test of normality decides.
+Shapiro and Wilk's test decides: Welch's test is used for samples that look normal.
 """
 
 from __future__ import annotations
@@ -22,18 +21,8 @@ def choose_for_degradation(
 ) -> str:
     """Choose the test that compares a metric's values on validation folds with its values on test sets.
 
-    The comparison shows whether a classifier gets worse on new data (degradation).
-
-    Args:
-        validation_folds: The number of folds.
-        test_sets: The number of test sets.
-        shapiro_p: Two p-values of Shapiro and Wilk's test of normality: one for the values on the folds, one
-            for the values on the test sets. None if there are fewer than 3 folds or fewer than 3 test sets.
-
-    Returns:
-        The name of the test: "welch-t" (a t-test) if both p-values are at least 0.05, otherwise
-        "mann-whitney". If there are fewer than 3 folds or fewer than 3 test sets, no test is possible, and
-        the result is "none: interval only".
+    The comparison shows whether a classifier gets worse on new data (degradation). `shapiro_p` are the
+    p-values of the test of normality on both; None if there are fewer than 3 folds or 3 test sets.
     """
     if shapiro_p is None or min(validation_folds, test_sets) < 3:
         return "none: interval only"
@@ -41,13 +30,10 @@ def choose_for_degradation(
 
 
 class Samples(NamedTuple):
-    """The outcome of a test that compares two independent samples, and the p-values by which it was chosen.
+    """The outcome of a comparison, and the two p-values of the test of normality by which it was chosen.
 
     Attributes:
-        outcome: The name of the test, the test statistic and the p-value.
-        shapiro_p: The p-values of Shapiro and Wilk's test of normality, one for each sample. They decide
-            whether Welch's t-test or Mann and Whitney's test is used. None if a sample has fewer than 3
-            values.
+        shapiro_p: None if a sample has fewer than 3 values.
     """
 
     outcome: Outcome
@@ -55,21 +41,9 @@ class Samples(NamedTuple):
 
 
 def compare_samples(a: Floats, b: Floats) -> Samples:
-    """Test whether two independent samples differ, by Welch's t-test or Mann and Whitney's test.
+    """Test whether two independent samples, (n,) and (m,) values, differ.
 
-    For example, the samples are a metric's values on validation folds and on test sets. The t-test is used if
-    Shapiro and Wilk's test finds no deviation from normality in either sample (p >= 0.05).
-
-    Args:
-        a: (n,) values of the first sample.
-        b: (m,) values of the second sample.
-
-    Returns:
-        The outcome of the test (its name, statistic and p-value), and the two p-values of Shapiro and Wilk's
-        test. The p-value of the outcome is NaN in two cases:
-
-        - A sample has fewer than 3 values. Then no test is made.
-        - Both samples are constant, with different values. Then there is no spread to compare with.
+    p is NaN if a sample has fewer than 3 values, or if both are constant with different values.
     """
     from scipy.stats import mannwhitneyu, shapiro, ttest_ind
 
@@ -83,4 +57,5 @@ def compare_samples(a: Floats, b: Floats) -> Samples:
     p = float(found.pvalue)
     if np.ptp(a) == np.ptp(b) == 0:  # without any spread, there is no error to compare with
         return Samples(Outcome(name, np.nan, 1.0 if a[0] == b[0] else np.nan), normal)
+    # Equal samples give NaN for p; they do not differ.
     return Samples(Outcome(name, float(found.statistic), 1.0 if p != p else p), normal)

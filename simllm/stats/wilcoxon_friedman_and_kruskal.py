@@ -14,14 +14,9 @@ _MOST_EXACT = 20  # largest number of differences for an exact test
 
 
 def wilcoxon(a: Floats, b: Floats) -> Outcome:
-    """Compare a metric of two classifiers over data sets by Wilcoxon's signed-rank test (1945).
+    """Compare (n,) values of two classifiers on n data sets by Wilcoxon's signed-rank test (1945).
 
-    Data sets with a difference of 0 are dropped. The test is exact for up to 20 remaining data sets, even
-    if some differences are equally large.
-
-    Args:
-        a: (n,) values of a metric for the first classifier, one for each data set.
-        b: (n,) values for the second classifier.
+    Data sets with a difference of 0 are dropped.
     """
     from scipy.stats import rankdata
     from scipy.stats import wilcoxon as asymptotic
@@ -35,6 +30,7 @@ def wilcoxon(a: Floats, b: Floats) -> Outcome:
     if len(differences) > _MOST_EXACT:
         found = asymptotic(differences, method="asymptotic", correction=False)
         return Outcome("wilcoxon", statistic, float(found.pvalue))
+    # Exact even with ties, by the distribution over all 2^n choices of signs; scipy's assumes no ties.
     doubled = np.round(2 * ranks).astype(int)  # mean ranks are halves
     ways = np.zeros(doubled.sum() + 1)  # for each doubled sum of ranks, how many signs give it
     ways[0] = 1
@@ -48,10 +44,9 @@ class Ranks(NamedTuple):
     """The outcome of Friedman's test with Nemenyi's post-hoc test.
 
     Attributes:
-        outcome: The outcome of Friedman's test.
         mean_ranks: (k,) mean rank of each classifier over the data sets; 1 is the best.
         critical_difference: The smallest difference between two mean ranks that is significant.
-        p: (k, k) p-values of Nemenyi's test: entry (i, j) compares the classifiers i and j.
+        p: (k, k) p-values of Nemenyi's test.
     """
 
     outcome: Outcome
@@ -61,14 +56,9 @@ class Ranks(NamedTuple):
 
 
 def friedman_nemenyi(values: Floats, alpha: float = 0.05) -> Ranks:
-    """Compare three or more classifiers over data sets by Friedman's and Nemenyi's tests (Demšar, 2006).
+    """Compare k >= 3 classifiers on n data sets by Friedman's and Nemenyi's tests (Demšar, 2006).
 
-    Friedman's test compares all classifiers at once; Nemenyi's post-hoc test compares every two of them.
-
-    Args:
-        values: (n, k) values of a metric for k classifiers on n data sets; higher is better.
-        alpha: The significance level of the critical difference, which is the smallest significant difference
-            between the mean ranks of two classifiers.
+    `values` is (n, k), higher is better; `alpha` is the significance level of the critical difference.
     """
     from scipy.stats import friedmanchisquare, rankdata, studentized_range
 
@@ -90,9 +80,7 @@ def friedman_nemenyi(values: Floats, alpha: float = 0.05) -> Ranks:
 def compare_group_means(values: Sequence[Floats]) -> Outcome:
     """Test whether values differ between groups of items, by Kruskal and Wallis' rank test (1952).
 
-    Args:
-        values: For each group, an array with one value for each item of the group. For example, the value is
-            the share of runs in which a classifier is right on the item.
+    Each group has an array with one value for each item, such as the share of runs that are right.
     """
     from scipy.stats import kruskal
 

@@ -23,7 +23,7 @@ class FileComment:
 
     Attributes:
         text: The comment as it stands in the file, with comment marks such as `//`.
-        start: The first byte of the comment, counted from 0 at the beginning of the file.
+        start: The first byte of the comment, from 0.
         end: The first byte after the comment.
         is_alone: Whether there is only white space before the comment on its first line.
     """
@@ -36,15 +36,15 @@ class FileComment:
 
 @dataclass(frozen=True)
 class FileFunction:
-    """A function in a file.
+    """A function in a file. Positions are bytes from 0.
 
     Attributes:
-        name: The function's full name, such as `Class.method`: the names of the classes and functions around
-            it, and its own name, separated by dots.
+        name: The full name, such as `Class.method`: those of the classes and functions around it, and its
+            own.
         kind: The type of the function's syntax node, such as "function_definition".
-        start: The position of the function's first byte in the file, from 0; decorators are included.
-        body: The position of the first byte of the function's body; `end` for a function without a body.
-        end: The position of the first byte after the function.
+        start: The function's first byte; decorators are included.
+        body: The first byte of the function's body; `end` for a function without a body.
+        end: The first byte after the function.
     """
 
     name: str
@@ -61,12 +61,7 @@ class FileFunction:
 class ParsedFile:
     """A parsed source file, with lists of its comments and functions in the order of the file.
 
-    Args:
-        code: The content of the file, with line feeds as line ends.
-        language: The programming language, such as "python".
-
-    Raises:
-        TimeoutError: Parsing takes too long.
+    The code must have line feeds as line ends. Raises TimeoutError if parsing takes too long.
     """
 
     def __init__(self, code: bytes, language: str) -> None:
@@ -79,25 +74,19 @@ class ParsedFile:
         self._above: dict[FileFunction, FileComment] = {}
         for function in self.functions:
             comment = self.comments[number - 1] if (number := bisect_right(ends, function.start)) else None
+            # Only the last comment before the function can be directly above it.
             if comment and comment.is_alone and not code[comment.end : function.start].strip():
                 self._above[function] = comment
 
     def comment_above(self, function: FileFunction) -> FileComment | None:
-        """Return the comment that stands directly above a function; None if there is no such comment.
-
-        Only white space may be between the comment and the function.
-        """
+        """Return the comment directly above a function, with only white space between, if there is one."""
         return self._above.get(function)
 
     def function_of(self, comment: FileComment) -> FileFunction | None:
-        """Find the function to which a comment belongs.
-
-        Returns:
-            The function directly below the comment. If there is no such function, the innermost function that
-            contains the comment. None if there is neither.
-        """
+        """Find the function of a comment: the one directly below, else the innermost around it, if any."""
         below = [function for function, above in self._above.items() if above == comment]
         around = [function for function in self.functions if function.contains(comment)]
+        # The shortest is the innermost, also of functions that begin at the same byte.
         return min(below or around, key=lambda function: function.end - function.start, default=None)
 
     def comments_of(self, function: FileFunction) -> list[FileComment]:
@@ -106,10 +95,7 @@ class ParsedFile:
         return [comment for comment in self.comments if comment == above or function.contains(comment)]
 
     def signature(self, function: FileFunction) -> bytes:
-        """Return the signature of a function, to recognize the function in another version of its file.
-
-        The signature is the code of the function up to its body, without comments and white space.
-        """
+        """Return a function's code up to its body, without comments and white space, to recognize it."""
         parts, here = [], function.start
         for comment in self.comments:
             if function.start <= comment.start < function.body:
@@ -118,16 +104,12 @@ class ParsedFile:
         return b"".join(b"".join([*parts, self.code[here : function.body]]).split())
 
     def text(self, start: int, end: int) -> str:
-        """Return a part of the file as text: the bytes from `start` up to `end`, without the byte at `end`.
-
-        If only white space (indentation) precedes `start` on its line, this white space is included.
-        """
+        """Return the bytes from `start` up to `end` as text, with the indentation before `start`."""
         line = self.code.rfind(b"\n", 0, start) + 1
         indented = not self.code[line:start].strip()
         return self.code[line if indented else start : end].decode(errors="replace")
 
     def _parse(self) -> None:
-        """Parse the file, and fill the lists `comments` and `functions`."""
         found: set[int] = set()
         last_start = -1
         for path in _leaves(self._rules.parse(self.code)):
@@ -141,13 +123,7 @@ class ParsedFile:
                     self._add_function(declaration, found)
 
     def _add_comment(self, node: Node) -> None:
-        """Add a comment to the list `comments`, or join it with the previous comment in the list.
-
-        Two comments are joined if they are line comments on consecutive lines without code.
-
-        Args:
-            node: The syntax node of the comment.
-        """
+        """Add a comment to the list `comments`, or join it with the previous comment in the list."""
         start = node.start_byte
         raw = self.code[start : node.end_byte].rstrip()
         line = self.code.rfind(b"\n", 0, start) + 1
@@ -173,21 +149,12 @@ class ParsedFile:
         )
 
     def _add_function(self, path: NodePath, found: set[int]) -> None:
-        """Add a function to the list `functions`, unless the list already has the same function.
-
-        Two nested syntax nodes may stand for the same function. For example, `export function f() {}` is a
-        node, and `function f() {}` is a node inside. The two nodes have the same name and the same end, and
-        only the outer node is added. A declaration without a body is not added if it is inside another
-        function, because in C++ the declaration of a variable can look the same.
-
-        Args:
-            path: The syntax nodes from the root to the function.
-            found: The ids of the syntax nodes of all functions in the list. If the function is added to the
-                list, the id of its node is added to this set.
-        """
+        """Add the function at the end of a path from the root; `found` has the ids of nodes in the list."""
+        # Deeply nested data would make each function cost as much as the whole path.
         node, above, name = path[-1], path[-_DEEPEST:-1], self._rules.name
         outer = [each for each in above if each.id in found]
         body = _body(node)
+        # In `export function f() {}`, the statement and the function in it are one: the outer node counts.
         if outer and (outer[-1].end_byte, name(outer[-1])) == (node.end_byte, name(node)):
             return
         if outer and not body:  # in C++, a variable may look like the declaration of a function
@@ -211,6 +178,7 @@ class ParsedFile:
 
 def _body(function: Node) -> Node | None:
     """Return the syntax node of a function's body; None for a declaration, which has no body."""
+    # Breadth first, because the body of an inner function is deeper than that of its own.
     nodes = deque([function])
     while nodes:
         node = nodes.popleft()
@@ -221,14 +189,8 @@ def _body(function: Node) -> Node | None:
 
 
 def _first_decorator(path: NodePath) -> Node:
-    """Find the syntax node with which a function begins: its first decorator, or the function itself.
-
-    A decorator, such as `@cache`, stands before the function. A decorated function in Python is an exception:
-    the syntax tree has a node that contains both the decorators and the function, and this node is returned.
-
-    Args:
-        path: The syntax nodes from the root to the function.
-    """
+    """Find the syntax node with which a function begins: its first decorator, or the function itself."""
+    # In other languages, decorators are siblings before the function.
     if len(path) > 1 and path[-2].type == "decorated_definition":  # in Python
         return path[-2]
     node = path[-1]
@@ -244,6 +206,7 @@ def _leaves(root: Node) -> Iterator[list[Node]]:
     """
     cursor, path = root.walk(), [root]
     while True:
+        # Some grammars divide a comment into parts, which are no comments of their own.
         if "comment" not in path[-1].type and cursor.goto_first_child():
             path.append(_node(cursor.node))
             continue

@@ -18,10 +18,8 @@ class NamedRepository:
     """A git repository and its name.
 
     Attributes:
-        name: The path of the repository relative to the folder that the user named, without the ending
-            ".git". If the user named the repository's own folder, this is the name of that folder.
-        paths: The repository's folders: the one with the checked-out files, and those with git's own data,
-            such as HEAD and the objects.
+        name: The path relative to the folder that the user named, without the ending ".git". If the user
+            named the repository's own folder, this is the name of that folder.
     """
 
     name: str
@@ -29,19 +27,10 @@ class NamedRepository:
 
 
 def find_repositories(folders: Iterable[Path]) -> list[NamedRepository]:
-    """Find all git repositories in some folders and their subfolders.
+    """Find all git repositories in folders and their subfolders, sorted by name.
 
-    Hidden folders and symbolic links to folders are skipped.
-
-    Args:
-        folders: Folders that are git repositories or contain git repositories.
-
-    Returns:
-        The repositories, sorted by name.
-
-    Raises:
-        InputError: A path is not a folder, a folder contains no repository, or two repositories have the same
-            name.
+    Hidden folders and symbolic links to folders are skipped. Two repositories of one name are an
+    `InputError`.
     """
     found: dict[str, NamedRepository] = {}
     for folder in folders:
@@ -59,11 +48,7 @@ def find_repositories(folders: Iterable[Path]) -> list[NamedRepository]:
 
 
 def _below(root: Path) -> Iterator[NamedRepository]:
-    """Yield the git repositories in the folder `root` and its subfolders, except hidden subfolders.
-
-    A repository is skipped with a warning if git's own files, such as HEAD and the objects, are not inside
-    `root`.
-    """
+    """Yield the git repositories in `root`; skip with a warning those with git's own files elsewhere."""
     for here, inner, _ in os.walk(root):
         folder = Path(here)
         try:

@@ -20,7 +20,6 @@ class FileChange:
     """A file that exists before and after a commit, with different contents.
 
     Attributes:
-        commit: The hash of the commit.
         path: The path in the repository after the commit.
         old: The hash of the git object with the content before the commit.
         new: The hash of the git object with the content after the commit.
@@ -34,14 +33,7 @@ class FileChange:
 
 @dataclass(frozen=True)
 class FileVersions:
-    """The contents of a file before and after a commit.
-
-    Attributes:
-        commit: The hash of the commit.
-        path: The path in the repository after the commit.
-        before: The content before the commit.
-        after: The content after the commit.
-    """
+    """The contents of a file before and after a commit; the path is that after it."""
 
     commit: str
     path: str
@@ -52,28 +44,22 @@ class FileVersions:
 def file_changes(
     repository: Repository, suffixes: Iterable[str], renames: bool = True
 ) -> Iterator[FileChange]:
-    """Yield the files that each commit of a repository changes, from the first commit to HEAD.
+    """Yield the files that each commit changes, from the first commit to HEAD, without links and submodules.
 
-    Only files that exist before and after the commit are included. The history follows first parents: a merge
-    counts as one commit, with all changes of the merged branch. Links and submodules are left out.
-
-    Args:
-        repository: The open repository.
-        suffixes: The ends of the paths to include, such as ".py".
-        renames: Whether to include files that were renamed and changed in the same commit. To find renames,
-            git reads the contents of files. Therefore, git fails if contents are missing in the repository,
-            as in a partial clone.
-
-    Raises:
-        InputError: Git fails, or a commit changes more than `MOST_FILES` files.
+    Files must exist before and after the commit. A merge counts as one commit, with all changes of the merged
+    branch. `suffixes` are ends of paths, such as ".py". With `renames`, git reads the contents of files, and
+    fails if some are missing, as in a partial clone. Over `MOST_FILES` in a commit are an `InputError`.
     """
+    # Added and deleted files have no function on both sides. External diffs and textconv run programs.
     options = ["-r", "-m", "--raw", "-z", "--no-abbrev", "--no-ext-diff", "--no-textconv", "--diff-filter=MR"]
     options += ["-M", f"-l{_RENAMES}"] if renames else ["--no-renames"]
     paths = (f"*{suffix}" for suffix in suffixes)
+    # The history follows first parents, so that a merge counts as one commit.
     listing = repository.git("rev-list", "--first-parent", "--parents", "--reverse", repository.head)
     with listing as commits, repository.git("diff-tree", "--stdin", *options, "--", *paths) as git:
         # The first commit, whose files are all new, has no parent, and is left out.
         pairs = (words[:2] for line in commits.fields(b"\n", _LARGEST_LINE) if len(words := line.split()) > 1)
+        # One commit at a time would make this process and git wait for each other.
         while window := list(islice(pairs, _WINDOW)):
             git.write(b"".join(b" ".join(pair) + b"\n" for pair in window) + _MARK)
             yield from _window(git, repository)
@@ -89,6 +75,7 @@ def _window(git: Git, repository: Repository) -> Iterator[FileChange]:
             continue
         words = (field or b"").lstrip(b":").split()
         path = git.field(b"\0", _LARGEST_LINE) if len(words) == 5 else None
+        # A rename has two paths, the old one first.
         if path is not None and words[4].startswith(b"R"):
             path = git.field(b"\0", _LARGEST_LINE)
         if path is None:
@@ -97,6 +84,7 @@ def _window(git: Git, repository: Repository) -> Iterator[FileChange]:
         changed += 1
         if changed > MOST_FILES:
             raise RepositoryLimitError(f"{repository.folder}: a commit of more than {MOST_FILES:,} files")
+        # 100644 and 100755 are regular files; links and submodules have other modes.
         if old != new and old_mode.startswith(b"100") and new_mode.startswith(b"100"):
             yield FileChange(commit, path.decode("utf-8", "replace"), old.decode(), new.decode())
 
@@ -108,28 +96,19 @@ def file_versions(
     largest: int,
     renames: bool = True,
 ) -> Generator[FileVersions]:
-    """Yield the contents of the files that each commit changes, before and after the commit.
+    """Yield the contents of the files of `file_changes`, before and after each commit.
 
-    The commits are in order, from the first commit to HEAD. A merge counts as one commit, with all changes of
-    the merged branch. Only files that exist before and after the commit are included. Files are left out if
-    they were empty before, or if their content is missing in the repository.
-
-    Args:
-        repository: The open repository.
-        suffixes: The ends of the paths to include, such as ".py".
-        is_wanted: A function that takes the content of a file before a commit. Only files for which it
-            returns true are yielded.
-        largest: The size in bytes above which a file is left out.
-        renames: Whether to include files that were renamed and changed in the same commit.
-
-    Raises:
-        InputError: Git fails, or a commit changes more than `MOST_FILES` files.
+    Files are left out if they were empty before, if their content is missing or has over `largest` bytes, or
+    if `is_wanted` refuses the content before the commit.
     """
+    # Two iterators over the same changes: one feeds git, the other waits for the contents. `tee` keeps only
+    # the few changes between them.
     changes, same_changes = tee(file_changes(repository, suffixes, renames))
     olds = repository.contents((change.old for change in same_changes), largest)
     wanted, same_wanted = tee(
         (change, old) for change, old in zip(changes, olds, strict=True) if old and is_wanted(old)
     )
+    # Most files do not admit debt, so that the content after the commit is read for few of them only.
     news = repository.contents((change.new for change, _ in same_wanted), largest)
     for (change, old), new in zip(wanted, news, strict=True):
         if new is not None:

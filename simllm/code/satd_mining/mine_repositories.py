@@ -1,8 +1,6 @@
-"""Mining of several repositories for repayments of self-admitted technical debt (SATD).
+"""Mining of several repositories for repayments.
 
-A commit may repay a technical debt if it deletes a comment such as "TODO: handle errors" and changes the
-function to which the comment belongs. After each repository, its results are stored in a partial file, so
-that a stopped run can be resumed.
+After each repository, its results are stored in a partial file, so that a stopped run can be resumed.
 """
 
 from __future__ import annotations
@@ -40,18 +38,13 @@ JUDGED = "the model says that the change repays the debt"
 
 @dataclass
 class Funnel:
-    """Counts of what remains after each step of a search for commits that may repay technical debt.
-
-    The search finds comments such as "TODO: handle errors" that a commit deletes. The comments are checked by
-    several rules, one after the other. A comment that fulfils all rules is written to the output file as one
-    item, together with the function to which the comment belongs, before and after the commit.
+    """Counts of what remains after each step of a search.
 
     Attributes:
-        repositories: The number of repositories.
         skipped: The repositories that were left out, and why: one is unreadable, shallow or takes too long.
-        remaining: A dict from each rule to the number of comments that fulfil it and all earlier rules.
-        splits: A dict from each split (train, validation and test) to the number of items in this split.
-        verdicts: A dict from each verdict of the judge to the number of answers; None without a judge.
+        remaining: For each rule, the number of deleted comments that fulfil it and all earlier rules.
+        splits: The number of items in each split.
+        verdicts: The number of answers with each verdict of the judge; None without a judge.
         failures: Why there is no usable answer, for each item with the verdict "failed".
     """
 
@@ -63,38 +56,27 @@ class Funnel:
     failures: list[str] = field(default_factory=list)
 
     def count(self, remaining: dict[str, int]) -> None:
-        """Add counts of deleted comments, such as those of one repository, to the counts in `self.remaining`.
-
-        Args:
-            remaining: A dict from each rule to the number of deleted comments that fulfil this rule and all
-                earlier rules.
-        """
+        """Add counts, such as those of one repository, to `remaining`."""
         for rule, number in remaining.items():
             self.remaining[rule] += number
 
 
 class SatdMining:
-    """A search of git repositories for commits that may repay technical debt (command `simllm mine satd`).
+    """A search of git repositories for repayments (command `simllm mine satd`), which resumes a stopped one.
 
-    The debt is self-admitted technical debt (SATD): a comment such as "TODO: handle errors" admits it. The
-    commit deletes the comment, and changes the function to which the comment belongs. If an earlier search
-    was stopped, it is continued. Call `mine`, then `judge` (only if a model is to judge the changes), and
-    then `write`. The caller must hold the lock of the output file (see `simllm.io.output_file.locked`).
+    Call `mine`, then `judge` (only with a judge), and then `write`. The caller must hold the lock of the
+    output file (see `simllm.io.output_file.locked`).
 
     Args:
         output: The output file. Until it is written, intermediate results are in a partial file beside it.
         repositories: The repositories, sorted by name.
-        judge: The model that judges the changes; None for no judge. Its answers are kept in the file
-            `OUTPUT.answers.jsonl`, and are not asked for again.
+        judge: None for no judge. Its answers are kept in the file `OUTPUT.answers.jsonl`, and are not asked
+            for again.
         seconds: The time for a repository, which is left out if its time is over.
         allow_shallow: Whether shallow clones are mined, although their history is cut off.
 
     Attributes:
         lost: Why an answer did not arrive in this run, for each such answer that the next run asks for.
-
-    Raises:
-        InputError: The partial file belongs to another command or version of simllm, or to other repositories
-            or commits; or the file for the answers holds something else.
     """
 
     def __init__(
@@ -124,6 +106,7 @@ class SatdMining:
                 self._lost_before.add(record["question"])
             else:
                 self._done.append((record["repository"], record["head"]))
+        # Results of other commits would be mixed with those of this run.
         if self._done != [(each.name, _head(each)) for each in repositories[: len(self._done)]]:
             raise InputError(
                 f"{self._partial.path}: begun with other repositories or commits; "
@@ -131,16 +114,9 @@ class SatdMining:
             )
 
     def mine(self) -> Iterator[None]:
-        """Search the git repositories for commits that may repay technical debt.
+        """Store the repayments of each repository in the partial file; yield after each, to show progress.
 
-        The results are stored in the partial file. Repositories that an earlier, stopped run has searched are
-        not searched again. A repository that is left out causes a warning.
-
-        Yields:
-            None after each repository, so that the caller can show progress.
-
-        Raises:
-            InputError: None of the repositories could be read. The partial file is removed.
+        A repository that is left out causes a warning. If none can be read, the partial file is removed.
         """
         for number, repository in enumerate(self._repositories):
             if number >= len(self._done):
@@ -150,6 +126,7 @@ class SatdMining:
         for record in records:
             if record["problem"]:
                 warnings.warn(on_one_line(f"{record['problem']}; left out"), stacklevel=2)
+        # Nothing is worth resuming; the next run must try again.
         if all(record["problem"] for record in records):
             self._partial.remove()
             more = f" and {len(self._repositories) - 1:,} more" if len(self._repositories) > 1 else ""
@@ -157,22 +134,10 @@ class SatdMining:
             raise InputError(f"{first}{more}: no repository could be read")
 
     def judge(self, client: ChatClient, retry_failed: bool = False) -> Iterator[None]:
-        """Ask a language model whether the commits that `mine` found really repay technical debt.
+        """Ask the judge about the repayments that fulfil all rules; yield after each answer.
 
-        Each question shows one function before and after a commit. No question is asked about functions that
-        `write` leaves out: duplicates, code that is not ASCII, and code of over 1,024 tokens. Each answer
-        is written to the disk before it is used. An answer that two runs have lost counts as failed.
-
-        Args:
-            client: The client of the model's endpoint.
-            retry_failed: Whether to ask again where an earlier run has no usable answer.
-
-        Yields:
-            None for each answer, so that the caller can show progress.
-
-        Raises:
-            InputError: The endpoint refuses all requests. Earlier answers stay on the disk.
-            LostReplyError: The endpoint is lost. Earlier answers stay on the disk.
+        `retry_failed` asks again where an earlier run has no usable answer. If the endpoint refuses all
+        requests or is lost, the error leaves earlier answers on the disk.
         """
         assert self._judge
         known = {key for key, answer in self._answers.items() if not (retry_failed and answer.failure)}
@@ -190,6 +155,7 @@ class SatdMining:
                     self._keep(answer)
                 yield
         for each in lost:  # only now: the endpoint works, so that it is the question that gets no answer
+            # An answer that two runs have lost counts as failed, or no run would ever end without it.
             if each.question in self._lost_before:
                 self._keep(Answer(each.question, failure=each.reason))
             else:
@@ -197,16 +163,9 @@ class SatdMining:
                 self.lost.append(each.reason)
 
     def write(self) -> Funnel:
-        """Write the changes that repay technical debt to the output file, and remove the partial file.
+        """Write the items that fulfil all rules, and have the verdict "yes", and remove the partial file.
 
-        A change is a function before and after a commit that deletes a comment such as "TODO: handle errors".
-        A change is written only if it fulfils all rules in `RULES` and `LATER_RULES`. If a model judged the
-        changes, the model must also have answered "yes". Each change becomes a JSON object on a line of its
-        own (an item). All answers of the model go to the file `OUTPUT.answers.jsonl`.
-
-        Returns:
-            Counts, such as the number of deleted comments that fulfil each rule, and the number of items in
-            each split.
+        All answers of the judge go to the file `OUTPUT.answers.jsonl`.
         """
         funnel = Funnel(len(self._repositories))
         judged: dict[str, dict[str, str]] = {}
@@ -215,6 +174,7 @@ class SatdMining:
             funnel.verdicts = dict.fromkeys(satd_judge.VERDICTS, 0)
 
         def lines() -> Iterator[str]:
+            # The funnel is counted while the lines are written, and is complete only after the file.
             for repository, repayment in self._remaining(funnel):
                 split = split_of(repository)
                 item = _item(repository, repayment, split)
@@ -237,25 +197,13 @@ class SatdMining:
         return funnel
 
     def _keep(self, answer: Answer) -> None:
+        # On the disk before it is used: an answer may have cost money.
         record = {"question": answer.question, "answer": answer.text, "failure": answer.failure}
         self._partial.append(record, is_synced=True)
         self._answers[answer.question] = answer
 
     def _remaining(self, funnel: Funnel) -> Iterator[tuple[str, Repayment]]:
-        """Yield the stored repayments that are no duplicates, are ASCII and have at most 1,024 tokens.
-
-        A repayment is a function before and after a commit that may have repaid technical debt. The commit
-        deletes a comment such as "TODO: handle errors". The method `mine` has stored the repayments in the
-        partial file (the intermediate results of the run). The limits of ASCII and 1,024 tokens hold for each
-        of the two versions of the function (see `LATER_RULES`).
-
-        Args:
-            funnel: An object with counters. Skipped repositories, and the comments that fulfil each rule in
-                `RULES` and `LATER_RULES`, are added to it.
-
-        Yields:
-            For each repayment: the name of its repository, and the repayment.
-        """
+        """Yield repository and repayment if all rules are fulfilled; count all in `funnel`."""
         seen: set[bytes] = set()
         for record in self._partial.records():
             if "repository" not in record:
@@ -272,20 +220,13 @@ class SatdMining:
 
 
 def _mine_repository(repository: NamedRepository, seconds: float, allow_shallow: bool) -> dict[str, Any]:
-    """Find the commits in a git repository that may repay technical debt.
+    """Return the results of one repository for the partial file, as a JSON object.
 
-    Returns:
-        A dict with the results, to store in the partial file (the intermediate results of a run). Its keys:
-
-        - `repository`: the name of the repository.
-        - `head`: the hash of the repository's commit at HEAD; "" if HEAD cannot be read.
-        - `problem`: why the repository is left out; "" if it is mined.
-        - `remaining`: for each rule, the number of deleted comments that fulfil this rule and all earlier
-          rules.
-        - `repayments`: a repayment (a function before and after a commit) for each comment that fulfils all
-          rules, as a JSON object.
+    `head` is "" if HEAD cannot be read, `problem` is "" if the repository is mined, and `remaining` has for
+    each rule the number of deleted comments that fulfil this rule and all earlier rules.
     """
     record = {"repository": repository.name, "head": _head(repository)}
+    # Both tries share the time of the repository.
     ends, problem = time.monotonic() + seconds, ""
     for renames in (True, False):  # a partial clone can be read only without renames
         try:
@@ -294,6 +235,7 @@ def _mine_repository(repository: NamedRepository, seconds: float, allow_shallow:
             problem = str(error)
             if time.monotonic() >= ends:
                 problem = f"{printable(repository.paths.folder)}: takes more than {seconds:g} seconds"
+            # A second try would take as long, or find as many files.
             if isinstance(error, RepositoryLimitError):
                 break
         else:
@@ -304,21 +246,7 @@ def _mine_repository(repository: NamedRepository, seconds: float, allow_shallow:
 def _mine(
     repository: NamedRepository, renames: bool, seconds: float, allow_shallow: bool
 ) -> tuple[list[int], list[dict[str, str]]]:
-    """Search a git repository for commits that may repay technical debt.
-
-    Args:
-        repository: The repository.
-        renames: Whether to include files that were renamed and changed in the same commit.
-        seconds: The time for the search.
-        allow_shallow: Whether a shallow clone is searched.
-
-    Returns:
-        Two lists. The first has, for each rule, the number of deleted comments that fulfil this rule and all
-        earlier rules. The second has the repayments as JSON objects.
-
-    Raises:
-        InputError: The repository cannot be read, is a shallow clone, or takes too long.
-    """
+    """Return `remaining` and `repayments` of `_mine_repository`."""
     remaining, repayments = [0] * len(RULES), []
     ends = time.monotonic() + seconds
     opened = open_repository(repository.paths, seconds)
@@ -348,17 +276,7 @@ def _head(repository: NamedRepository) -> str:
 
 
 def _item(repository: str, repayment: Repayment, split: str) -> dict[str, str]:
-    """Convert a repayment to a JSON object for the output file.
-
-    A repayment is a function before and after a commit that may have repaid technical debt. The object has
-    the fields of `Repayment`, and also `id`, `repository` and `split`. The id is a hash of the other fields
-    except the split.
-
-    Args:
-        repository: The name of the repository.
-        repayment: The repayment.
-        split: The split: "train", "validation" or "test".
-    """
+    """Convert a repayment to an item; its id is a hash of the other fields except the split."""
     item = {"repository": repository, **asdict(repayment)}
     content = json.dumps(item, sort_keys=True).encode()
     return {"id": hashlib.sha256(content).hexdigest()[:16], **item, "split": split}

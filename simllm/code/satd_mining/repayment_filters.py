@@ -1,7 +1,4 @@
-"""Filters of code changes that may repay technical debt: no duplicates, only ASCII, and no long code.
-
-Such a change is called a repayment. It has the code of a function before and after a commit.
-"""
+"""Filters of repayments: no duplicates, only ASCII, and no long code."""
 
 from __future__ import annotations
 
@@ -17,20 +14,12 @@ _TOKEN = re.compile(r"\w+|[^\w\s]")
 
 
 def fulfilled_later_rules(repayment: Repayment, seen: set[bytes]) -> int:
-    """Check three rules in order, and count the rules that a repayment fulfils before it breaks one.
+    """Return how many of `LATER_RULES` a repayment fulfils before it breaks one, from 0 to 3.
 
-    A repayment is the code of a function before and after a commit that may have repaid technical debt. The
-    rules (`LATER_RULES`) are, in this order: the repayment is not a duplicate; both versions of the code are
-    ASCII; each version has at most 1,024 tokens.
-
-    Args:
-        repayment: The repayment.
-        seen: Hashes of the earlier repayments, to find duplicates. The hash of this repayment is added.
-
-    Returns:
-        A number from 0 (a duplicate) to 3 (all rules are fulfilled).
+    `seen` has hashes of the earlier repayments, to find duplicates; that of this repayment is added.
     """
     texts = (repayment.source, repayment.reference)
+    # Copies of a repository often differ in layout only, so that white space does not count.
     content = hashlib.sha256(json.dumps([text.split() for text in texts]).encode()).digest()
     if content in seen:
         return 0

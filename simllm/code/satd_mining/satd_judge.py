@@ -1,8 +1,4 @@
-"""Questions to a language model: does a change of code repay a technical debt?
-
-The change is part of a commit, and deletes a comment such as "TODO: handle errors". In this comment, the
-developers of the code admitted a shortcoming, which is called self-admitted technical debt (SATD).
-"""
+"""Questions to a language model about repayments, and its answers."""
 
 from __future__ import annotations
 
@@ -47,11 +43,11 @@ The function after the commit:
 
 @dataclass(frozen=True)
 class Judge:
-    """A language model at an endpoint that judges changes of code.
+    """A language model at an endpoint.
 
     Attributes:
         url: The address, such as "http://localhost:8000". It may end in `/v1` or `/v1/chat/completions`.
-        model: The name of the model; None leaves the choice to the server.
+        model: None leaves the choice to the server.
         parallel: The number of questions at the same time.
         retries: The largest number of times that a failed request is repeated.
     """
@@ -62,11 +58,7 @@ class Judge:
     retries: int = 5
 
     def client(self) -> ChatClient:
-        """Make the client of the endpoint.
-
-        Raises:
-            InputError: The address or the number of retries or parallel questions is wrong.
-        """
+        """Make the client of the endpoint."""
         if self.parallel < 1:
             raise InputError(f"--parallel {self.parallel}: expected a whole number from 1")
         address = self.url.rstrip("/").removesuffix("/chat/completions")
@@ -76,7 +68,7 @@ class Judge:
 
 @dataclass(frozen=True)
 class Answer:
-    """A model's answer to the question whether a change repays a debt.
+    """A judge's answer about a repayment.
 
     Attributes:
         question: The hash of the question.
@@ -109,21 +101,9 @@ def question_hash(judge: Judge, repayment: Repayment) -> str:
 
 
 def ask(judge: Judge, client: ChatClient, repayments: Mapping[str, Repayment]) -> Generator[Answer | Lost]:
-    """Ask a model whether changes of code repay the debts that deleted comments admit.
-
-    Args:
-        judge: The model.
-        client: The client of the model's endpoint.
-        repayments: The changes by the hashes of their questions.
-
-    Yields:
-        Each answer as it arrives.
-
-    Raises:
-        InputError: The endpoint refuses all requests.
-        LostReplyError: The endpoint is lost.
-    """
+    """Ask about repayments, given by the hashes of their questions; yield each answer as it arrives."""
     requests = (
+        # Temperature 0, so that answers differ as little as possible between runs.
         (key, make_request(judge.model, [{"role": "user", "content": _question(repayment)}], 0))
         for key, repayment in repayments.items()
     )
@@ -140,17 +120,14 @@ def ask(judge: Judge, client: ChatClient, repayments: Mapping[str, Repayment]) -
 def _answer(key: str, reply: RawReply) -> Answer:
     text = parse_reply(reply).text
     if text is None:
+        # The client has replaced the key already; other secrets may be left in the message.
         message = redact_message(error_message(reply.body), "")
         return Answer(key, failure=f"too long for the model (HTTP status {reply.status}: {message})")
     return Answer(key, text)
 
 
 def read_answers(file: Path) -> list[Answer]:
-    """Read the answers that an earlier run paid for; an empty list if there is no such file.
-
-    Raises:
-        InputError: The file is not one of `answer_lines`.
-    """
+    """Read the answers that an earlier run paid for; an empty list if there is no such file."""
     if not file.exists():
         return []
     answers = []
@@ -166,7 +143,7 @@ def read_answers(file: Path) -> list[Answer]:
 
 
 def answer_lines(answers: Sequence[Answer], items: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
-    """Yield a line of JSON for each answer, with the item (a change) to which it belongs, if it is known."""
+    """Yield a line of JSON for each answer, with the item to which it belongs, if it is known."""
     for answer in answers:
         item = items.get(answer.question, {})
         about = {key: item[key] for key in ("id", "repository", "commit", "path", "function") if key in item}

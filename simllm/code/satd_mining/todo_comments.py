@@ -22,10 +22,8 @@ def admits_debt(comment: FileComment) -> bool:
 
 
 def words_of_debt(comment: FileComment) -> int:
-    """Return the number of words on the line that admits the debt; the most words if there are several lines.
-
-    The other lines of a comment may belong to somebody else: line comments on consecutive lines are joined.
-    """
+    """Return the number of words on the line that admits the debt; the most if there are several lines."""
+    # The other lines may belong to another comment, as line comments on consecutive lines are joined.
     return max((len(re.findall(r"\w+", line)) for line in _lines_with_debt(comment)), default=0)
 
 
@@ -46,20 +44,16 @@ def _continues_a_word(character: str) -> bool:
 
 
 def may_admit_debt(code: bytes) -> bool:
-    """Return whether a file contains todo, fixme, hack or xxx, in lower or upper case.
-
-    This check is fast, because it does not parse the file. Only files that pass the check are parsed.
-    """
+    """Return whether a file contains todo, fixme, hack or xxx: a fast check before a file is parsed."""
     return _LOWER_CASE_DEBT.search(code.lower()) is not None
 
 
 def debt_lines(code: bytes) -> Counter[bytes]:
-    """Count how often each line with todo, fixme, hack or xxx (in lower or upper case) occurs in a file.
+    """Count how often each line with todo, fixme, hack or xxx occurs in a file, without outer white space.
 
-    White space at the beginning and end of a line is ignored. The caller compares the counts before and after
-    a commit. The commit has deleted such a line only if a count is lower after it. Other files are not
-    parsed, to save time.
+    A commit has deleted such a line only if a count is lower after it. Other files need not be parsed.
     """
+    # By the start of the line, so that a line with two such words counts once.
     lines, code = {}, code + b"\n"
     for match in _LOWER_CASE_DEBT.finditer(code.lower()):
         start = code.rfind(b"\n", 0, match.start()) + 1

@@ -19,21 +19,10 @@ from simllm.stats.delong_auc import area_under_roc, auc_interval
 def rank_two_classes(
     rows: DataFrame, gold: Ints, labels: Sequence[str], repeats: float
 ) -> dict[str, Estimate]:
-    """Compute the AUC and the average precision of a classifier with two classes.
+    """Compute "auc" and "average_precision" from the scores for the positive class (see `positive_scores`).
 
-    Both metrics rank the predictions by their score for the positive class. The score is a probability, or
-    another number that the classifier gives (see `positive_scores`).
-
-    Args:
-        rows: n predictions (rows of `Predictions.rows`), without outputs that could not be parsed.
-        gold: (n,) indices of the true classes in `labels`.
-        labels: The classes; the positive one is the first.
-        repeats: The mean number of predictions per item; above 1 if items have several predictions (runs).
-            The interval of the AUC is then wider, because predictions for the same item are not independent.
-
-    Returns:
-        The two metrics, under "auc" and "average_precision". The value of both is None if no prediction has a
-        score, or if all items whose predictions have scores are of the same class.
+    `rows` has no unparsed outputs; `gold` (n,) are the true class numbers. Both values are None if no row has
+    a score, or if all rows with scores have the same true class.
     """
     from sklearn.metrics import average_precision_score
 
@@ -53,18 +42,10 @@ def rank_two_classes(
 def rank_classes(
     rows: DataFrame, gold: Ints, labels: Sequence[str]
 ) -> tuple[dict[str, Estimate], dict[str, float | None]]:
-    """Compute the metrics that need a probability for each class, for three or more classes.
+    """Compute the metrics that need a probability for each of three or more classes.
 
-    Args:
-        rows: n predictions (rows of `Predictions.rows`), without outputs that could not be parsed.
-            Predictions without probabilities are left out.
-        gold: (n,) indices of the true classes in `labels`.
-        labels: The k classes.
-
-    Returns:
-        Two dicts, both empty if no prediction has probabilities. The first has metrics by name: the AUC
-        averaged over classes, the AUC averaged over pairs of classes, the Brier score, and the log loss. The
-        second has, for each class, the AUC of this class against the rest; None if undefined.
+    `rows` has no unparsed outputs; `gold` (n,) are the true class numbers. The second dict has the AUC of
+    each class against the rest. Both dicts are empty if no row has probabilities.
     """
     from sklearn.metrics import roc_auc_score
 
@@ -82,7 +63,9 @@ def rank_classes(
         areas[label] = finite(area)
     present = [area for area in areas.values() if area is not None]
     metrics = {"macro_auc": Estimate(float(np.mean(present)) if present else None)}
+    # An AUC over pairs is not defined if a class has no item.
     if len(present) == len(labels):
+        # scikit-learn refuses rows that do not add up to 1; ours may be rounded.
         pairs = roc_auc_score(gold, table / table.sum(axis=1, keepdims=True), multi_class="ovo")
         metrics["macro_auc_one_vs_one"] = Estimate(float(pairs))
     metrics["brier"] = Estimate(multiclass_brier(table, gold))

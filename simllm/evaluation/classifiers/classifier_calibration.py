@@ -1,7 +1,4 @@
-"""Calibration of a classifier: the agreement of its probabilities with observed frequencies.
-
-For example, 80% of the predictions with probability .8 should be right.
-"""
+"""Calibration of a classifier: the agreement of its probabilities with observed frequencies."""
 
 from __future__ import annotations
 
@@ -21,24 +18,20 @@ from simllm.stats.calibration_error import Bin, calibration_errors, consistency,
 
 @dataclass(frozen=True)
 class Calibration:
-    """The agreement of a classifier's probabilities with the observed frequencies.
-
-    The probabilities are either those of the positive class, or the confidences in the predicted labels.
+    """The calibration of probabilities of the positive class, or of confidences in the predicted labels.
 
     Attributes:
         ece: The expected calibration error: the mean gap between probability and frequency over bins of
             equal width, weighted by the number of predictions in a bin.
-        mce: The largest gap between probability and frequency in the bins of equal width.
+        mce: The largest gap in these bins.
         ece_equal_mass: The expected calibration error in bins of about equally many predictions.
         mce_equal_mass: The largest gap in the bins of about equally many predictions.
         bins: The bins of equal width.
-        brier: The mean squared error of the probabilities of the positive class; None for confidences.
-        log_loss: The mean negative log-likelihood of the true classes, in nats; None for confidences.
-        expected_if_calibrated: The ECE that a calibrated classifier would have by chance: the mean ECE over
-            many sets of labels, drawn at random with the predicted probabilities. None if it was not
-            computed.
-        p: The p-value of `ece`: the share of the sets of random labels (see `expected_if_calibrated`) whose
-            ECE is at least as large as `ece`. None if it was not computed.
+        brier: None for confidences.
+        log_loss: None for confidences.
+        expected_if_calibrated: The ECE that a calibrated classifier would have by chance (see `consistency`);
+            None if it was not computed.
+        p: The p-value of `ece`; None if it was not computed.
     """
 
     ece: float
@@ -60,25 +53,11 @@ def calibrate(
     bins: int,
     details: bool,
 ) -> tuple[dict[str, Calibration], int | None]:
-    """Measure the calibration of n predictions.
+    """Measure the calibration of n rows without unparsed outputs, from (n,) class numbers.
 
-    Args:
-        rows: n rows of the table `Predictions.rows`, without rows whose output could not be parsed.
-        gold: (n,) indices of the true classes in `labels`.
-        predicted: (n,) indices of the predicted classes in `labels`.
-        labels: The classes. If there are two, the first one is the positive class.
-        bins: The number of bins.
-        details: Whether to test if the calibration error is larger than chance explains. This has no effect
-            with more than two classes.
-
-    Returns:
-        Two values. The first is a dict, which is empty if the rows have no probabilities. The key "top" has
-        the calibration of the confidence in the predicted class. With two classes, the key "positive" has the
-        calibration of the probability of the positive class.
-
-        The second value is the number of rows that contradict themselves: the positive class is predicted
-        although its probability is below .5, or the negative class although it is above .5. It is None if
-        there are more than two classes or no probabilities.
+    "positive" is the calibration of P(positive), for two classes; "top" that of the confidence in the
+    predicted class. `details` adds the test by `consistency` to "positive". The second value counts the rows
+    whose label contradicts P(positive), as "positive" below .5; None without P(positive).
     """
     found: dict[str, Calibration] = {}
     other_side = None
@@ -98,6 +77,7 @@ def calibrate(
         chances = chances_of(rows, labels)
         if chances is not None:
             own = chances.to_numpy(float)[np.arange(len(rows)), predicted]
+            # A row has either a confidence or probabilities of all classes.
             confidence = np.where(np.isnan(confidence), own, confidence)
         known = ~np.isnan(confidence)
         if known.any():
@@ -108,6 +88,7 @@ def calibrate(
 def _measure(
     chance: Floats, label: Floats, bins: int, is_positive: bool = False, details: bool = False
 ) -> Calibration:
+    """Measure the calibration of (n,) probabilities by (n,) labels, 0 or 1."""
     diagram = reliability(chance, label, bins)
     equal = calibration_errors(reliability(chance, label, bins, equal_mass=True))
     more: Mapping[str, Any] = {}

@@ -1,8 +1,7 @@
 """Significance tests that compare classifiers (step S11 of the protocol ECSER-LLM).
 
-The tests compare the accuracy, the values of a metric on several data sets, and the AUC. Each comparison uses
-only the items for which all compared classifiers have predictions. An output that could not be parsed counts
-as wrong.
+Each comparison uses only the items for which all compared classifiers have predictions. An unparsed output
+counts as wrong.
 """
 
 from __future__ import annotations
@@ -43,24 +42,11 @@ _INDEPENDENT_SETS = "The data sets are independent of each other."
 def compare_classifiers(
     rows: DataFrame, labels: Sequence[str], metric: str, split: str, alpha: float
 ) -> Iterator[Answer]:
-    """Test which classifiers are better than others on a split, such as the test data.
+    """Test which classifiers are better than others, by the test that `choose_for_classifiers` names.
 
-    With six or more data sets, the values of a metric on the data sets are compared. Otherwise, the accuracy
-    on the items is compared. The test also depends on the number of classifiers, and on whether a classifier
-    has several predictions for the same item (several runs).
-
-    Args:
-        rows: The predictions of all classifiers on the split, only for original items (not for rewritten
-            items).
-        labels: The classes.
-        metric: The metric that is compared over data sets.
-        split: The name of the split.
-        alpha: The significance level.
-
-    Yields:
-        The result of a test for each pair of classifiers that has common items. With three or more
-        classifiers, the result of a test of all classifiers together comes first. It is left out if there is
-        no such test, for example with several runs on a single data set.
+    `rows` has the original items of one split. Six or more data sets are compared by `metric`; otherwise the
+    items are compared by accuracy. Yields an answer for all classifiers together, if there is such a test,
+    and one for each pair with common items.
     """
     names = list(dict.fromkeys(rows["classifier"]))
     runs = int(rows.groupby(["classifier", *ITEM]).size().max())
@@ -83,18 +69,7 @@ def compare_classifiers(
 
 
 def _right_by_item(rows: DataFrame) -> DataFrame:
-    """Compute the share of right predictions of each classifier for each item.
-
-    The share is 0 or 1 if a classifier has one prediction for an item. The share may lie between 0 and 1 if a
-    classifier has several predictions for an item (several runs).
-
-    Args:
-        rows: The predictions of all classifiers: a table with a row for each prediction.
-
-    Returns:
-        A table of the shares, with a row for each item and a column for each classifier. A share is NaN if
-        the classifier has no prediction for the item.
-    """
+    """Compute a table of items and classifiers: the share of right predictions; NaN without any."""
     table = rows.assign(right=is_right(rows)).groupby([*ITEM, "classifier"], sort=False)["right"].mean()
     return table.unstack()[list(dict.fromkeys(rows["classifier"]))].astype(float)
 
@@ -146,26 +121,14 @@ def _compare_pair(right: DataFrame, runs: int) -> Finding:
 
 
 def compare_metric(rows: DataFrame, labels: Sequence[str], metric: str) -> list[Finding]:
-    """Compare the metric values of each two classifiers, with a bootstrap interval of the difference.
+    """Compare a metric between each two classifiers, by a bootstrap interval of the difference.
 
-    The bootstrap resamples the items for which both classifiers have predictions. The bootstrap is paired:
-    each drawn item brings the predictions of both classifiers.
-
-    Args:
-        rows: The predictions of all classifiers: a table with a row for each prediction.
-        labels: The classes. If there are two, the first one is the positive class.
-        metric: The name of the metric.
-
-    Returns:
-        One result for each pair of classifiers whose difference is defined. A result has an interval, but no
-        p-value. The list is empty in three cases:
-
-        - A classifier has several predictions for an item.
-        - There are more than five classes. The table of counts would be too large for a bootstrap.
-        - The metric needs scores, so that it cannot be computed from a confusion matrix.
+    A finding has no p-value. There are none if an item has several rows, with more than five classes, or if
+    the metric cannot be computed from a confusion matrix.
     """
     number = {label: index for index, label in enumerate(labels)}
     compute, findings = compute_metrics(labels), []
+    # The bootstrap resamples items; it has no place for several answers of a classifier to one item.
     if len(labels) > _MOST_CLASSES or rows.duplicated(["classifier", *ITEM]).any():
         return []
     table = rows.assign(answer=rows["predicted"].map(number).fillna(len(labels)).astype(int))
@@ -177,6 +140,7 @@ def compare_metric(rows: DataFrame, labels: Sequence[str], metric: str) -> list[
             continue
         cells = np.zeros((len(labels), len(labels) + 1, len(labels) + 1), int)
         np.add.at(cells, (gold.loc[both.index].to_numpy(), both[a].to_numpy(), both[b].to_numpy()), 1)
+        # Paired: a cell counts a pair of answers, so that each drawn item brings both.
         drawn = bootstrap(cells, lambda counts: {"": _difference(counts, compute, metric)})[""]
         effect = float(_difference(cells, compute, metric))
         if math.isnan(effect):
@@ -202,32 +166,21 @@ def _difference(
     compute: Callable[[Ints], Metrics],
     metric: str,
 ) -> Floats:
-    """Compute the difference of a metric between two classifiers, the first minus the second.
+    """Compute the (...) differences of a metric, first classifier minus second; NaN for an unknown metric.
 
-    Args:
-        cells: (..., k, k + 1, k + 1) numbers of items. The last three axes stand for the true class, the
-            class that the first classifier predicts, and the class that the second one predicts. The last
-            index of a predicted class stands for outputs that could not be parsed.
-        compute: The function that computes metrics from confusion matrices.
-        metric: The name of the metric.
-
-    Returns:
-        (...) differences; NaN if the function does not compute this metric.
+    `cells` has the shape (..., k, k + 1, k + 1): true class, class of the first, class of the second
+    classifier; the last index of a predicted class counts unparsed outputs.
     """
     first, second = compute(cells.sum(-1)), compute(cells.sum(-2))
     return first[metric] - second[metric] if metric in first else np.full(cells.shape[:-3], math.nan)
 
 
 def _over_sets(rows: DataFrame, labels: Sequence[str], metric: str) -> DataFrame:
-    """Compute a metric of each classifier on each data set, for significance tests over data sets.
+    """Compute a metric, as `strict_value`, as a table of data sets and classifiers.
 
-    Only the items for which all classifiers have predictions are used. The metric is computed separately for
-    each run and fold, and then averaged over the runs and folds.
-
-    Returns:
-        A table with a row for each data set and a column for each classifier. If lower values of the metric
-        are better, the values are negated. Data sets on which a value is not defined are left out.
+    Values are means over runs and folds. Data sets with an undefined value are left out.
     """
+    # Other items would make a classifier look better for having easier ones.
     known = rows.groupby(ITEM)["classifier"].transform("nunique") == rows["classifier"].nunique()
     values: dict[str, dict[str, float]] = {}
     for (name, data_set), own in rows[known].groupby(["classifier", "data_set"], sort=False):
@@ -235,6 +188,7 @@ def _over_sets(rows: DataFrame, labels: Sequence[str], metric: str) -> DataFrame
         found = [value for part in parts if (value := strict_value(part, metric)) is not None]
         values.setdefault(name, {})[data_set] = float(np.mean(found)) if found else math.nan
     table = DataFrame(values).astype(float)
+    # Without common items, a classifier has no column.
     return table.dropna() if table.shape[1] == rows["classifier"].nunique() else table.iloc[:0]
 
 
@@ -245,6 +199,7 @@ def _reason(table: DataFrame, metric: str) -> str:
 
 def _compare_two_over_sets(table: DataFrame, metric: str) -> Finding:
     a, b = list(table)
+    # The table has strict values, negated for such a metric; the reader gets the metric's own sign.
     difference = float((table[a] - table[b]).median()) * (-1 if metric in LOWER_IS_BETTER else 1)
     return Finding(
         question=f"Is {a} or {b} better over data sets?",
@@ -258,16 +213,7 @@ def _compare_two_over_sets(table: DataFrame, metric: str) -> Finding:
 
 
 def _compare_many_over_sets(table: DataFrame, metric: str, alpha: float) -> tuple[Finding, list[Finding]]:
-    """Compare three or more classifiers over data sets.
-
-    Args:
-        table: Values of the metric: a row for each data set, a column for each classifier.
-        metric: The name of the metric.
-        alpha: The significance level.
-
-    Returns:
-        The result of Friedman's test of all classifiers together, and of Nemenyi's test of each pair.
-    """
+    """Run Friedman's test of all classifiers and Nemenyi's of each pair, on a table as of `_over_sets`."""
     names, found = list(table), friedman_nemenyi(table.to_numpy(), alpha)
     ranks = dict(zip(names, found.mean_ranks.tolist(), strict=True))
     listed = ", ".join(f"{name} {ranks[name]:.2f}" for name in sorted(names, key=ranks.__getitem__))
@@ -299,23 +245,14 @@ def _compare_many_over_sets(table: DataFrame, metric: str, alpha: float) -> tupl
 
 
 def compare_auc(rows: DataFrame, labels: Sequence[str]) -> list[Finding]:
-    """Compare the AUC between each pair of classifiers by DeLong's test.
+    """Compare the AUC for two classes between each pair of classifiers by DeLong's test.
 
-    A pair is compared on the items for which both classifiers have scores. If an item has several scores from
-    several runs, their mean is used. Each fold has its own AUC, and the means over folds are compared; see
-    `mean_auc_with_covariance`. If only one of the two classifiers has folds, its folds are used for both.
-
-    Args:
-        rows: The predictions of all classifiers: a table with a row for each prediction.
-        labels: The two classes. The first one is the positive class.
-
-    Returns:
-        The test result for each pair of classifiers. A pair is left out if its common items include fewer
-        than two positive or fewer than two negative ones, or if no fold has both kinds of items.
+    A pair is left out if its common items have fewer than two of either class, or no fold has both classes.
     """
     scores = {}
     for name, own in rows[rows["predicted"].notna()].groupby("classifier", sort=False):
         values, _ = positive_scores(own, labels[0], labels)
+        # If only one of two classifiers has folds, joining on the item gives its folds to both.
         keys = ITEM if own["fold"].nunique() == 1 else ["fold", *ITEM]
         scores[name] = Series(values, pd.MultiIndex.from_frame(own[keys])).groupby(level=keys).mean()
     gold = rows.drop_duplicates(ITEM).set_index(ITEM)["gold"] == labels[0]

@@ -20,10 +20,7 @@ def title(metric: str) -> str:
 
 
 def format_estimate(found: Estimate | None) -> str:
-    """Format the value of a metric with its interval, such as ".12 [-.08, .31]"; a dash if there is no value.
-
-    The interval is left out if one of its ends is None.
-    """
+    """Format a value with its interval, if it has one, such as ".12 [-.08, .31]"; a dash without a value."""
     if found is None or found.value is None:
         return DASH
     if found.low is None or found.high is None:
@@ -32,11 +29,7 @@ def format_estimate(found: Estimate | None) -> str:
 
 
 def write_conclusions(study: ClassifierStudy) -> list[str]:
-    """Write the main results of a study of classifiers as sentences.
-
-    First come warnings about the data. The next sentences name the classifier that is best on validation
-    data, and describe the quality of each classifier. The last sentences are about significant differences.
-    """
+    """Write warnings, the selected classifier, the quality of each, and the differences as sentences."""
     sentences = find_warnings(study)
     if study.selected:
         sentences.append(f"On validation data, {study.selected} has the best {title(study.select_by)}.")
@@ -49,16 +42,8 @@ def write_conclusions(study: ClassifierStudy) -> list[str]:
 
 
 def _describe(study: ClassifierStudy, name: str, found: Performance, split: str) -> str:
-    """Describe the quality of one classifier on a split, as text.
-
-    The text gives the accuracy, and the value of the metric by which the study selects the best classifier.
-
-    Args:
-        study: The results of the study.
-        name: The name of the classifier.
-        found: The performance of the classifier on the split.
-        split: The name of the split.
-    """
+    """Describe the quality of one classifier on a split."""
+    # Published counts have no rows, and so neither scores nor a largest class.
     if name in study.published:
         return f"{name} (published counts of {found.n:,} items): MCC {format_estimate(found.metrics['mcc'])}."
     metrics = [
@@ -79,12 +64,7 @@ def _describe(study: ClassifierStudy, name: str, found: Performance, split: str)
 
 
 def _compare(study: ClassifierStudy) -> Iterator[str]:
-    """Yield sentences about the differences between classifiers.
-
-    Each significant difference has a sentence. A difference with a confidence interval but without a p-value
-    has a sentence, too. If no test shows that one classifier is right more often than another, a last
-    sentence says so. Tests of the AUC do not count for this sentence, because the AUC measures ranking.
-    """
+    """Yield a sentence for each significant difference, and for each that has an interval but no p-value."""
     compared = [one for one in study.tests if len(one.classifiers) > 1 and one.p_holm is not None]
     significant = [one for one in compared if "This is significant" in one.verdict]
     for one in study.tests:
@@ -95,6 +75,7 @@ def _compare(study: ClassifierStudy) -> Iterator[str]:
             low, high = (-one.high, -one.low) if (one.effect or 0) < 0 else (one.low, one.high)
             interval = f"{format_number(low)} to {format_number(high)}"
             yield f"{one.verdict.removesuffix('.')} ({one.split} data; 95% interval {interval})."
+    # The AUC measures ranking, not who is right more often: it does not count for the last sentence.
     others = [one for one in compared if one not in significant and one.test != "delong"]
     if others and not any(one.test != "delong" for one in significant):
         smallest = min(one.p_holm for one in others if one.p_holm is not None)

@@ -22,15 +22,11 @@ _COLORS = (BLUE, "#c1571b", "#4a7c2f", "#8a4fa0", "#b0912b", "#2f6f6f", "#a33b4f
 
 
 def draw_calibration(study: ClassifierStudy) -> str | None:
-    """Draw a reliability diagram for each classifier, and return the SVG.
-
-    The diagram compares predicted probabilities with observed frequencies on the test data (or, without test
-    data, on validation or training data). At most eight classifiers are drawn. The result is None if no
-    classifier gives probabilities.
-    """
+    """Draw a reliability diagram for each of up to eight classifiers; None without probabilities."""
     shown = []
     for name, found in study.classifiers.items():
         kinds = found.splits[main_split(found.splits)].calibration
+        # With more than two classes, there is only the confidence in the predicted label.
         kind = "positive" if "positive" in kinds else "top"
         if kind in kinds:
             shown.append((name, kind, kinds[kind]))
@@ -60,10 +56,10 @@ def draw_calibration(study: ClassifierStudy) -> str | None:
 
 
 def draw_curves(study: ClassifierStudy) -> str | None:
-    """Draw ROC and precision-recall curves, and return the SVG; None if there are more than two classes.
+    """Draw ROC and precision-recall curves of up to eight classifiers; None with more than two classes.
 
-    At most eight classifiers are drawn. In each of the two plots, a classifier has a curve, computed from its
-    scores, and a dot, computed from its predicted labels. A classifier without scores has only the dots.
+    A curve is computed from scores, and a dot from predicted labels. A classifier without scores has only
+    dots.
     """
     if len(study.labels) != 2:
         return None
@@ -99,20 +95,7 @@ def draw_curves(study: ClassifierStudy) -> str | None:
 
 
 def _scores(study: ClassifierStudy, name: str) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
-    """Return the true classes and the scores of n predictions of a classifier.
-
-    ROC and precision-recall curves are drawn from them. The predictions are for the test data (or, without
-    test data, for validation or training data). Predictions for rewritten variants of items, predictions
-    without a score, and outputs that could not be parsed are left out.
-
-    Args:
-        study: The study of classifiers with two classes.
-        name: The name of the classifier.
-
-    Returns:
-        Two arrays. (n,) whether the true class is the positive class, and (n,) the scores. A high score means
-        that the classifier expects the positive class.
-    """
+    """Return whether the true class is positive (n,), and the scores (n,), of rows of the main split."""
     rows: DataFrame = study.predictions.rows
     own = rows[(rows["classifier"] == name) & (rows["variant"] == "") & rows["predicted"].notna()]
     if own.empty:
@@ -124,6 +107,7 @@ def _scores(study: ClassifierStudy, name: str) -> tuple[NDArray[np.bool_], NDArr
 
 
 def _thin(x: Floats, y: Floats) -> tuple[Floats, Floats]:
-    """Select at most 400 points of a curve, so that the report stays small; return their x and y values."""
+    """Select at most 400 points of a curve, so that the report stays small."""
+    # Both ends stay; rounding may choose a point twice.
     chosen = np.unique(np.linspace(0, len(x) - 1, min(len(x), _MOST_POINTS)).astype(int))
     return x[chosen], y[chosen]

@@ -31,12 +31,7 @@ _TESTS = {
 
 
 def write_latex(study: ClassifierStudy) -> str:
-    """Return the LaTeX tables of a study: tables of metrics and tables of significance tests.
-
-    The data is split into train, validation and test. There is a table of metrics for each split with
-    predictions. There is a table of tests for validation, one for test, and one for the tests that compare
-    these two splits. Tables without rows are left out.
-    """
+    """Return a table of metrics for each split, and a table of tests for each split or pair of splits."""
     parts = ["% \\usepackage{booktabs}\n"]
     for split in SPLITS:
         found = {name: one.splits[split] for name, one in study.classifiers.items() if split in one.splits}
@@ -52,13 +47,8 @@ def write_latex(study: ClassifierStudy) -> str:
 
 
 def _metrics_table(found: Mapping[str, Performance], split: str, labels: Sequence[str]) -> str:
-    """Return a LaTeX table of metrics: a row for each metric, a column for each classifier.
-
-    Args:
-        found: The performance of each classifier, by the classifier's name.
-        split: The part of the data on which the performance was measured: "train", "validation" or "test".
-        labels: The classes. If there are two, the first one is the positive class.
-    """
+    """Return a LaTeX table with a row for each metric and a column for each classifier."""
+    # A table has one column for each classifier, and intervals are wide.
     show = _value if len(found) > _WITH_INTERVALS else _with_interval
     rows = [["Rows", *(f"{one.n:,}" for one in found.values())]]
     rows.append(["Unparsed outputs", *(f"{one.unparsed:,}" for one in found.values())])
@@ -91,6 +81,7 @@ def _with_interval(found: Estimate | None) -> str:
 
 def _test_row(answer: Answer) -> Sequence[str]:
     p, p_holm = ("--" if p is None else escape_latex(format_p_value(p)) for p in (answer.p, answer.p_holm))
+    # A comparison by an interval alone has no test to name.
     test = _TESTS.get(answer.test, answer.test) if answer.p is not None else "--"
     effect = _with_interval(Estimate(answer.effect, answer.low, answer.high))
     return [escape_latex(answer.question), escape_latex(test), p, p_holm, effect]

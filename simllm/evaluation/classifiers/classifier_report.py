@@ -38,34 +38,13 @@ FACTS = {
 
 
 def check(folder: Path, sources: Iterable[Path]) -> None:
-    """Check that a report can be written to a folder.
-
-    Call this before a study, so that a wrong folder is found before the computations.
-
-    Args:
-        folder: The folder of the report.
-        sources: The files and folders that the study reads.
-
-    Raises:
-        InputError: The report cannot be written there; or the folder is a source, contains a source, or is
-            inside a source.
-    """
+    """Check before the computations that a report can be written to a folder, apart from the sources."""
     OutputFolder(folder, _CONTENT).check_replaceable(_NAMES)
     OutputFolder(folder).check_apart(sources)
 
 
 def read_about(file: Path | None) -> dict[str, str]:
-    """Read facts about a study, such as the model's version, from a TOML file.
-
-    Args:
-        file: The file; its keys, such as "model" and "prompts", must be keys of `FACTS`. None for no facts.
-
-    Returns:
-        The facts as text, by key; empty if `file` is None.
-
-    Raises:
-        InputError: The file cannot be read, or has an unknown key.
-    """
+    """Read facts about a study from a TOML file whose keys are keys of `FACTS`; none without a file."""
     if file is None:
         return {}
     try:
@@ -93,20 +72,10 @@ def write(
     about: Mapping[str, str],
     keep_predictions: bool = False,
 ) -> None:
-    """Write the report of a study of classifiers: `report.html`, `classifiers.json` and `tables.tex`.
+    """Write `report.html`, `classifiers.json` and `tables.tex`, and on request `predictions.jsonl`.
 
-    An earlier report is replaced. Files that simllm did not write are kept.
-
-    Args:
-        study: The results of the study.
-        folder: The folder of the report.
-        command: The command line that ran the study, to be shown in the report.
-        about: Facts about the study, such as the version of the model, to be shown in the report.
-        keep_predictions: Whether the predictions are written, too (to `predictions.jsonl`).
-
-    Raises:
-        InputError: The folder may not be replaced (for example, it has files but was not written by simllm),
-            or a file cannot be written.
+    An earlier report is replaced, other files are kept, and a folder that simllm did not write is an
+    `InputError`. The report shows the command line and `about`, the facts of `read_about`.
     """
     facts = {"command": command, "versions": versions(_LIBRARIES), "about": dict(about)}
     figures = json.dumps(tables.finite(numbers(study) | facts), indent=1)
@@ -139,10 +108,7 @@ def numbers(study: ClassifierStudy) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Convert a value for JSON: replace each `Bin` (bin of a reliability diagram) by a dict.
-
-    Bins within nested dicts and lists are replaced, too.
-    """
+    """Replace each `Bin` within nested dicts and lists by a dict."""
     if isinstance(value, Bin):
         return {"bin": value.number, "n": value.size, "confidence": value.probability, "rate": value.share}
     if isinstance(value, dict):
@@ -151,13 +117,7 @@ def _plain(value: Any) -> Any:
 
 
 def html(study: ClassifierStudy, facts: dict[str, Any]) -> str:
-    """Render the report of a study of classifiers as an HTML page.
-
-    Args:
-        study: The results of the study.
-        facts: A dict with the keys "command" (the command line), "versions" (of the libraries) and "about"
-            (facts about the study, such as the version of the model).
-    """
+    """Render the report; `facts` has the keys "command", "versions" (of libraries) and "about"."""
     return render(
         Path(__file__).with_name("classifier_report.html"),
         study=study,
@@ -177,15 +137,13 @@ def html(study: ClassifierStudy, facts: dict[str, Any]) -> str:
 
 
 def metric_names(study: ClassifierStudy) -> list[str]:
-    """Return the names of all metrics that were computed for at least one classifier, without repeats.
-
-    The names are in the order in which the tables of the report show the metrics.
-    """
+    """Return the names of all computed metrics, in the order of the report's tables."""
     splits = [split for found in study.classifiers.values() for split in found.splits.values()]
     return list(dict.fromkeys(name for split in splits for name in split.metrics))
 
 
 def _cell(value: float | None) -> str:
+    # Templates pass counts, too, and costs far below 1.
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return DASH
     return f"{value:,.3f}".rstrip("0").rstrip(".") if abs(value) >= 0.01 or not value else f"{value:.2g}"

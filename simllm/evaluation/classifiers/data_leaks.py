@@ -10,16 +10,8 @@ MOST_NAMED = 20  # leaked items that the results of a study name
 
 
 def find_leaks(rows: DataFrame) -> list[str]:
-    """Return the names of leaked items: items that are in two splits, such as training and test data.
-
-    An item is leaked if a classifier has predictions for it in two splits of the same fold. (In different
-    folds of a cross-validation, an item is in different splits on purpose.) Predictions for rewritten
-    variants of items are ignored. An item's name is its id. If there are several data sets, the name of the
-    data set stands before the id, as in `A/17`.
-
-    Args:
-        rows: The predictions of all classifiers: a table with a row for each prediction.
-    """
+    """Return the items that a classifier has in two splits of one fold: ids, or A/17 in data set A."""
+    # In different folds of a cross-validation, an item is in different splits on purpose.
     keys = ["classifier", "fold", *ITEM]
     counted = rows[rows["variant"] == ""].groupby(keys, sort=False)["split"].nunique()
     several = rows["data_set"].nunique() > 1

@@ -44,24 +44,21 @@ _MOST_COUNTS, _MOST_BINS = 10**9, 1000
 class ClassifierResult:
     """The results of one classifier in a study.
 
+    Fairness, robustness and costs are computed on test data; without test data, on validation data; without
+    either, on training data.
+
     Attributes:
-        splits: For each split, such as "test", the performance on original items (rewritten items are
-            left out).
-        fairness: A dict from each column that divides the items into groups, such as "language", to the
-            differences between the groups' rates, such as the TPR; empty with more than two classes.
-        robustness: The comparison of the predictions for rewritten items with the predictions for the
-            original items.
-        overfitting: For each metric, its value on test data minus its value on training data. Both values are
-            means over all folds and data sets.
-        degradation: For each metric, its value on test data minus its value on validation data. Both values
-            are means over all folds and data sets.
+        splits: The performance on the original items of each split.
+        fairness: For each column of groups, the differences between the groups' rates; empty with more than
+            two classes.
+        robustness: The comparison of variants with the original items.
+        overfitting: For each metric, its value on test data minus its value on training data. Both are means
+            over folds and data sets.
+        degradation: For each metric, its value on test data minus its value on validation data, as means,
+            too.
         costs: For each reported cost, such as "seconds": its sum, its mean per prediction, and its sum
             divided by the number of right predictions.
-        dominated_by: The names of the classifiers that dominate this classifier: they are better or cheaper
-            than this classifier, but neither worse nor more expensive.
-
-    Fairness, robustness and costs are computed on the test data. If there are no test data, they are computed
-    on the validation data; if there are no validation data either, on the training data.
+        dominated_by: The classifiers that are better or cheaper, and neither worse nor more expensive.
     """
 
     splits: dict[str, Performance]
@@ -78,20 +75,13 @@ class ClassifierStudy:
     """The results of a study of classifiers.
 
     Attributes:
-        classifiers: The results of each classifier, by name.
-        labels: The classes. If there are two, the first one is the positive class.
-        tests: The results of all significance tests. Each test answers a question, such as whether one
-            classifier is right more often than another.
-        selected: The name of the classifier with the best value of the metric `select_by` on validation data;
-            None without validation data.
-        select_by: The name of the metric that selects the best classifier.
-        leaked: The names of leaked items: items that are in two splits, such as train and test, of the same
-            fold. At most 20 names are given.
-        leaks: The number of all leaked items.
-        invented: A dict from each invented label (a predicted label that is not the true class of any item)
-            to the number of predictions with this label. If the items have exactly two true classes, these
-            predictions are treated as outputs that could not be parsed.
-        published: The names of the classifiers that are known only by the counts of a confusion matrix.
+        labels: The classes; of two, the first is the positive one.
+        selected: The classifier with the best `select_by` on validation data; None without validation data.
+        leaked: At most 20 items that are in two splits of the same fold, such as train and test.
+        leaks: The number of all such items.
+        invented: How often each label was predicted that is no item's true class. With exactly two true
+            classes, these predictions count as unparsed.
+        published: The classifiers that are known only by the counts of a confusion matrix.
         predictions: The predictions, for the curves in the report.
     """
 
@@ -120,18 +110,15 @@ def evaluate(
 
     Args:
         predictions: The predictions.
-        positive: The positive class. With two classes, it is required, unless the classes are 0 and 1: then
-            the default is 1. With more classes, it is optional; if it is given, all other classes are merged
-            into one negative class.
-        groups: The names of the columns that divide the items into groups, such as "language". Fairness is
-            measured between these groups.
-        select_by: The name of the metric that selects the best classifier. The same metric is used to
-            compare classifiers with each other, and to compare validation data with test data.
-        alpha: The significance level.
-        bins: The number of bins for calibration.
-        matrices: The confusion matrices of further classifiers, whose predictions are not known: a dict
-            from the name of each classifier to its numbers of true positives, false positives, false
-            negatives and true negatives.
+        positive: The positive class. With two classes, it is required, unless they are 0 and 1: then it is 1.
+            With more classes, a positive class merges all others into one negative class.
+        groups: The columns, such as "language", between whose groups of items fairness is measured.
+        select_by: The metric that selects the best classifier, and that is compared between classifiers, and
+            between validation and test data.
+        alpha: The significance level, between 0 and 1.
+        bins: The number of bins for calibration, from 1 to 1,000.
+        matrices: Further classifiers without predictions: their numbers of true positives, false positives,
+            false negatives and true negatives.
 
     Raises:
         InputError: An argument or a column is wrong.
@@ -148,7 +135,9 @@ def evaluate(
         str(name): _measure_classifier(own, labels, groups, bins)
         for name, own in rows.groupby("classifier", sort=False)
     }
+    # Whether a metric exists is known only now: it depends on the classes and on the probabilities.
     _check_metric(select_by, results)
+    # Before the matrices, which have no costs.
     results = _add_dominated(results, select_by)
     tests = _ask_all(rows, labels, groups, select_by, alpha)
     for name, cells in (matrices or {}).items():
@@ -189,17 +178,7 @@ def _check_metric(name: str, results: Mapping[str, ClassifierResult]) -> None:
 def _measure_classifier(
     rows: DataFrame, labels: Sequence[str], groups: Sequence[str], bins: int
 ) -> ClassifierResult:
-    """Compute the results of one classifier.
-
-    The attribute `dominated_by` of the result is empty. It can be filled only when the results of all
-    classifiers are known.
-
-    Args:
-        rows: The predictions of the classifier: a table with a row for each prediction.
-        labels: The classes. If there are two, the first one is the positive class.
-        groups: The names of the columns that divide the items into groups, such as "language".
-        bins: The number of bins for calibration.
-    """
+    """Compute the results of one classifier from its rows, all but `dominated_by`."""
     by_split = {split: own for split in SPLITS if len(own := rows[rows["split"] == split])}
     splits = {}
     for split, own in by_split.items():
@@ -216,6 +195,7 @@ def _measure_classifier(
             for group in groups
         }
         splits[split] = replace(measure(original, labels, bins), groups=by_group, variants=variants)
+    # Each fold and data set counts alike here, unlike in the pooled values above.
     means = {split: mean_metrics(own[own["variant"] == ""], labels) for split, own in by_split.items()}
     overfitting, degradation = (
         differences(means["test"], means[other]) if {"test", other} <= means.keys() else {}
@@ -235,10 +215,7 @@ def _measure_classifier(
 
 
 def main_split(splits: Mapping[str, object]) -> str:
-    """Return the split for which fairness, robustness and costs are reported.
-
-    This split is "test" if `splits` has it, otherwise "validation", otherwise "train".
-    """
+    """Return the split for which fairness, robustness and costs are reported: test, validation or train."""
     return next(split for split in ("test", "validation", "train") if split in splits)
 
 
@@ -251,43 +228,23 @@ def _add_dominated(results: dict[str, ClassifierResult], metric: str) -> dict[st
 
 
 def _measure_matrix(name: str, cells: Sequence[int], labels: Sequence[str]) -> Performance:
-    """Measure a classifier that is known only by the four counts of its confusion matrix.
-
-    Args:
-        name: The name of the classifier, for errors.
-        cells: The numbers of true positives, false positives, false negatives and true negatives.
-        labels: The two classes. The first one is the positive class.
-
-    Raises:
-        InputError: There are not exactly two classes, or the four counts are wrong.
-    """
+    """Measure a classifier from its numbers of true and false positives, false and true negatives."""
     if len(labels) != 2:
         raise InputError(f"the matrix {name} needs two classes, but the rows have {len(labels)}")
     if len(cells) != 4 or min(cells) < 0 or not 0 < sum(cells) <= _MOST_COUNTS:
         raise InputError(f"the matrix {name}: expected four counts from 0, TP,FP,FN,TN")
     tp, fp, fn, tn = cells
+    # The last column is for unparsed outputs, which published counts do not have.
     return measure_counts(np.array([[tp, fn, 0], [fp, tn, 0]]), labels)
 
 
 def _ask_all(
     rows: DataFrame, labels: Sequence[str], groups: Sequence[str], metric: str, alpha: float
 ) -> list[Answer]:
-    """Carry out all significance tests of a study of classifiers.
-
-    Each test answers a question, such as whether a classifier is better than guessing. The tests are carried
-    out on the validation data, and again on the test data. The last tests use both: they test whether a
-    classifier is worse on test data than on validation data.
-
-    Args:
-        rows: The predictions of all classifiers: a table with a row for each prediction.
-        labels: The classes. If there are two, the first one is the positive class.
-        groups: The names of the columns that divide the items into groups, such as "language".
-        metric: The name of the metric that is compared between two classifiers, and between the validation
-            data and the test data of one classifier.
-        alpha: The significance level.
-    """
+    """Carry out all significance tests: on validation data, on test data, and between the two."""
     answers: list[Answer] = []
     original = rows[rows["variant"] == ""]
+    # Of all splits: a guess does not know which classes a split lacks.
     classes = original["gold"].nunique()
     for split in ("validation", "test"):
         own = original[original["split"] == split]
@@ -310,6 +267,7 @@ def _ask_all(
             answers += answer([finding for finding in found if finding], split, alpha)
     steps = []
     for name, own in original.groupby("classifier", sort=False):
+        # Without unparsed outputs, so that strict values are about labels alone.
         parsed = own[own["predicted"].notna()]
         validation, test = (parsed[parsed["split"] == split] for split in ("validation", "test"))
         if len(validation) and len(test):

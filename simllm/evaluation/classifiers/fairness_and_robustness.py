@@ -1,6 +1,6 @@
 """Fairness and robustness of a classifier (step S8 of the protocol ECSER-LLM).
 
-Fairness compares groups of items, such as languages. Robustness compares rewritten items with the originals.
+Fairness compares groups of items, such as languages. Robustness compares variants with the original items.
 """
 
 from __future__ import annotations
@@ -26,22 +26,11 @@ _MOST_GROUPS = 200  # in a column of groups
 
 
 def fill_groups(rows: DataFrame, groups: Sequence[str]) -> DataFrame:
-    """Check the columns that give each item's group, and replace missing values by empty strings.
+    """Return a copy of the table whose columns of groups have empty strings for missing values.
 
-    For example, a column `language` divides the items into one group for each language. An item with an
-    empty string in a column belongs to no group of this column.
-
-    Args:
-        rows: The predictions: a table with a row for each prediction.
-        groups: The names of the columns with groups.
-
-    Returns:
-        A copy of the table with the replaced values.
-
-    Raises:
-        InputError: A column does not exist, or has more than 200 different values. Or the name of the column
-            is reserved for something else than groups, such as `predicted`.
+    A column is an `InputError` if it is missing, reserved for something else, or has over 200 values.
     """
+    # A name with a colon is a column of probabilities, such as p:bug.
     own = {*COLUMNS, PLACE, INVENTED}
     allowed = [str(name) for name in rows if name not in own and ":" not in str(name)]
     rows = rows.copy()
@@ -49,6 +38,7 @@ def fill_groups(rows: DataFrame, groups: Sequence[str]) -> DataFrame:
         if group not in [*allowed, "data_set"] or group not in rows:
             raise InputError(f"no column {group} for groups; there are {', '.join(allowed) or 'none'}")
         rows[group] = rows[group].fillna("")
+        # A column of ids or free text would make a group of each item.
         if (count := rows[group].nunique()) > _MOST_GROUPS:
             raise InputError(f"the column {group} has {count:,} groups; expected at most {_MOST_GROUPS}")
     return rows
@@ -56,14 +46,12 @@ def fill_groups(rows: DataFrame, groups: Sequence[str]) -> DataFrame:
 
 @dataclass(frozen=True)
 class GroupRates:
-    """The rates of a classifier on one group of items, such as one language. Undefined rates are None.
+    """The rates of a classifier on one group of n rows without unparsed outputs; None where undefined.
 
     Attributes:
-        n: The number of predictions for the group, without outputs that could not be parsed.
         selection_rate: The share of positive predictions.
         tpr: The share of positive items that are predicted positive.
         fpr: The share of negative items that are predicted positive.
-        accuracy: The share of right predictions.
     """
 
     n: int
@@ -75,16 +63,13 @@ class GroupRates:
 
 @dataclass(frozen=True)
 class Fairness:
-    """Fairness of a classifier: how much its rates, such as the TPR, differ between groups of items.
-
-    A difference compares only the groups in which the rate is defined.
+    """How much a classifier's rates differ between the groups in which they are defined.
 
     Attributes:
-        groups: The rates in each group, by the group's name.
         dpd: Demographic parity difference: the largest minus the smallest share of positive predictions. None
             if there are no groups.
-        eod: Equalized odds difference: the largest minus the smallest TPR, or the largest minus the smallest
-            FPR, whichever is larger. None if there are no groups.
+        eod: Equalized odds difference: the largest minus the smallest TPR, or the same of the FPR, whichever
+            is larger. None if there are no groups.
     """
 
     groups: dict[str, GroupRates]
@@ -93,13 +78,9 @@ class Fairness:
 
 
 def measure_fairness(rows: DataFrame, group: str, positive: str) -> Fairness:
-    """Measure how a classifier's predictions differ between groups of items, such as languages.
+    """Measure how a classifier's predictions differ between the groups in a column.
 
-    Args:
-        rows: The predictions of the classifier (rows of `Predictions.rows`). Outputs that could not be
-            parsed, and predictions for items without a group, are left out.
-        group: The name of the column with the group of each item, such as "language".
-        positive: The positive class.
+    Unparsed outputs, and items without a group, are left out.
     """
     groups = {}
     for name, own in rows[rows["predicted"].notna() & (rows[group] != "")].groupby(group, sort=False):
@@ -107,6 +88,7 @@ def measure_fairness(rows: DataFrame, group: str, positive: str) -> Fairness:
         right = own["predicted"] == own["gold"]
         rates = (_mean(each) for each in (claims, claims[gold], claims[~gold], right))
         groups[str(name)] = GroupRates(len(own), *rates)
+    # Positive and negative items must both be treated alike: the larger gap of TPR and FPR counts.
     gaps = [_gap(getattr(one, rate) for one in groups.values()) for rate in ("tpr", "fpr")]
     known = [gap for gap in gaps if gap is not None]
     return Fairness(groups, _gap(one.selection_rate for one in groups.values()), max(known, default=None))
@@ -123,32 +105,25 @@ def _gap(values: Iterable[float | None]) -> float | None:
 
 @dataclass(frozen=True)
 class VariantRobustness:
-    """Comparison of a classifier's predictions for rewritten items with its predictions for the originals.
+    """Comparison of the predictions for one variant with those for the original items.
 
-    Items can be rewritten in several ways, called variants; this object is about one variant. An output that
-    could not be parsed counts as wrong. An item may have several predictions (from several runs or folds):
-    `n`, `lost` and `recovered` count items, but `pdr`, `asr` and `flipped` are computed from predictions.
+    An unparsed output counts as wrong. `n`, `lost` and `recovered` count items, `pdr`, `asr` and `flipped`
+    rows.
 
     Attributes:
         n: The number of items with a prediction for the original and for the variant.
         pdr: Performance drop rate: 1 - accuracy on the variant / accuracy on the originals. None if the
             accuracy on the originals is 0.
-        asr: Attack success rate: the share of the right predictions for originals that become wrong for the
-            variant. None if no original is predicted right.
-        lost: The number of items whose original is predicted right and whose variant is predicted wrong. With
-            several runs: the number of items whose original is predicted right in more runs than the
-            variant.
-        recovered: The number of items whose original is predicted wrong and whose variant is predicted right.
-            With several runs: the number of items whose variant is predicted right in more runs than the
-            original.
+        asr: Attack success rate: the share of the right predictions for originals that become wrong. None if
+            no original is predicted right.
+        lost: The number of items whose original is predicted right in more runs than the variant.
+        recovered: The number of items whose variant is predicted right in more runs than the original.
         flipped: The share of predictions whose label differs between original and variant.
-        test: The name of the significance test. The null hypothesis is that originals and variants are
-            predicted right equally often. It is McNemar's test of `lost` and `recovered`; with several runs,
-            it is a paired permutation test of the items' shares of right predictions.
-        p: The p-value of this test.
-        auc: The AUC on originals minus the AUC on the variant ("difference"), with DeLong's test of this
-            difference ("z" and "p"). Scores are averaged over runs, and AUCs over folds. None without scores,
-            or with more than two classes.
+        test: The test of whether both are predicted right equally often: McNemar's test of `lost` and
+            `recovered`, or with several runs a paired permutation test of shares.
+        auc: The AUC on originals minus that on the variant ("difference"), with "z" and "p" of DeLong's test.
+            Scores are averaged over runs, and AUCs over folds. None without scores, or with three or more
+            classes.
     """
 
     n: int
@@ -164,18 +139,12 @@ class VariantRobustness:
 
 @dataclass(frozen=True)
 class Robustness:
-    """The robustness of a classifier: how its predictions change if the items are rewritten.
-
-    Items can be rewritten in several ways, called variants. An item may have several predictions for its
-    original and for each variant, from several runs or folds.
+    """How a classifier's predictions change if the items are rewritten.
 
     Attributes:
-        variants: A dict from the name of each variant to the comparison of its predictions with those for the
-            originals.
         robust_items: The number of items with predictions for the original and for every variant.
-        robust_accuracy: The share of these items for which the original and all variants are predicted right.
-            If an item has several runs or folds, the item counts as the share of them in which the original
-            and all variants are predicted right. None if `robust_items` is 0.
+        robust_accuracy: The share of these items for which the original and all variants are predicted right;
+            with several runs, the mean of each item's share of runs. None if `robust_items` is 0.
     """
 
     variants: dict[str, VariantRobustness] = field(default_factory=dict)
@@ -184,20 +153,10 @@ class Robustness:
 
 
 def measure_robustness(rows: DataFrame, labels: Sequence[str]) -> Robustness:
-    """Measure how well a classifier's predictions withstand rewriting of the items.
-
-    An item can be rewritten in several ways, called variants. The predictions for each variant are compared
-    with the predictions for the original items.
-
-    Args:
-        rows: The predictions of one classifier on one split, for original items and for variants.
-        labels: The classes. If there are two, the first one is the positive class.
-
-    Returns:
-        The robustness. Its dict `variants` is empty if all rows are about original items.
-    """
+    """Compare a classifier's predictions for each variant with the originals, on the rows of one split."""
     indexed = rows.set_index(_SAME_ITEM)
     original = indexed[indexed["variant"] == ""]
+    # An item survives a run if the original and all variants are right; items lacking a variant drop out.
     variants, survives = {}, original["predicted"] == original["gold"]
     for name, own in indexed[indexed["variant"] != ""].groupby("variant", sort=False):
         before = original.loc[original.index.isin(own.index)]
@@ -216,9 +175,11 @@ def _compare(before: DataFrame, after: DataFrame, labels: Sequence[str]) -> Vari
     was, is_ = (table["predicted"].eq(table["gold"]).to_numpy() for table in (before, after))
     first, second = (table["predicted"].fillna("").to_numpy() for table in (before, after))
     changes = was.astype(float) - is_
+    # Runs of one item are not independent, so that each item counts once in the test.
     losses = Series(changes, before.index).groupby(level=_ITEM, sort=False).mean().to_numpy()
     lost, recovered = int((losses > 0).sum()), int((losses < 0).sum())
     has_runs = len(losses) < len(was)
+    # McNemar's test needs one answer of each item, right or wrong.
     outcome = paired_permutation(losses) if has_runs else mcnemar(lost, recovered)
     return VariantRobustness(
         n=len(losses),
@@ -237,6 +198,7 @@ def _compare_aucs(before: DataFrame, after: DataFrame, labels: Sequence[str]) ->
     parsed = (before["predicted"].notna() & after["predicted"].notna()).to_numpy()
     scores = np.stack([positive_scores(table[parsed], labels[0], labels)[0] for table in (before, after)])
     table = DataFrame(scores.T, before.index[parsed]).assign(positive=before["gold"][parsed] == labels[0])
+    # Averaged over runs within a fold, because scores of different folds cannot be compared.
     table = table.dropna().groupby(level=["fold", *_ITEM], sort=False).mean()
     positive = table.pop("positive").to_numpy(bool)
     if min(positive.sum(), (~positive).sum()) < 2:

@@ -23,15 +23,14 @@ OF_CLASS = "p:"  # prefix of a column with the probability of a class
 
 @dataclass(frozen=True)
 class Spelling:
-    """What was done to the labels of a study.
+    """The changes to the spelling of a study's labels.
 
     Attributes:
-        respelled: A dict from each label that was replaced to two values: the label that replaced it, and the
-            number of true and predicted labels that were replaced.
+        respelled: For each replaced label, the label that replaced it, and how often, as true or predicted.
         apart: Groups of true classes that differ only in their spelling and stay apart.
         classes: The true classes.
-        missing: A dict from each predicted text that stands for a missing value, such as "NaN", to the number
-            of rows. These outputs count as unparsed.
+        missing: How often each text was predicted that stands for a missing value, such as "NaN"; such
+            outputs count as unparsed.
     """
 
     respelled: dict[str, tuple[str, int]] = field(default_factory=dict)
@@ -43,9 +42,11 @@ class Spelling:
 def label_key(label: str) -> str | Decimal:
     """Return a key, equal for labels that differ only in case, outer punctuation or form of a number."""
     bare = label.strip(_AROUND)
+    # First with its punctuation: a minus or a leading point belongs to a number.
     for text in (label.strip(), bare):
         if _NUMBER.fullmatch(text):
             return Decimal(text)
+    # A label of punctuation alone stays itself.
     return bare.casefold() or label.strip().casefold()
 
 
@@ -59,19 +60,16 @@ def find_class(label: str, classes: Collection[str]) -> str:
 
 
 def unify(rows: DataFrame, golds: Sequence[set[str]]) -> tuple[DataFrame, Spelling]:
-    """Give labels that differ only in their spelling one spelling.
+    """Give labels that differ only in their spelling one spelling, in a new table.
 
-    Args:
-        rows: The predictions. The columns `gold`, `predicted` and those such as `p:bug` are changed.
-        golds: The true classes of each file. Two of one file stay apart.
-
-    Returns:
-        A new table, and what was done.
+    `golds` are the true classes of each file; two classes of one file stay apart. Changes `gold`, `predicted`
+    and the columns of probabilities, such as `p:bug`.
     """
     counts = {name: rows[name].value_counts() for name in ("gold", "predicted")}
     by_key: dict[str | Decimal, list[str]] = {}
     for label in counts["gold"].index.drop("", errors="ignore"):
         by_key.setdefault(label_key(label), []).append(label)
+    # One file spells a class in one way; two spellings in it are two classes on purpose.
     apart = {key for key, alike in by_key.items() if any(len(own.intersection(alike)) > 1 for own in golds)}
     named: dict[str, str] = {}  # each label that is spelled otherwise, and its class
     for key, alike in by_key.items():
@@ -81,6 +79,7 @@ def unify(rows: DataFrame, golds: Sequence[set[str]]) -> tuple[DataFrame, Spelli
     invented: dict[str | Decimal, str] = {}
     for label, count in counts["predicted"].items():
         key = label_key(label)
+        # A word such as "none" may be the name of a true class; then it is that class.
         if key not in by_key and label.casefold() in MISSING:
             missing[label] = int(count)
         elif key not in by_key:
@@ -92,6 +91,7 @@ def unify(rows: DataFrame, golds: Sequence[set[str]]) -> tuple[DataFrame, Spelli
         label: (name, sum(int(counts[column].get(label, 0)) for column in counts))
         for label, name in named.items()
     }
+    # Shallow, because columns are replaced and never changed in place.
     rows = rows.copy(deep=False)
     for column in counts if named else ():
         rows[column] = rows[column].map(lambda label: named.get(label, label), na_action="ignore")

@@ -8,13 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Estimate:
-    """The value of a metric with its 95% interval. Numbers that are not defined, such as 0 / 0, are None.
-
-    Attributes:
-        value: The value.
-        low: The lower end of the interval.
-        high: The upper end of the interval.
-    """
+    """The value of a metric with its 95% interval. Numbers that are not defined, such as 0 / 0, are None."""
 
     value: float | None
     low: float | None = None
@@ -22,13 +16,10 @@ class Estimate:
 
 
 def make_estimate(value: float, low: float = math.nan, high: float = math.nan) -> Estimate:
-    """Make an estimate from a metric's value and the two ends of its 95% interval.
-
-    An argument that is NaN, because it is not defined, becomes None in the estimate.
-    """
+    """Make an estimate from numbers of which NaN becomes None."""
     return Estimate(*(finite(number) for number in (value, low, high)))
 
 
 def finite(value: float) -> float | None:
-    """Convert NaN to None; return any other number unchanged."""
+    """Convert NaN to None."""
     return None if math.isnan(value) else value

@@ -28,26 +28,24 @@ class Performance:
     """The performance of a classifier on n rows (predictions).
 
     Attributes:
-        n: The number of all rows, including rows in which the output of the classifier could not be parsed.
-        unparsed: The number of outputs that could not be parsed.
-        invented: The number of predicted labels that are no item's true class. With two classes, they count
-            as unparsed, too.
+        n: The number of all rows, including unparsed outputs.
+        unparsed: The number of outputs from which no class could be read.
         labels: The k classes. If there are two, the first one is the positive class.
         matrix: (k, k) counts of true classes (rows) and predicted classes (columns), without unparsed
             outputs.
-        metrics: The value and interval of each metric, by name, without unparsed outputs.
+        metrics: The value and interval of each metric, without unparsed outputs.
         strict: The values of metrics if unparsed outputs count as wrong. Only metrics that are computed from
             labels alone are included. For two classes, kappa and balanced accuracy are left out.
-        undefined: The names of metrics whose formula gives 0 / 0; their value in `metrics` is 0.
-        per_class: A dict from each class to the metrics of this class against the rest, by the metric's name.
-            It is empty with two classes.
-        calibration: Under "positive" the calibration of P(positive), under "top" the calibration of the
-            confidence in the predicted label. A key is missing if its calibration cannot be computed.
+        undefined: The metrics whose formula gives 0 / 0; their value in `metrics` is 0.
+        per_class: For each class, its metrics against the rest; empty with two classes.
+        calibration: Under "positive" the calibration of P(positive), under "top" that of the confidence in
+            the predicted label. A key is missing if its calibration cannot be computed.
         other_side: The number of rows whose predicted label contradicts P(positive): the label is positive
             although P(positive) is below .5, or negative although it is above .5. None without P(positive).
-        groups: A dict from the name of each column with groups, such as "language", to a second dict. The
-            second dict maps each group to the performance on its rows.
-        variants: A dict from each kind of rewritten items (variant) to the performance on its rows.
+        invented: The number of predicted labels that are no item's true class. With two classes, they count
+            as unparsed, too.
+        groups: For each column of groups, such as "language", the performance on each group.
+        variants: The performance on each kind of rewritten items.
     """
 
     n: int
@@ -69,11 +67,11 @@ def measure(rows: DataFrame, labels: Sequence[str], bins: int = 10, details: boo
     """Measure the performance of a classifier: its metrics, and the calibration of its probabilities.
 
     Args:
-        rows: The predictions of the classifier: rows of the table `Predictions.rows`.
+        rows: Rows of the table `Predictions.rows` of this classifier.
         labels: The classes. If there are two, the first one is the positive class.
-        bins: The number of bins into which probabilities are grouped to measure the calibration.
-        details: Whether to test if the calibration error is too large to be due to chance. The test takes
-            time. There is no test with more than two classes.
+        bins: The number of bins of the calibration.
+        details: Whether to test, for two classes, if the calibration error is too large to be due to chance,
+            which takes time.
     """
     gold, predicted = class_numbers(rows, labels)
     repeats = len(rows) / max(1, rows[["data_set", "item"]].drop_duplicates().shape[0])
@@ -99,34 +97,16 @@ def measure(rows: DataFrame, labels: Sequence[str], bins: int = 10, details: boo
 
 
 def class_numbers(rows: DataFrame, labels: Sequence[str]) -> tuple[Ints, Ints]:
-    """Return the true class and the predicted class of each prediction, as indices.
-
-    Args:
-        rows: n predictions (rows of `Predictions.rows`).
-        labels: The k classes.
-
-    Returns:
-        Two arrays: (n,) indices of the true classes in `labels`, and (n,) indices of the predicted classes.
-        The index of a predicted class is k if the output could not be parsed.
-    """
+    """Return the (n,) true and the (n,) predicted class numbers of n rows; k for an unparsed output."""
     number = {label: index for index, label in enumerate(labels)}
     predicted = rows["predicted"].map(number).fillna(len(labels))
     return rows["gold"].map(number).to_numpy(int), predicted.to_numpy(int)
 
 
 def strict_value(found: Performance, metric: str) -> float | None:
-    """Return the value of a metric for comparing classifiers, such that a higher value is always better.
+    """Return the strict value of a metric, for comparing classifiers: higher is always better.
 
-    If lower values of the metric are better, its value is negated. If `found.strict` has the metric, the
-    value is taken from there, and outputs that could not be parsed count as wrong. Otherwise, the value is
-    taken from `found.metrics`, which leaves out these outputs.
-
-    Args:
-        found: The performance of a classifier.
-        metric: The name of the metric.
-
-    Returns:
-        The value (higher is better); None if it is not defined.
+    A metric without a strict value, such as the AUC, leaves out unparsed outputs. None if it is not defined.
     """
     value = (
         found.strict[metric] if metric in found.strict else found.metrics.get(metric, Estimate(None)).value
@@ -135,10 +115,7 @@ def strict_value(found: Performance, metric: str) -> float | None:
 
 
 def compute_metrics(labels: Sequence[str]) -> Callable[[Ints], dict[str, Floats]]:
-    """Return the function that computes metrics from confusion matrices with the classes `labels`.
-
-    The function is `binary_metrics` for two classes, and `multiclass_metrics` for more.
-    """
+    """Return the function that computes metrics from confusion matrices with these classes."""
     return (
         confusion_matrix_metrics.binary_metrics
         if len(labels) == 2
@@ -147,19 +124,19 @@ def compute_metrics(labels: Sequence[str]) -> Callable[[Ints], dict[str, Floats]
 
 
 def measure_counts(counts: Ints, labels: Sequence[str], repeats: float = 1.0) -> Performance:
-    """Measure the performance of a classifier from its confusion matrix.
+    """Measure the performance of a classifier from its (k, k + 1) confusion matrix.
 
     Args:
-        counts: (k, k + 1) counts. Rows are true classes, columns predicted classes; the last column counts
-            outputs from which no class could be read.
+        counts: A row for each true class, a column for each predicted class; the last column counts unparsed
+            outputs.
         labels: The k classes.
-        repeats: The mean number of predictions per item. It is above 1 if the classifier was run several
-            times. The 95% intervals of the metrics are then wider, because predictions for the same item are
-            not independent.
+        repeats: The mean number of predictions per item, above 1 with several runs. Intervals are then wider,
+            because predictions for the same item are not independent.
     """
     parsed = confusion_matrix_metrics.without_unparsed(counts)
     is_binary, compute = len(labels) == 2, compute_metrics(labels)
     values = compute(parsed)
+    # Predictions for one item are not independent: an interval over all of them would be too narrow.
     items = round(parsed.sum() / repeats)
     drawn = bootstrap(parsed, compute, items=items) if parsed.sum() else {}
     ratios = confusion_matrix_metrics.binary_ratios(parsed) if is_binary else {}
@@ -168,6 +145,7 @@ def measure_counts(counts: Ints, labels: Sequence[str], repeats: float = 1.0) ->
         if name not in _PROPORTIONS:
             low, high = quantiles(drawn[name], items) if drawn else (math.nan, math.nan)
         else:
+            # Accuracy of more than two classes has no entry in the ratios.
             over = ratios.get(name, (np.trace(parsed), parsed.sum()))
             low, high = wilson(int(over[0]) / repeats, int(over[1]) / repeats)
         metrics[name] = make_estimate(float(value), low, high)
@@ -189,19 +167,9 @@ def measure_counts(counts: Ints, labels: Sequence[str], repeats: float = 1.0) ->
 
 
 def _undefined(parsed: Ints, labels: Sequence[str], ratios: confusion_matrix_metrics.Ratios) -> list[str]:
-    """List the metrics whose formula gives 0 / 0.
+    """List the metrics that are 0 / 0, such as "f1", or with more than two classes "recall of bug".
 
-    With two classes, the list has names such as "f1". With more classes, it has names such as "recall of
-    bug", and possibly "mcc".
-
-    Args:
-        parsed: (k, k + 1) counts of true classes (rows) and predicted classes (columns). The last column, for
-            unparsed outputs, is 0.
-        labels: The k classes.
-        ratios: With two classes, the numerator and denominator of each metric; not used with more classes.
-
-    Returns:
-        The names of the metrics.
+    `parsed` (k, k + 1) is a confusion matrix without unparsed outputs.
     """
     if len(labels) == 2:
         return sorted(name for name, (_, denominator) in ratios.items() if not denominator)

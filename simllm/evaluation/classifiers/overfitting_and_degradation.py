@@ -1,7 +1,7 @@
 """Overfitting and degradation of a classifier (steps S9 and S11 of the protocol ECSER-LLM).
 
-Overfitting is a loss of quality from training data to test data. Degradation is a loss of quality from
-validation data to test data.
+Overfitting is a loss of quality from training data to test data; degradation, from validation data to test
+data. A part is one fold of one data set: metrics are computed for each part, and then averaged.
 """
 
 from __future__ import annotations
@@ -27,56 +27,33 @@ from simllm.stats.welch_or_mann_whitney import compare_samples
 
 
 def mean_metrics(rows: DataFrame, labels: Sequence[str]) -> dict[str, float]:
-    """Compute the mean of each metric over the parts of a split (such as the validation data).
-
-    A split may consist of several folds and data sets. Each combination of a fold and a data set is a part.
-    The metrics are computed for each part, and then averaged.
-
-    Args:
-        rows: The predictions of one classifier on one split: a table with a row for each prediction.
-        labels: The classes. If there are two, the first one is the positive class.
-
-    Returns:
-        A dict from the name of each metric to its mean. A metric that is undefined for any part is not in
-        the dict.
-    """
+    """Compute the mean of each metric over the parts of a split, without metrics undefined for any part."""
     parts = [measure(own, labels, details=False) for own in folds_and_sets(rows)]
     names = [name for name in parts[0].metrics if all(name in part.metrics for part in parts)]
     return {name: value for name in names if (value := _mean_of(parts, name)) is not None}
 
 
 def folds_and_sets(rows: DataFrame) -> list[DataFrame]:
-    """Split a table of predictions into one table for each combination of fold and data set."""
+    """Split a table of predictions into its parts."""
     return [own for _, own in rows.groupby(["fold", "data_set"], sort=False)]
 
 
 def _mean_of(parts: Sequence[Performance], name: str) -> float | None:
+    """Average a metric over parts; None if one is undefined."""
     values = [part.metrics[name].value for part in parts]
     known = [value for value in values if value is not None]
     return float(np.mean(known)) if len(known) == len(values) else None
 
 
 def differences(first: dict[str, float], second: dict[str, float]) -> dict[str, float]:
-    """Return, for each metric that is in both dicts, its value in `first` minus its value in `second`."""
+    """Return, for each metric in both dicts, its value in `first` minus its value in `second`."""
     return {name: value - second[name] for name, value in first.items() if name in second}
 
 
 def ask_degradation(
     name: str, validation: DataFrame, test: DataFrame, labels: Sequence[str], metric: str
 ) -> Finding:
-    """Test whether a classifier is worse on test data than on validation data.
-
-    The validation data may consist of several folds and data sets, and so may the test data. The metric is
-    computed for each combination of fold and data set. The test compares the values on validation data with
-    those on test data.
-
-    Args:
-        name: The name of the classifier.
-        validation: The predictions of the classifier on validation data.
-        test: The predictions of the classifier on test data.
-        labels: The classes. If there are two, the first one is the positive class.
-        metric: The metric to compare.
-    """
+    """Test whether a metric is worse on the parts of the test data than on those of the validation data."""
     found = [
         [strict_value(measure(own, labels, details=False), metric) for own in folds_and_sets(rows)]
         for rows in (validation, test)
@@ -111,28 +88,18 @@ def ask_degradation(
 def _degradation_interval(
     validation: DataFrame, test: DataFrame, labels: Sequence[str], metric: str
 ) -> tuple[float, float] | None:
-    """Compute a bootstrap interval of the change of a metric from validation data to test data.
+    """Compute a bootstrap interval of the mean on test data minus that on validation data.
 
-    The validation data may consist of several folds and data sets, and so may the test data. The metric is
-    computed for each combination of fold and data set, and averaged over the combinations. The change is the
-    mean on test data minus the mean on validation data.
-
-    Args:
-        validation: The predictions of one classifier on validation data.
-        test: The predictions of this classifier on test data.
-        labels: The classes. If there are two, the first one is the positive class.
-        metric: The name of the metric.
-
-    Returns:
-        The lower and upper end of the 95% interval; None if the metric cannot be computed from the true
-        and predicted labels alone (for example, because it needs probabilities).
+    None if the metric cannot be computed from labels alone.
     """
     means: list[Floats] = []
+    # The interval is as uncertain as the smaller of the two samples.
     fewest = min(len(rows.drop_duplicates(["data_set", "item"])) for rows in (test, validation))
     for rows in (test, validation):
         drawn = []
         for seed, own in enumerate(folds_and_sets(rows)):
             counts = count(*class_numbers(own, labels), len(labels))
+            # Each part needs a seed of its own, or all parts would be resampled alike.
             values = bootstrap(counts, compute_metrics(labels), seed + len(means)).get(metric)
             if values is None:
                 return None

@@ -1,8 +1,4 @@
-"""Preparation of classifiers' predictions: remove invented labels, and choose the positive class.
-
-An invented label is a predicted label that is not the true class of any item. If one class is positive, all
-other classes are merged into one negative class.
-"""
+"""Preparation of classifiers' predictions: remove invented labels, and choose the positive class."""
 
 from __future__ import annotations
 
@@ -15,25 +11,12 @@ from simllm.evaluation.classifiers.prediction_files import INVENTED
 
 
 def remove_invented_labels(rows: DataFrame) -> tuple[DataFrame, dict[str, int]]:
-    """Count the predicted labels that are not the true class of any item, and remove them in some cases.
+    """Count the invented labels, and mark them in a new column `INVENTED`.
 
-    These labels are called invented. There are three cases:
-
-    - The items have exactly two true classes. Invented labels are counted and removed, so that two classes
-      remain.
-    - The items have more true classes. Invented labels are only counted.
-    - All items have the same true class. No label counts as invented. For example, if all items are "bug",
-      the label "feature" may be a real class without items.
-
-    Args:
-        rows: The predictions: a table with a row for each prediction.
-
-    Returns:
-        Two values. The first is the table with a new column `INVENTED`, which marks these labels. Where an
-        invented label was removed, the table has None, as for an output that could not be parsed. The second
-        is a dict from each invented label to the number of predictions with this label.
+    With exactly two true classes, they become unparsed outputs, so that two classes remain.
     """
     classes = set(rows["gold"])
+    # If all items are "bug", "feature" may be a real class without items, so no label is invented then.
     is_invented = rows["predicted"].notna() & ~rows["predicted"].isin(classes) & (len(classes) > 1)
     found = {str(label): int(n) for label, n in rows.loc[is_invented, "predicted"].value_counts().items()}
     rows = rows.assign(**{INVENTED: is_invented})
@@ -43,26 +26,10 @@ def remove_invented_labels(rows: DataFrame) -> tuple[DataFrame, dict[str, int]]:
 
 
 def choose_classes(rows: DataFrame, positive: str | None) -> tuple[DataFrame, list[str]]:
-    """List the classes in the predictions, and merge all negative classes into one.
+    """List the true and predicted classes, and merge all negative ones into one, such as "not bug".
 
-    The classes are all true classes and all predicted classes. If one class is positive, such as "bug", all
-    other classes are negative. If no class is positive, nothing is merged.
-
-    Args:
-        rows: The predictions: a table with a row for each prediction.
-        positive: The positive class, in any spelling. None: if the classes are 0 and 1, 1 is positive. If
-            there are three or more classes, no class is positive.
-
-    Returns:
-        Two values. The first is the table. If there is a positive class, and not exactly one other class,
-        the others are merged into a class with a name such as "not bug". The column `confidence` is then NaN,
-        because a confidence in a single class says little about the merged class. The second value is the
-        list of classes. If there is a positive class, the list has two classes, and the positive class is
-        the first.
-
-    Raises:
-        InputError: The class `positive` does not occur. Or `positive` is None, but must be given: there are
-            fewer than three classes, other than the pair "0" and "1".
+    `positive` may have any spelling. If it is None, 1 is positive in 0 and 1; none is positive in three or
+    more classes; otherwise this is an `InputError`.
     """
     classes = sorted({*rows["gold"].unique(), *rows["predicted"].dropna().unique()})
     if positive is None and {label_key(label) for label in classes} == {0, 1}:

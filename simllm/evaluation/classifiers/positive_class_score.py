@@ -1,11 +1,7 @@
 """Score of the positive class: how strongly a classifier believes that an item is positive.
 
-The score depends on the number that the classifier gives with a prediction:
-
-- A probability of the positive class is the score.
-- A confidence in the predicted class is the score if this class is the positive one. Otherwise, the score is
-  1 minus the confidence.
-- Any other number, such as a logit, is the score.
+The score is the probability of the positive class; the confidence in the predicted class, or 1 minus this if
+the negative class is predicted; or any other number, such as a logit.
 """
 
 from __future__ import annotations
@@ -20,20 +16,14 @@ from simllm.evaluation.classifiers.prediction_files import chances_of
 
 
 def positive_scores(rows: DataFrame, positive: str, labels: Sequence[str]) -> tuple[Floats, bool]:
-    """Return a score for each prediction; a high score means that the classifier expects a positive item.
+    """Return (n,) scores, NaN where a row has none, and whether all of them are probabilities.
 
-    Args:
-        rows: n predictions (rows of `Predictions.rows`), without outputs that could not be parsed.
-        positive: The positive class.
-        labels: The classes.
-
-    Returns:
-        Two values. The first has (n,) probabilities or other scores, NaN for a prediction that has neither.
-        The second is True if all of these numbers are probabilities.
+    `rows` has no unparsed outputs.
     """
     confidence = rows["confidence"].to_numpy(float)
     values = np.where(rows["predicted"] == positive, confidence, 1 - confidence)
     chances = chances_of(rows, labels)
+    # A row has at most one of these, so that the order does not matter.
     for other in (rows["probability"], chances[f"p:{positive}"] if chances is not None else None):
         if other is not None:
             values = np.where(np.isnan(values), other.to_numpy(float), values)

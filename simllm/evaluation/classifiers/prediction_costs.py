@@ -12,21 +12,15 @@ from simllm.evaluation.classifiers.prediction_files import COSTS
 
 
 def measure_costs(rows: DataFrame) -> dict[str, dict[str, float | None]]:
-    """Compute the total and the mean costs of a classifier's predictions, such as seconds or tokens.
+    """Compute the sum, the mean and the sum per right prediction of each cost that one classifier reports.
 
-    Args:
-        rows: The predictions of one classifier. For each kind of cost, predictions without a value are left
-            out.
-
-    Returns:
-        A dict from each kind of cost that has values, such as "seconds", to a second dict with three numbers:
-        the "sum"; the mean cost of a prediction ("per item"); and the sum divided by the number of right
-        predictions ("per right answer"; None if no prediction is right).
+    Rows without a value are left out. "per right answer" is None if no prediction is right.
     """
     found: dict[str, dict[str, float | None]] = {}
     for name in COSTS:
         if rows[name].notna().any():
             total = float(rows[name].sum())
+            # Right answers without a reported cost would make the others look cheaper.
             known = rows[rows[name].notna()]
             right = int((known["predicted"] == known["gold"]).sum())
             found[name] = {
@@ -40,17 +34,9 @@ def measure_costs(rows: DataFrame) -> dict[str, dict[str, float | None]]:
 def find_dominated(
     quality: dict[str, float | None], costs: dict[str, dict[str, dict[str, float | None]]]
 ) -> dict[str, list[str]]:
-    """Find classifiers that another classifier dominates.
+    """Map each dominated classifier to those that dominate it; a higher `quality` is better.
 
-    Classifier A dominates classifier B if A is at least as good as B and costs no more, and if A is also
-    better or cheaper. Only classifiers that report the same kinds of costs are compared.
-
-    Args:
-        quality: For each classifier, the value of a metric; higher is better.
-        costs: For each classifier, its costs as `measure_costs` returns them.
-
-    Returns:
-        A dict from the name of each dominated classifier to the names of the classifiers that dominate it.
+    `costs` has for each classifier the result of `measure_costs`.
     """
     found: dict[str, list[str]] = {}
     for a, b in ((a, b) for a in costs for b in costs if a != b):
@@ -59,6 +45,7 @@ def find_dominated(
         pairs = [(costs[a][name]["per item"] or 0.0, costs[b][name]["per item"] or 0.0) for name in costs[a]]
         mine, other = quality[a], quality[b]
         if pairs and mine is not None and other is not None:
+            # As costs, of which less is better, too.
             pairs.append((-mine, -other))
             if all(x >= y for x, y in pairs) and any(x > y for x, y in pairs):
                 found.setdefault(a, []).append(b)

@@ -49,16 +49,14 @@ class Predictions:
 
             - `classifier`, `item` and the other columns in `KEYS` identify the prediction. They are text.
             - `gold` is the true class, as text.
-            - `predicted` is the predicted class, as text. It is None if no class could be read from the
-              output of the classifier.
+            - `predicted` is the predicted class, as text; None for an unparsed output.
             - `confidence` tells how certain the classifier is of the predicted class, from 0 to 1.
               `probability` is the probability of the positive class. `score` is any number that is higher for
               the positive class. A row has at most one of the three. The others are NaN.
-            - `seconds`, `tokens` and the other columns in `COSTS` tell what the prediction cost. They are
-              numbers, NaN if missing.
             - Columns such as `p:bug` have the probability of a class, here the class "bug".
-            - The column with the name `PLACE` tells where the row was read, such as "FILE, row 3". Error
-              messages use it.
+            - `seconds`, `tokens` and the other columns in `COSTS` tell what the prediction cost; NaN if
+              missing.
+            - The column `PLACE` tells where the row was read, such as "FILE, row 3", for error messages.
             - Other columns are text.
         spelling: The labels that were spelled in several ways.
     """
@@ -67,7 +65,7 @@ class Predictions:
     spelling: Spelling = field(default_factory=Spelling)
 
     def to_json_lines(self) -> Iterator[str]:
-        """Yield each prediction as a line of JSON. Empty values are left out, except that of `predicted`."""
+        """Yield each prediction as a line of JSON, without empty values other than that of `predicted`."""
         columns = [name for name in self.rows if name not in (PLACE, INVENTED)]
         for values in self.rows[columns].itertuples(index=False):
             row = dict(zip(columns, values, strict=True))
@@ -100,10 +98,9 @@ def read(
 
     Args:
         paths: Files: JSON lines if the name ends in `.jsonl` or `.jsonl.gz`, otherwise CSV with a header,
-            with commas, tabs, semicolons or spaces between the values. If a row does not name its
-            `classifier`, the name of the file is used as the name of the classifier.
-        columns: A dict from a name in `COLUMNS` to the name that the files use for this column. For example,
-            {"gold": "truth"} says that the column `gold` is called "truth" in the files.
+            with commas, tabs, semicolons or spaces between the values. A row without a `classifier` gets the
+            name of its file.
+        columns: The names that the files use for columns in `COLUMNS`, such as {"gold": "truth"}.
         threshold: The threshold for rows without `predicted`: if the probability or score is at least this
             value, the positive class is predicted; otherwise, the other class.
         positive: The positive class; needed with `threshold`.
@@ -115,6 +112,7 @@ def read(
     named: dict[str, Path] = {}
     for path in map(Path, paths):
         table = _read_file(path, columns or {}, threshold is not None)
+        # FILE.csv.gz names the classifier FILE.
         name = printable_path.printable(path.name.removesuffix(".gz")).rpartition(".")[0] or path.name
         if "classifier" not in table or table["classifier"].isna().any():
             if name in named:
@@ -132,17 +130,7 @@ def read(
 def _finish(
     rows: DataFrame, golds: Sequence[set[str]], threshold: float | None, positive: str | None
 ) -> Predictions:
-    """Complete a table of predictions, and check all its rows.
-
-    Missing columns are added, labels are spelled alike, and with a threshold, rows that have a probability or
-    a score, but no predicted label, get one.
-
-    Args:
-        rows: The table, with one row for each prediction.
-        golds: The true classes of each file.
-        threshold: The threshold. If it is None, no predicted labels are added.
-        positive: The name of the positive class, which is needed with a threshold.
-    """
+    """Add missing columns, spell labels alike, apply the threshold, and check all rows."""
     for name in (*KEYS, "gold"):
         if name in rows:
             rows[name] = rows[name].fillna("")
@@ -150,29 +138,19 @@ def _finish(
         if name not in rows and name != "probabilities":
             rows[name] = "" if name in KEYS else np.nan
     rows["split"] = rows["split"].replace("", "test")
+    # Before `unify`, which would take the word for a class.
     _refuse(rows, rows["gold"].str.lower().isin(_NO_CLASS), "the gold is a missing value; expected a class")
     rows, spelling = unify(rows, golds)
     if threshold is not None:
         rows["predicted"] = _apply_threshold(rows, threshold, positive)
+    # pandas mixes None and NaN for missing labels.
     rows["predicted"] = rows["predicted"].astype(object).where(rows["predicted"].notna(), None)
     _check(rows)
     return Predictions(rows, spelling)
 
 
 def _read_file(path: Path, columns: Mapping[str, str], has_threshold: bool) -> DataFrame:
-    """Read one file of predictions as a table of strings and numbers.
-
-    Args:
-        path: The file.
-        columns: A dict from a name in `COLUMNS` to the name that the file uses for this column.
-        has_threshold: Whether the column `predicted` may be missing, because a threshold on scores is given.
-
-    Returns:
-        The table. Its column `PLACE` tells where each row was read, such as "FILE, row 3".
-
-    Raises:
-        InputError: A column is missing, unknown or wrong.
-    """
+    """Read one file of predictions as a table of strings and numbers, with the names of `COLUMNS`."""
     rows = read_table(path, columns.values())
     if "probabilities" in rows:
         raise InputError(f"{path}: in CSV files, probabilities stand in columns such as p:bug")
@@ -193,6 +171,7 @@ def _read_file(path: Path, columns: Mapping[str, str], has_threshold: bool) -> D
         advice = "--threshold makes labels from probability or score"
         raise InputError(f"{path}: no column predicted; it has {_names(rows)}. {advice}")
     for name in rows.columns.difference([*COLUMNS, PLACE]):
+        # A misspelt column would silently become a column of groups.
         if close := difflib.get_close_matches(str(name), COLUMNS, 1, 0.8):
             raise InputError(f"{path}: unknown column {name}; did you mean {close[0]}?")
     numbers = ("confidence", "probability", "score", *COSTS)
@@ -202,14 +181,12 @@ def _read_file(path: Path, columns: Mapping[str, str], has_threshold: bool) -> D
 
 
 def read_table(path: Path, names: Iterable[str] = ()) -> DataFrame:
-    """Read a CSV file or JSON lines as a table of strings.
-
-    The column `PLACE` is added. It tells where each row was read, such as "FILE, row 3", for error messages.
+    """Read a CSV file or JSON lines as a table of strings, with the column `PLACE`.
 
     Args:
         path: The file.
-        names: Names of columns that may occur besides those in `COLUMNS`. Known names help to recognize the
-            separator of a CSV file.
+        names: Column names besides those in `COLUMNS`. Known names help to recognize the separator of a CSV
+            file.
 
     Raises:
         InputError: The file cannot be read, or has no rows.
@@ -230,6 +207,7 @@ def _read_csv(path: Path, known: set[str]) -> DataFrame:
     places, table = [], []
     for where, values in found:
         places.append(where)
+        # A column has few different texts; interning stores each once.
         table.append([sys.intern(value.strip()) or None for value in values])
     rows = DataFrame(table, columns=names, dtype=object)
     rows[PLACE] = places
@@ -237,12 +215,7 @@ def _read_csv(path: Path, known: set[str]) -> DataFrame:
 
 
 def _read_json_lines(path: Path) -> DataFrame:
-    """Read JSON lines as a table of strings, with a row for each line and a column for each key.
-
-    Numbers and other values are converted to strings, as in a CSV file. The key `probabilities`, such as
-    {"bug": 0.7, "other": 0.3}, becomes one column for each class: `p:bug` and `p:other`. The column `PLACE`
-    is added. It tells the file and the line of each row.
-    """
+    """Read JSON lines as `_read_csv` reads CSV; `probabilities` becomes columns such as `p:bug`."""
     table = []
     for where, row in read_json_lines.objects(path):
         chances = row.pop("probabilities", None)
@@ -263,11 +236,7 @@ def _text(value: Any) -> str | None:
 
 
 def _numbers(rows: DataFrame, name: str) -> Series:
-    """Convert the column `name` to numbers; an empty value, or a word such as NaN or null, becomes NaN.
-
-    Raises:
-        InputError: A value is not a number, or too large for sums.
-    """
+    """Convert a column to numbers; an empty value, or a word such as NaN or null, becomes NaN."""
     texts = rows[name].replace("", None)
     texts = texts.where(~texts.str.lower().isin(MISSING), None)
     values = pd.to_numeric(texts, errors="coerce").astype(float)
@@ -276,6 +245,7 @@ def _numbers(rows: DataFrame, name: str) -> Series:
         at = wrong.idxmax()
         shown = texts[at] if len(texts[at]) <= _MOST_SHOWN else f"{texts[at][:_MOST_SHOWN]}…"
         message = f"{rows.loc[at, PLACE]}: expected a number under {name}, not {shown!r}"
+        # Spreadsheets write decimal commas where the language has them.
         if re.fullmatch(r"-?\d+,\d+", texts[at]):
             message += "; write a decimal point, not a comma"
         raise InputError(message)
@@ -283,23 +253,7 @@ def _numbers(rows: DataFrame, name: str) -> Series:
 
 
 def _apply_threshold(rows: DataFrame, threshold: float, positive: str | None) -> Series:
-    """Return the predicted label of each row, after missing labels are made from probabilities or scores.
-
-    A missing label stays None if the row has neither a probability nor a score.
-
-    Args:
-        rows: A table with the columns `gold` (the true class), `predicted`, `probability` and `score`.
-        threshold: If the probability or score is at least this value, the positive class is predicted.
-            Otherwise, the other class is predicted.
-        positive: The positive class. If it is None, InputError is raised.
-
-    Raises:
-        InputError: One of these errors:
-
-            - No positive class is given.
-            - Every row has a predicted label already, so the threshold would have no effect.
-            - There are not exactly two true classes, or the positive class is not one of them.
-    """
+    """Return the predicted labels; missing ones are made from probabilities or scores, if possible."""
     if not math.isfinite(threshold):
         raise InputError(f"--threshold {threshold}: expected a number")
     if positive is None:
@@ -318,13 +272,7 @@ def _apply_threshold(rows: DataFrame, threshold: float, positive: str | None) ->
 
 
 def _check(rows: DataFrame) -> None:
-    """Check a table of predictions.
-
-    Raises:
-        InputError: A row lacks its item or true class, has a value that is not allowed (such as a probability
-            above 1), repeats another row, or contradicts another row (for example, the two rows give
-            different true classes to the same item). The message names such a row.
-    """
+    """Refuse rows that lack a value, have a wrong one, or repeat or contradict another row."""
     chances = [name for name in rows if str(name).startswith(OF_CLASS)]
     _refuse(rows, rows["item"] == "", "empty item")
     _refuse(rows, rows["gold"] == "", "empty gold")
@@ -340,6 +288,7 @@ def _check(rows: DataFrame) -> None:
         wrong = rows[chances].notna().any(axis=1) & ((total - 1).abs() > _SUM_TOLERANCE)
         _refuse(rows, wrong, "the probabilities do not add up to 1")
     _refuse(rows, given > 1, "more than one of confidence, probability, probabilities and score")
+    # A score may have any scale, so that it has no place among probabilities.
     ranked = rows.groupby("classifier")["score"].transform("count") > 0
     mixed = ranked & (given > 0) & rows["score"].isna()
     _refuse(
@@ -353,6 +302,7 @@ def _check(rows: DataFrame) -> None:
         same = (rows[list(KEYS)] == rows.loc[at, list(KEYS)]).all(axis=1)
         raise InputError(f"{rows.loc[at, PLACE]}: repeats {rows.loc[same.idxmax(), PLACE]}")
     _check_gold(rows)
+    # Robustness compares each variant with its original of the same run and fold.
     keys = ["classifier", "split", "fold", "data_set", "run", "item"]
     known = pd.MultiIndex.from_frame(rows.loc[rows["variant"] == "", keys])
     lost = (rows["variant"] != "") & ~pd.MultiIndex.from_frame(rows[keys]).isin(known)
@@ -360,7 +310,7 @@ def _check(rows: DataFrame) -> None:
 
 
 def _check_gold(rows: DataFrame) -> None:
-    """Raise InputError if two rows of the same item and data set have different true classes."""
+    """Refuse two true classes of one item."""
     first = rows.groupby(["data_set", "item"], sort=False)["gold"].transform("first")
     other = first != rows["gold"]
     if other.any():
@@ -375,17 +325,7 @@ def _refuse(rows: DataFrame, wrong: Series, message: str) -> None:
 
 
 def check_probabilities(rows: DataFrame) -> None:
-    """Check that the columns of predicted probabilities, if there are any, include every true class.
-
-    Such a column has the predicted probabilities of one class. For example, `p:bug` belongs to the class
-    "bug".
-
-    Args:
-        rows: The predictions. The column `gold` has the true classes.
-
-    Raises:
-        InputError: Some classes have a column of probabilities, but a true class has none.
-    """
+    """Raise `InputError` if some classes have a column of probabilities, but a true class has none."""
     named = {str(name).removeprefix(OF_CLASS) for name in rows if str(name).startswith(OF_CLASS)}
     missing = sorted(set(rows["gold"]) - named)
     if named and missing:
@@ -395,18 +335,14 @@ def check_probabilities(rows: DataFrame) -> None:
 
 
 def chances_of(rows: DataFrame, classes: Sequence[str]) -> DataFrame | None:
-    """Return the predicted probabilities of the classes, as a table with a column for each class.
+    """Return the predicted probabilities of n rows as a table (n, k), with a column for each class.
 
-    Args:
-        rows: n predictions (rows of `Predictions.rows`).
-        classes: The classes.
-
-    Returns:
-        The table with n rows. If a prediction has probabilities for only some of the classes, the others are
-        0; if it has none, its whole row is NaN. None if no prediction has probabilities.
+    If a row has probabilities for only some of the classes, the others are 0; if it has none, all are NaN.
+    None if no row has probabilities.
     """
     named = [f"{OF_CLASS}{label}" for label in classes]
     present = [name for name in named if name in rows]
     if not present or not rows[present].notna().any(axis=None):
         return None
+    # The probabilities of a row add up to 1: a class that it does not name has the rest, which is 0.
     return rows.reindex(columns=named).fillna(0.0).where(rows[present].notna().any(axis=1), np.nan)

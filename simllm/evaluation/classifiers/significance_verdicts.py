@@ -1,8 +1,4 @@
-"""Results of significance tests, as computed (`Finding`) and as shown in the report (`Answer`).
-
-An answer is a finding to which two things were added: a p-value that is corrected for multiple tests, and a
-verdict in words.
-"""
+"""Results of significance tests, as computed (`Finding`) and as shown in the report (`Answer`)."""
 
 from __future__ import annotations
 
@@ -19,14 +15,12 @@ class Finding:
     """The result of one significance test, before the correction for multiple tests.
 
     Attributes:
-        question: The question that the test answers, in words.
-        classifiers: The names of the classifiers that the question is about.
-        outcome: The name of the test, its statistic and its p-value, which is NaN if no test was possible.
+        outcome: Its p-value is NaN if no test was possible.
         why: The reason for choosing this test, with the numbers on which the choice depends.
         effect: The size of the effect, such as a difference of accuracies; None if it is not defined. A
-            difference between two classifiers is that of the first in `classifiers` minus the second.
+            difference is that of the first in `classifiers` minus the second.
         words: The observed result as a sentence, without the full stop.
-        interval: The lower and upper end of the effect's 95% interval; None if there is no interval.
+        interval: The ends of the effect's 95% interval.
         assumptions: What the test assumes.
     """
 
@@ -42,22 +36,12 @@ class Finding:
 
 @dataclass(frozen=True)
 class Answer:
-    """The result of one significance test, as the report shows it. Undefined numbers are None.
+    """A finding as the report shows it. Undefined numbers are None.
 
     Attributes:
-        question: The question that the test answers, in words.
         split: The split whose predictions were tested, such as "test".
-        classifiers: The names of the classifiers that the question is about.
-        test: The name of the test.
-        why: The reason for choosing this test, with the numbers on which the choice depends.
-        assumptions: What the test assumes.
-        statistic: The test statistic.
-        df: Degrees of freedom.
-        p: The p-value.
         p_holm: The p-value after the correction for the number of tests of the same question. The correction
             is Holm's, unless the test itself corrects its p-values (as Nemenyi's test does).
-        effect: The size of the effect, such as a difference of accuracies. A difference between two
-            classifiers is that of the first in `classifiers` minus the second.
         low: The lower end of the effect's 95% interval.
         high: The upper end of this interval.
         verdict: The observed result, and whether it is significant, in words.
@@ -80,17 +64,9 @@ class Answer:
 
 
 def answer(findings: Sequence[Finding], split: str, alpha: float, is_corrected: bool = False) -> list[Answer]:
-    """Correct the p-values of related tests by Holm's method, and add a verdict to the result of each test.
+    """Correct the p-values of the findings for one question by Holm's method, and add verdicts.
 
-    Args:
-        findings: The test results for one question, one for each classifier or each pair of classifiers.
-        split: The split whose predictions were tested, such as "test".
-        alpha: The significance level.
-        is_corrected: Whether the p-values in `findings` are already corrected for multiple tests. They are
-            then not corrected again.
-
-    Returns:
-        The answers, in the order of the findings.
+    `is_corrected` says that the test has corrected its p-values already.
     """
     raw = [finding.outcome.p for finding in findings]
     answers = []
@@ -119,13 +95,8 @@ def answer(findings: Sequence[Finding], split: str, alpha: float, is_corrected: 
 
 
 def _verdict(finding: Finding, p: float, alpha: float) -> str:
-    """Write the observed result and whether it is significant, as sentences.
-
-    Args:
-        finding: The test result.
-        p: The corrected p-value; NaN if no test was possible.
-        alpha: The significance level.
-    """
+    """Write the result and whether it is significant; `p` is corrected, and NaN if no test was possible."""
+    # Without an observed difference, the sentence says all; a p-value would add nothing.
     if math.isnan(p) or finding.effect == 0:
         return f"{finding.words}."
     name = "p" if p == finding.outcome.p else "corrected p"

@@ -1,7 +1,7 @@
 """Significance tests about a single classifier (step S11 of the protocol ECSER-LLM).
 
-The tests answer these questions: Is the classifier better than chance? Does it prefer one label? Is it
-equally good for all groups of items? An output that could not be parsed counts as wrong.
+Is the classifier better than chance? Does it prefer one label? Is it equally good for all groups of items?
+An unparsed output counts as wrong. `name` is the classifier and `rows` are its predictions.
 """
 
 from __future__ import annotations
@@ -22,64 +22,32 @@ from simllm.stats.wilcoxon_friedman_and_kruskal import compare_group_means
 
 
 def is_right(rows: DataFrame) -> Series:
-    """Return for each prediction (row) whether the predicted class is the true class.
-
-    The value is False for an output that could not be parsed.
-    """
+    """Return for each row whether the predicted class is the true class; False for an unparsed output."""
     return rows["predicted"] == rows["gold"]
 
 
 def mean_by_item(values: Series, rows: DataFrame) -> Series:
-    """Average the values of each item over its predictions, which come from several runs or folds.
-
-    Args:
-        values: A value for each prediction, such as whether it is right.
-        rows: The predictions of one classifier, one in each row.
-
-    Returns:
-        The mean value of each item, indexed by data set and item.
-    """
+    """Average a value of each row over the runs and folds of each item."""
     return values.astype(float).groupby([rows["data_set"], rows["item"]], sort=False).mean()
 
 
 def ask_guessing(name: str, rows: DataFrame, classes: int) -> Finding:
-    """Test whether a classifier is right more often than guessing at random.
-
-    Args:
-        name: The name of the classifier.
-        rows: The predictions of the classifier, one in each row.
-        classes: The number of classes k; a guess is right with probability 1 / k.
-    """
+    """Test whether a classifier is right more often than guessing, which is right with 1 / `classes`."""
     return _ask_chance(name, rows, 1 / classes, "guessing", f"1 / {classes} classes")
 
 
 def ask_largest_class(name: str, rows: DataFrame) -> Finding:
-    """Test whether a classifier is more accurate than always predicting the most frequent true class.
-
-    Args:
-        name: The name of the classifier.
-        rows: The predictions of the classifier, one in each row.
-    """
+    """Test whether a classifier is more accurate than always predicting the most frequent true class."""
     shares = rows["gold"].value_counts(normalize=True)
     reason = f"the share of {shares.index[0]} among the true classes"
     return _ask_chance(name, rows, float(shares.iloc[0]), "always answering the largest class", reason)
 
 
 def _ask_chance(name: str, rows: DataFrame, chance: float, other: str, reason: str) -> Finding:
-    """Test by a binomial test whether a classifier is right more often than by chance.
-
-    Every item counts once. If an item has several predictions (runs or folds), it counts by its share of
-    right predictions. The sum of these shares is rounded to a whole number of right items for the test.
-
-    Args:
-        name: The name of the classifier.
-        rows: The predictions of the classifier, one in each row.
-        chance: The probability of being right by chance.
-        other: The method with which the classifier is compared, such as "guessing".
-        reason: A text that says how `chance` was computed, such as "1 / 2 classes".
-    """
+    """Test by a binomial test whether a classifier is right more often than `other`, with `chance`."""
     shares = mean_by_item(is_right(rows), rows)
     share, n = float(shares.mean()), len(shares)
+    # Every item counts once, by its share of right runs; the binomial test needs a whole number.
     right = round(share * n)
     low, high = wilson(share * n, n)
     why = f"{right} of {n} items are right"
@@ -93,23 +61,14 @@ def _ask_chance(name: str, rows: DataFrame, chance: float, other: str, reason: s
         outcome=compare_with_chance(right, n, chance),
         why=f"{why}; the chance is {chance:.3g} ({reason}).",
         effect=effect,
+        # The chance is a known number, so that the interval of the share is only shifted.
         interval=(low - chance, high - chance),
         words=f"{name} is right {side} {other} ({share:.3f} against {chance:.3f})",
     )
 
 
 def ask_bias(name: str, rows: DataFrame, labels: Sequence[str]) -> Finding:
-    """Test whether a classifier is biased towards one of two labels.
-
-    The classifier is biased towards a label if the label is more frequent among the predicted classes than
-    among the true classes.
-
-    Args:
-        name: The name of the classifier.
-        rows: The predictions of the classifier, one in each row. Outputs that could not be parsed are left
-            out.
-        labels: The two labels; the positive one is the first.
-    """
+    """Test whether one of two labels is more frequent among predicted than among true classes."""
     parsed = rows[rows["predicted"].notna()]
     if len(parsed.drop_duplicates(["data_set", "item"])) < len(parsed):
         return _ask_bias_of_runs(name, parsed, labels)
@@ -134,17 +93,7 @@ def ask_bias(name: str, rows: DataFrame, labels: Sequence[str]) -> Finding:
 
 
 def _ask_bias_of_runs(name: str, parsed: DataFrame, labels: Sequence[str]) -> Finding:
-    """Test whether a classifier with several runs or folds is biased towards one of two labels.
-
-    The classifier is biased towards a label if the label is more frequent among the predicted classes than
-    among the true classes. An item can have several predictions here, one for each run or fold. The
-    predictions for each item are averaged first, so that every item counts once.
-
-    Args:
-        name: The name of the classifier.
-        parsed: The predictions of the classifier, one in each row, without outputs that could not be parsed.
-        labels: The two labels; the positive one is the first.
-    """
+    """Test for bias if an item has several rows, none of them unparsed."""
     claims, truth = (parsed[column] == labels[0] for column in ("predicted", "gold"))
     surplus = mean_by_item(claims.astype(float) - truth.astype(float), parsed).to_numpy()
     outcome = paired_permutation(surplus)
@@ -163,17 +112,7 @@ def _ask_bias_of_runs(name: str, parsed: DataFrame, labels: Sequence[str]) -> Fi
 
 
 def ask_groups(name: str, rows: DataFrame, group: str) -> Finding | None:
-    """Test whether a classifier is right equally often in all groups of items.
-
-    Args:
-        name: The name of the classifier.
-        rows: The predictions of the classifier, one in each row.
-        group: The name of the column with the group of each item, such as "language". Items without a group
-            are left out.
-
-    Returns:
-        The result of the test; None with fewer than two groups.
-    """
+    """Test whether a classifier is right equally often in all groups in a column; None for fewer than two."""
     rows = rows[rows[group] != ""]
     counted = is_right(rows).groupby(rows[group], sort=False).agg(["sum", "size"])
     if len(counted) < 2:
@@ -189,7 +128,9 @@ def ask_groups(name: str, rows: DataFrame, group: str) -> Finding | None:
     )
     if shares[best] == shares[worst]:
         words = f"{name} is right equally often in all groups ({shares[best]:.3f})"
+        # All shares are equal, so that both numbers name one group; the interval needs two.
         best, worst = 0, len(counted) - 1
+    # The expected counts of a chi-squared test: row sum times column sum over the total.
     smallest = np.outer(table.sum(axis=1), table.sum(axis=0)).min() / table.sum()
     return Finding(
         question=f"Is {name} right equally often in all groups of {group}?",
@@ -204,31 +145,15 @@ def ask_groups(name: str, rows: DataFrame, group: str) -> Finding | None:
 
 
 def _compare_runs_of_groups(rows: DataFrame, group: str) -> Outcome:
-    """Test whether a classifier is right equally often in all groups of items.
-
-    The test is used if an item has several predictions, for example from several runs of the classifier. It
-    compares the share of right predictions of each item. Thus every item counts once.
-
-    Args:
-        rows: The predictions of one classifier, one in each row.
-        group: The name of the column with the group of each item, such as "language".
-    """
+    """Compare groups by each item's share of right predictions, so that every item counts once."""
     shares = [mean_by_item(is_right(own), own).to_numpy() for _, own in rows.groupby(group, sort=False)]
     return compare_group_means(shares)
 
 
 def describe_discordant(count: int) -> str:
-    """Return a text that compares the number of discordant items in McNemar's test with 25.
+    """Return a text such as "7 discordant items are below 25", the reason for a form of McNemar's test.
 
-    McNemar's test has two forms. The exact form is used for fewer than 25 discordant items, the chi-squared
-    form for 25 or more. If two classifiers are compared, an item is discordant if exactly one of them is
-    right. If one classifier is tested for bias, the false positives and the false negatives are discordant.
-
-    Args:
-        count: The number of discordant items.
-
-    Returns:
-        A text such as "7 discordant items are below 25".
+    In a test for bias, the false positives and the false negatives are discordant.
     """
     side = "below" if count < FEW_DISCORDANT else "at least"
     return f"{count} discordant items are {side} {FEW_DISCORDANT}"

@@ -124,10 +124,11 @@ def _alike(first: Iterable[str], second: Iterable[str]) -> str:
 
 
 def _of_equal_classifiers(original: DataFrame) -> Iterator[str]:
-    """Warn about classifiers whose predictions are all equal, since one may be a copy of the other's file."""
+    """Warn about classifiers whose predictions are all equal."""
     columns = ["split", "fold", "run", *ITEM, "predicted"]
     same: dict[tuple[int, int], list[str]] = {}
     for name, own in original.groupby("classifier", sort=False):
+        # A sum of hashes does not depend on the order of the rows, as files may be sorted differently.
         hashed = pd.util.hash_pandas_object(own[columns].fillna("").astype(str), index=False)
         same.setdefault((len(own), int(hashed.sum())), []).append(str(name))
     for (count, _), names in same.items():
@@ -180,6 +181,7 @@ def _of_groups(study: ClassifierStudy) -> Iterator[str]:
         for group, parts in found.splits[main_split(found.splits)].groups.items():
             for value, part in parts.items():
                 known = sizes.setdefault(group, {})
+                # The smallest of the classifiers decides, since each has its own rows.
                 known[value] = min(part.n, known.get(value, part.n))
     for group, counts in sizes.items():
         if len(counts) < 2:
@@ -235,6 +237,7 @@ def _of_scores(who: str, found: Performance, rows: DataFrame) -> Iterator[str]:
     """Warn if probabilities or scores contradict the labels, are few or equal, or are 0 for a true class."""
     parsed = rows[rows["predicted"].notna()]
     gold, predicted = class_numbers(parsed, found.labels)
+    # `true` is the probability of each row's true class; empty if there are only scores.
     true, against = np.array([]), found.other_side or 0
     if is_binary := len(found.labels) == 2:
         scores, are_chances = positive_scores(parsed, found.labels[0], found.labels)
@@ -273,6 +276,7 @@ def _of_scores(who: str, found: Performance, rows: DataFrame) -> Iterator[str]:
 def _of_contradictions(who: str, found: Performance, against: int, count: int) -> Iterator[str]:
     auc, mcc = found.metrics.get("auc"), found.metrics["mcc"].value or 0
     if auc and auc.value is not None and auc.value < 0.5 and mcc > 0:
+        # Without an interval, only a clear contradiction counts: both far from their neutral values .5 and 0.
         sure = auc.high < 0.5 if auc.high is not None else min(0.5 - auc.value, mcc) > 0.3
         if sure:
             yield (

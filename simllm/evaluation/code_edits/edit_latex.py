@@ -1,4 +1,4 @@
-"""LaTeX tables of a study that compares the code edits of several systems, such as repair tools."""
+"""LaTeX tables of a study of code edits."""
 
 from __future__ import annotations
 
@@ -11,11 +11,7 @@ from simllm.io.number_format import format_number
 
 
 def latex(study: EditStudy) -> str:
-    """Return two LaTeX tables with a row for each system.
-
-    The first table has the mean scores with their intervals. The second has the numbers in
-    `EditStudy.summaries`, such as pass rates.
-    """
+    """Return a table of mean scores with intervals, and one of `EditStudy.summaries`."""
     header = ["System", *map(escape_latex, study.comparisons)]
     rows = []
     for place, system in enumerate(study.systems):
@@ -25,6 +21,7 @@ def latex(study: EditStudy) -> str:
             for one in found
         ]
         rows.append([escape_latex(short_label(system.name)), *cells])
+    # The first system has all keys; the baseline, which comes last, has no TOP-k.
     keys = list(next(iter(study.summaries.values())))
     others = [
         [escape_latex(short_label(name)), *(format_cell(figures.get(key)) for key in keys)]

@@ -1,7 +1,4 @@
-"""The report of a study that compares the code edits of several systems, such as repair tools.
-
-The report has an HTML page, a JSON file and LaTeX tables. The module `edit_latex` makes the tables.
-"""
+"""The report of a study of code edits: a self-contained HTML page, JSON, and LaTeX tables."""
 
 from __future__ import annotations
 
@@ -34,35 +31,16 @@ _MOST_PANELS = 8  # metrics in the figure
 
 
 def check(folder: Path, sources: Iterable[Path]) -> None:
-    """Check that a report can be written to a folder.
-
-    Call this before a study, so that a wrong folder is found before the computations.
-
-    Args:
-        folder: The folder of the report.
-        sources: The files and folders that the study reads.
-
-    Raises:
-        InputError: The report cannot be written there; or the folder is a source, contains a source, or is
-            inside a source.
-    """
+    """Check before the computations that a report can be written to a folder, apart from the sources."""
     OutputFolder(folder, _CONTENT).check_replaceable(_NAMES)
     OutputFolder(folder).check_apart(sources)
 
 
 def write(study: EditStudy, folder: Path, command: str) -> None:
-    """Write the report into a folder: `report.html`, `edits.json` and `tables.tex`.
+    """Write `report.html`, `edits.json` and `tables.tex`.
 
-    An earlier report is replaced. Files that simllm did not write are kept.
-
-    Args:
-        study: The results of the study.
-        folder: The folder of the report.
-        command: The command line that ran the study, to be shown in the report.
-
-    Raises:
-        InputError: The folder may not be replaced, for example because simllm did not write it, or a file
-            cannot be written.
+    An earlier report is replaced, other files are kept, and a folder that simllm did not write is an
+    `InputError`. The report shows the command line.
     """
     facts = {"command": command, "versions": versions(_LIBRARIES)}
     figures = json.dumps(tables.finite(numbers(study) | facts), indent=1)
@@ -95,14 +73,7 @@ def numbers(study: EditStudy) -> dict[str, Any]:
 
 
 def html(study: EditStudy, facts: dict[str, Any]) -> str:
-    """Render the report of a study of code edits as an HTML page.
-
-    The study compares the code edits of several systems, such as repair tools.
-
-    Args:
-        study: The results of the study.
-        facts: The command line and the versions of the libraries, under "command" and "versions".
-    """
+    """Render the report; `facts` has the keys "command" and "versions" (of libraries)."""
     return render(
         Path(__file__).with_name("edit_report.html"),
         study=study,
@@ -118,11 +89,7 @@ def html(study: EditStudy, facts: dict[str, Any]) -> str:
 
 
 def write_conclusions(study: EditStudy) -> list[str]:
-    """Write a sentence for each metric, which names the best system and its score.
-
-    The sentence also says whether the best system is significantly better than the second best. For a metric
-    whose lower values are better, the sentence only names the system with the lowest value.
-    """
+    """Write for each metric the best system, and whether it is significantly better than the second best."""
     sentences = []
     for name, found in study.comparisons.items():
         sign = -1 if registry.lower_is_better(name) else 1
@@ -148,16 +115,12 @@ def write_conclusions(study: EditStudy) -> list[str]:
 
 @dataclass(frozen=True)
 class EditColumn:
-    """A column of the HTML report: the lines that one edit of a piece of code adds and removes.
-
-    One column shows the reference, which is the expected edit. Each other column shows the edit by a system,
-    such as a repair tool.
+    """A column of the HTML report: the lines that one edit adds and removes.
 
     Attributes:
         title: The name of the system with its score, or "reference".
-        lines: The lines of the edit, each as a pair. The first element is the line with its sign, such as
-            "+x = 1" or "-x = 0". The second is True if the reference has the same line. In the column of the
-            reference, the second element is always False.
+        lines: Each line with its sign, such as "+x = 1" or "-x = 0"; and whether the reference has the line,
+            too, which is always False in the column of the reference.
     """
 
     title: str
@@ -165,17 +128,14 @@ class EditColumn:
 
 
 def choose_examples(study: EditStudy) -> list[tuple[str, list[EditColumn]]]:
-    """Choose up to ten items for the report: those on which the scores of the systems differ most.
+    """Choose up to ten items on which the systems' scores differ most; of a single system, the worst.
 
-    The score is LEMOD (agreement of edited lines), or the study's first metric if LEMOD is not among its
-    metrics. With a single system, the items with the lowest scores are chosen.
-
-    Returns:
-        For each item, its id, and its edits as columns of the report: first the reference's edit, then the
-        edit of each system.
+    The score is LEMOD (agreement of edited lines), or the study's first metric. Each item has its id, and the
+    columns of the reference and of each system.
     """
     name = "lemod" if "lemod" in study.comparisons else next(iter(study.comparisons))
     systems = [system for system in study.systems if system.name != UNCHANGED]
+    # A missing score counts as 0, so that items on which a system has no score are shown.
     scores = np.nan_to_num(np.stack([system.scores[name] for system in systems]))
     spread = np.ptp(scores, axis=0) if len(systems) > 1 else -scores[0]
     chosen = np.argsort(-spread, kind="stable")[:_MOST_EXAMPLES]
@@ -183,24 +143,14 @@ def choose_examples(study: EditStudy) -> list[tuple[str, list[EditColumn]]]:
 
 
 def _columns(study: EditStudy, id_: str, metric: str, number: int) -> list[EditColumn]:
-    """List the edits of one piece of code, each as a column of the HTML report.
-
-    The first column is the reference: the edit with which the systems' edits are compared. Then comes a
-    column for each system except the baseline. If a system has several candidates for the item (the piece of
-    code), the first candidate is used.
-
-    Args:
-        study: The results of the study.
-        id_: The id of the item.
-        metric: The name of the metric whose score is shown with each system.
-        number: The index of the item in the study. It is used to look up the scores of the item.
-    """
+    """List the reference's edit and each system's first edit of the item with a number in the study."""
     columns: list[EditColumn] = []
     for system in study.systems:
         if system.name != UNCHANGED:
             found = edits(system.attempts[id_][0].example)
             if not columns:
                 columns.append(EditColumn("reference", [(line, False) for line in found.reference]))
+            # Indentation is left out, as a moved line is the same edit.
             known = {line[0] + line[1:].strip() for line in found.reference}
             score = format_number(float(system.scores[metric][number]))
             lines = [(line, line[0] + line[1:].strip() in known) for line in found.candidate]
@@ -216,6 +166,7 @@ def _figure(study: EditStudy) -> str:
         panels = figure.subplots(math.ceil(len(shown) / 2), 2, squeeze=False).ravel()
         for axes, (name, found) in zip(panels, shown, strict=False):
             means = np.array([one.mean for one in found.systems])
+            # A mean without an interval has NaN ends, and gets no whisker.
             around = np.nan_to_num([[one.mean - one.low, one.high - one.mean] for one in found.systems]).T
             places = np.arange(len(means))[::-1]
             colors = [GREY if one.name == UNCHANGED else BLUE for one in found.systems]

@@ -1,8 +1,4 @@
-"""A study of code edits: it compares the edits of several systems, such as repair tools.
-
-For each item, a system gets source code and edits it. Its result, the candidate, is compared with a
-reference, such as the right edit.
-"""
+"""A study of code edits: it compares the edits of several systems, such as repair tools."""
 
 from __future__ import annotations
 
@@ -38,14 +34,13 @@ _SPACE = re.compile(r"\s+")
 
 @dataclass(frozen=True)
 class Attempt:
-    """A candidate: the edited code that one system produced for one item.
+    """A candidate of one system for one item.
 
     Attributes:
-        example: The candidate, with the source (the code before the edit) and the reference.
+        example: The candidate, with source and reference.
         has_code: False if the candidate is empty because the system's reply had no code.
         is_ambiguous: True if several blocks of code in the system's reply fit equally well.
-        passed: Whether the candidate passed the item's software tests. If no test result is known: whether
-            the candidate equals the reference, apart from layout, comments, docstrings and imports.
+        passed: Whether the candidate solves the item.
     """
 
     example: Example
@@ -56,15 +51,13 @@ class Attempt:
 
 @dataclass
 class System:
-    """The candidates (edited code) of one system, and their scores.
+    """The candidates of one system, and their scores.
 
     Attributes:
-        name: The name of the system. If the system has variants, such as several prompts, the name of the
-            variant follows after a slash.
-        family: The name of the system without the variant.
-        attempts: A dict from the id of each item to one or more candidates.
-        scores: A dict from the name of each metric to (n,) scores, one for each item: the mean score of the
-            item's candidates; NaN if no candidate has a score.
+        name: The name of the system; the name of a variant follows after a slash.
+        attempts: One or more candidates by the id of the item.
+        scores: For each metric, (n,) scores of the items: the mean over an item's candidates; NaN without
+            any.
     """
 
     name: str
@@ -77,24 +70,17 @@ class System:
 class EditStudy:
     """The results of a study of code edits.
 
-    A system, such as a repair tool, edits the source code of each item. The reference of an item is the code
-    after the right edit. A system solves an item if its edited code passes the item's tests, or equals the
-    reference if no test result is known.
-
     Attributes:
         ids: The ids of the n items.
-        systems: The systems. The last one is a baseline, which returns each source unchanged.
-        comparisons: A dict from the name of each metric to the comparison of the systems by this metric. The
-            comparison has means with intervals, and paired tests. It uses only the items for which every
-            system has a score.
-        summaries: A dict from the name of each system to a dict of further numbers. The inner dict has keys
-            such as "lines inserted".
-        coverage: Four numbers of items, by name: "items" (all items), "by all" (items that all systems
-            solve), "by at least one" and "by exactly one". The baseline does not count as a system.
-        best: The scores that a system with several variants (for example, several prompts) would have if the
-            best variant were chosen for each item. The dict maps the name of each such system, without the
-            variant, to a dict. This inner dict maps each metric to the mean score.
-        easy: For each item, whether it is easy: the reference inserts at most two lines into the source.
+        systems: The systems. The last one is the baseline.
+        comparisons: For each metric, means with intervals and paired tests of the systems, on the items for
+            which every system has a score.
+        summaries: Further numbers of each system, such as "lines inserted".
+        coverage: The numbers of items: "items" (all), and those that the systems other than the baseline
+            solve: "by all", "by at least one" and "by exactly one".
+        best: For each family with several variants and each metric, the mean score if the best variant were
+            chosen for each item.
+        easy: For each item, whether the reference inserts at most two lines into the source.
         replies: Counts and names of replies without code, and of ambiguous replies.
     """
 
@@ -115,27 +101,12 @@ def run_study(
     language: str | None = None,
     as_published: bool = False,
 ) -> EditStudy:
-    """Compare systems that edit code, such as repair tools, by metrics and by the share of solved items.
+    """Compare systems by metrics (`names`), and by solved items, also as TOP-k for each k of `top`.
 
-    An item is a piece of source code to edit. The reference is its code after the right edit. A candidate is
-    the edited code of one system for one item. A candidate solves the item if it passes the item's software
-    tests. If no test result is known, a candidate solves the item if it equals the reference, apart from
-    layout, comments, docstrings and imports.
-
-    Args:
-        paths: JSON-lines files (see the module `read_code_pairs`). Each line has a candidate, and the `id`
-            and the `source` of its item. The key `system` names the system of the candidate. Without this
-            key, the name of the file names the system. Lines may also have the keys `variant` (the name of a
-            variant of the system) and `passed` (whether the candidate passed its tests).
-        names: The names of the metrics.
-        top: The numbers k for which TOP-k (also called pass@k) is computed: the probability that at least one
-            of k candidates solves an item.
-        language: The programming language of lines without the key `language`.
-        as_published: Whether the code of replies is found as in the published code of Sheikhaei et al.
-
-    Raises:
-        InputError: A file is wrong or named twice, systems have different items, a metric is unknown or
-            unavailable, or a system has fewer than k candidates for an item.
+    `paths` are JSON-lines files (see `read_code_pairs`); each line has a candidate, and the `id` and the
+    `source` of its item, and perhaps `system` (by default, the name of the file), `variant` and `passed`.
+    `language` is that of lines without one. `as_published` reads replies like the published code of Sheikhaei
+    et al.
     """
     output_file.check_different(paths)
     systems, replies = _read_systems(paths, language, as_published)
@@ -145,14 +116,17 @@ def run_study(
             raise InputError(f"metric {name!r}: expected a metric for code")
     ids = list(systems[0].attempts)
     systems.append(_unchanged(systems[0]))
+    # The baseline is scored like a system, but does not count where systems are counted.
     real = systems[:-1]
     for system in real:
         pass_at_k([[a.passed for a in system.attempts[id_]] for id_ in ids], max(top))  # for its error
     for name in names:
         _score(systems, registry.load(name), ids)
+    # Any system would do: all have the same sources and references.
     first = [real[0].attempts[id_][0].example for id_ in ids]
     easy = [inserted_lines(example) <= _EASY for example in first]
     solved = np.array([[any(a.passed for a in system.attempts[id_]) for id_ in ids] for system in real])
+    # How many systems solve each item.
     times = solved.sum(axis=0)
     return EditStudy(
         ids,
@@ -177,29 +151,14 @@ def run_study(
 def _read_systems(
     paths: Sequence[Path], language: str | None, as_published: bool
 ) -> tuple[list[System], dict[str, Any]]:
-    """Read the candidates of all systems, and check that all systems have the same items.
-
-    A system is, for example, a repair tool. A candidate is the code that a system produced for an item.
-
-    Args:
-        paths: JSON-lines files; each line has one candidate, with the id of its item and usually the name of
-            its system.
-        language: The programming language of lines without the key `language`.
-        as_published: Whether the code of replies is found as in the published code of Sheikhaei et al.
-
-    Returns:
-        The systems; and counts and names of replies without code, and of ambiguous replies.
-
-    Raises:
-        InputError: A file cannot be read, systems have different items, or the name of a system is not
-            allowed.
-    """
+    """Read the candidates of all systems, which must have the same items, and describe their replies."""
     systems: dict[str, System] = {}
     items: list[CodeItem] = []
     named_by_file: dict[str, Path] = {}
     for path in paths:
         for item in read_items(path, CodeFields(id="id"), language, True, as_published):
             family = label(str(item.row.get("system", Path(path.name.removesuffix(".gz")).stem)))
+            # Two files of one name in different folders would become one system.
             if "system" not in item.row and named_by_file.setdefault(family, path) != path:
                 other = named_by_file[family]
                 raise InputError(f"{other} and {path}: name the systems by `system` in each line")
@@ -236,11 +195,7 @@ def _attempt(item: CodeItem) -> Attempt:
 
 
 def _unchanged(system: System) -> System:
-    """Make the baseline of the study: a system that returns the source code of each item unchanged.
-
-    Args:
-        system: Any system of the study. The baseline gets the same items.
-    """
+    """Make the baseline, with the items of any system."""
     attempts = {}
     for id_, (one, *_) in system.attempts.items():
         old = one.example
@@ -250,27 +205,20 @@ def _unchanged(system: System) -> System:
 
 
 def _score(systems: Sequence[System], metric: Any, ids: Sequence[str]) -> None:
-    """Score all candidates of all systems by one metric, and store the scores in `System.scores`.
-
-    If a system has several candidates for an item, their mean score is stored. Candidates without a score
-    (NaN) are left out of the mean.
-
-    Args:
-        systems: The systems.
-        metric: The metric.
-        ids: The ids of the items, in the order of the stored scores.
-    """
+    """Score all candidates of all systems by one metric, and store the mean of each item."""
     flat = [
         (system, id_, attempt.example)
         for system in systems
         for id_ in ids
         for attempt in system.attempts[id_]
     ]
+    # All candidates at once: metrics share work between them, and work in parallel.
     values = metric.score([example for *_, example in flat]).values
     rows = zip(flat, values.tolist(), strict=True)
     for system in systems:
         system.scores[metric.name] = np.full(len(ids), np.nan)
     place = {id_: number for number, id_ in enumerate(ids)}
+    # The candidates of one item are adjacent, as `groupby` needs.
     for _, group in groupby(rows, key=lambda row: (row[0][0].name, row[0][1])):
         known = [(system, id_, value) for (system, id_, _), value in group if not math.isnan(value)]
         if known:
@@ -279,18 +227,9 @@ def _score(systems: Sequence[System], metric: Any, ids: Sequence[str]) -> None:
 
 
 def _compare(systems: Sequence[System], name: str) -> Comparison:
-    """Compare systems that edit code, such as repair tools, by the scores of one metric.
-
-    Only items for which every system has a score are used.
-
-    Args:
-        systems: The systems, with their scores.
-        name: The name of the metric.
-
-    Raises:
-        InputError: No item has a score of every system.
-    """
+    """Compare the systems by one metric, on the items for which every system has a score."""
     scores = {system.name: system.scores[name] for system in systems}
+    # Systems are compared in pairs, on the same items.
     known = ~np.isnan(np.stack(list(scores.values()))).any(axis=0)
     if not known.any():
         raise InputError(f"metric {name}: no item has a score of every system")
@@ -300,25 +239,7 @@ def _compare(systems: Sequence[System], name: str) -> Comparison:
 def _summarize(
     system: System, names: Sequence[str], ids: Sequence[str], easy: Sequence[bool], top: Sequence[int]
 ) -> dict[str, float | None]:
-    """Compute numbers that summarize the edits of one system, such as the mean number of inserted lines.
-
-    An item is a piece of source code that a system, such as a repair tool, edits. A candidate is the code
-    after the system's edit. A system may have several candidates for an item. The reference is the code after
-    the right edit.
-
-    Args:
-        system: The system.
-        names: The names of metrics. Some metrics have a corpus value (one value for all items together); it
-            is included in the result.
-        ids: The ids of the items.
-        easy: For each item, whether it is easy: the reference inserts at most two lines into the source. The
-            pass rate is computed for all items, for the easy items alone, and for the others alone.
-        top: The numbers k for which TOP-k (also called pass@k) is computed: the probability that at least one
-            of k candidates passes.
-
-    Returns:
-        The numbers by name; None if a number is not defined.
-    """
+    """Compute the numbers of one system for `EditStudy.summaries`; None if one is not defined."""
     attempts = [system.attempts[id_] for id_ in ids]
     flat = [attempt for each in attempts for attempt in each]
     found = [edits(attempt.example) for attempt in flat]
@@ -347,11 +268,9 @@ def _count(edit: Edits, sign: str) -> int:
 
 
 def inserted_lines(example: Example) -> int:
-    """Count the lines that the reference (code after the edit) inserts into the source (code before it).
-
-    Lines with comments count. Empty lines and changes of white space do not count.
-    """
+    """Count the lines that the reference inserts into the source, but for white space and empty lines."""
     source, reference = (
+        # Lines that differ only in white space are equal then, so that the diff leaves them out.
         [_SPACE.sub("", line) for line in text.splitlines()]
         for text in (example.source or "", example.reference)
     )
@@ -359,25 +278,14 @@ def inserted_lines(example: Example) -> int:
 
 
 def _best_variants(systems: Sequence[System], names: Sequence[str]) -> Iterator[tuple[str, dict[str, float]]]:
-    """Compute the mean score that a system would have if its best variant were chosen for each item.
-
-    Systems with the same `System.family` are variants of one system, for example with different prompts. For
-    each item and metric, the best score of any variant is taken. These scores are averaged over the items.
-
-    Args:
-        systems: The systems.
-        names: The names of the metrics.
-
-    Yields:
-        For each family with several variants: its name, and a dict from the name of each metric to the mean
-        of the best scores.
-    """
+    """Yield `EditStudy.best` for each family with several variants."""
     for family in dict.fromkeys(system.family for system in systems):
         variants = [system for system in systems if system.family == family]
         if len(variants) > 1:
             best = {}
             for name in names:
                 scores = np.stack([system.scores[name] for system in variants])
+                # nanmax would warn about items without any score.
                 scores = scores[:, ~np.isnan(scores).all(axis=0)]
                 choose = np.nanmin if registry.lower_is_better(name) else np.nanmax
                 best[name] = float(choose(scores, axis=0).mean()) if scores.size else math.nan

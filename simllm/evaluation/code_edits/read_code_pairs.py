@@ -1,7 +1,6 @@
 """Reader of JSON-lines files with pairs of a candidate (such as generated code) and reference code.
 
-Each line has a candidate and its reference, which metrics compare. The line may also have a source: the code
-before it was edited.
+A line may also have a source: the code before it was edited.
 """
 
 from __future__ import annotations
@@ -24,13 +23,10 @@ _MOST_NAMED = 100
 
 @dataclass(frozen=True)
 class CodeFields:
-    """The names of the keys in a JSON-lines file of candidates (such as generated code) and references.
+    """The names of the keys in a file.
 
     Attributes:
-        candidate: The key of the candidate. Instead of this key, a line may have the key `reply`: a
-            language model's reply, from which the code is extracted.
-        reference: The key of the reference, the code with which the candidate is compared.
-        source: The key of the source, the code before the edit.
+        candidate: A line may have the key `reply` instead: a language model's reply with the code in it.
         id: The key of the item's id; None if the lines need no id.
     """
 
@@ -42,13 +38,11 @@ class CodeFields:
 
 @dataclass(frozen=True)
 class CodeItem:
-    """A candidate (such as generated code) with its reference, read from a line of a JSON-lines file.
+    """A candidate with its reference, read from a line.
 
     Attributes:
-        example: Candidate, reference, source and language.
         id: A JSON value that identifies the item; None if ids are not read.
-        has_code: False if the line has a language model's reply in which no code was found. The candidate is
-            then an empty text.
+        has_code: False if the line has a reply without code; the candidate is then an empty text.
         is_ambiguous: True if the line has a reply in which several blocks of code fit equally well.
         row: The whole JSON object of the line.
         where: The place of the line for errors, such as "FILE, line 3".
@@ -69,24 +63,15 @@ def read_items(
     needs_source: bool = False,
     as_published: bool = False,
 ) -> Iterator[CodeItem]:
-    """Read candidates (such as generated code) and their references from a JSON-lines file.
+    """Read the lines of a file, in order; a wrong line is an `InputError`, and so is an empty file.
 
-    Args:
-        file: The file.
-        fields: The names of the keys in the file.
-        language: The programming language of lines without the key `language`.
-        needs_source: Whether each line must have a source, the code before the change.
-        as_published: Whether the code of replies is found as in the published code of Sheikhaei et al.
-
-    Yields:
-        The item of each line, in order.
-
-    Raises:
-        InputError: `language` is not supported, or the file is empty. Or a line lacks a key, has a value that
-            is not a text, or names an unsupported language; then the message names the line.
+    `language` is that of lines without one. `as_published` finds the code of replies like the published code
+    of Sheikhaei et al.
     """
     if language is not None:
+        # Before the first line, so that the message names no line.
         find_language(language)
+    # Stays empty only if the file has no line.
     where = ""
     for where, row in read_json_lines.objects(file):
         named = (
@@ -121,11 +106,7 @@ def read_items(
 
 
 def describe_replies(items: Sequence[CodeItem]) -> dict[str, Any]:
-    """Count and name the replies that are ambiguous or without code, and warn about them.
-
-    Returns:
-        Facts for the summary of a table; empty if no line has a reply.
-    """
+    """Count, name and warn about ambiguous replies and those without code; empty if no line has a reply."""
     replies = [item for item in items if "reply" in item.row]
     if not replies:
         return {}

@@ -1,9 +1,4 @@
-"""Judges of answers: functions that decide whether a tool's answer about some code is a success.
-
-A tool is a program that reads code and writes an answer, such as a summary or corrected code. An item is a
-piece of code, in its original and in a rewritten form. A draw is one answer of a tool about the original or
-the rewritten code of an item.
-"""
+"""Judges: functions that decide whether a tool's answers are successes."""
 
 from __future__ import annotations
 
@@ -32,18 +27,9 @@ Judge = Callable[[Sequence[Draw]], list[bool]]
 
 
 def judge_answers(draws: Sequence[Draw], judge: Judge | None) -> None:
-    """Decide whether a tool's answers are successes, and set their attribute `success`.
+    """Set `success` of the draws that are not judged yet; after a crash it stays None.
 
-    Answers whose `success` is already known are not judged again. Where the tool crashed and gave no answer,
-    `success` stays None.
-
-    Args:
-        draws: The answers, changed in place.
-        judge: The function that decides which answers are successes. It may be None if all successes are
-            already known.
-
-    Raises:
-        InputError: It is not known whether an answer is a success, and `judge` is None.
+    `judge` may be None only if all successes are known.
     """
     open_draws = [draw for draw in draws if draw.success is None and draw.output is not None]
     if open_draws and judge is None:
@@ -55,14 +41,7 @@ def judge_answers(draws: Sequence[Draw], judge: Judge | None) -> None:
 
 
 def by_label(items: Mapping[str, dict[str, Any]]) -> Judge:
-    """Make a judge that calls an answer a success if it equals the `label` of its item.
-
-    A judge is a function that decides which answers of a tool are successes. An item is a piece of code that
-    the answers are about. White space around the answer and the label is ignored.
-
-    Args:
-        items: The items by id; each has a field `label`, the right answer.
-    """
+    """Make a judge: a success equals the `label` of its item, but for white space around both."""
 
     def judge(draws: Sequence[Draw]) -> list[bool]:
         return [(draw.output or "").strip() == str(_field(items, draw, "label")).strip() for draw in draws]
@@ -71,20 +50,11 @@ def by_label(items: Mapping[str, dict[str, Any]]) -> Judge:
 
 
 def by_command(command: Sequence[str], parallel: int, timeout: float, warned: list[str]) -> Judge:
-    """Make a judge that runs a command on each answer; exit status 0 means that the answer is a success.
+    """Make a judge that runs a command on each answer; exit status 0 means a success.
 
-    A judge is a function that decides which answers of a tool are successes. The command reads the answer
-    from its standard input. In its words, `{id}` is replaced by the item's id, and `{side}` by "original" or
-    "transformed". The environment variables SIMLLM_ID and SIMLLM_SIDE hold them, too.
-
-    Args:
-        command: The words of the command.
-        parallel: The number of commands that run at the same time.
-        timeout: The time limit of a command, in seconds. If it is exceeded, the answer is a failure.
-        warned: The list to which sentences about commands that failed themselves are appended.
-
-    Raises:
-        InputError: The id of an item would be run as code (see `check_command`).
+    The command reads the answer from standard input. In its words, `{id}` and `{side}` are replaced;
+    SIMLLM_ID and SIMLLM_SIDE in the environment hold them, too. After `timeout` seconds, the answer is a
+    failure. `warned` gets sentences about commands that failed themselves.
     """
     check_command(command)
 
@@ -95,6 +65,7 @@ def by_command(command: Sequence[str], parallel: int, timeout: float, warned: li
 
             def status(draw: Draw) -> str:
                 values = {"{id}": draw.id, "{side}": draw.side}
+                # One pass over each word: an id that itself contains "{side}" must stay as it is.
                 words = [_PLACEHOLDER.sub(lambda found: values[found[0]], word) for word in command]
                 variables = {"SIMLLM_ID": draw.id, "SIMLLM_SIDE": draw.side}
                 return runner.run(words, draw.output or "", variables, timeout)[0]
@@ -113,6 +84,7 @@ def by_command(command: Sequence[str], parallel: int, timeout: float, warned: li
 def _failures(statuses: Sequence[str]) -> Iterator[str]:
     """Yield sentences about commands that did not judge an answer, but failed themselves."""
     late = sum(status == TIMEOUT for status in statuses)
+    # 126 and 127 are a shell's statuses for a command that cannot run; a minus stands for a signal.
     broken = sum(status in ("126", "127") or status.startswith("-") for status in statuses)
     for count, what in ((late, "took too long"), (broken, "crashed or was not found")):
         if count:
@@ -134,19 +106,14 @@ _SAFE = re.compile(r"[\w.,:@%+=/][\w.,:@%+=/-]*")
 
 
 def check_command(command: Sequence[str], ids: Iterable[str] = ()) -> None:
-    """Check that the words of a judge's command do not let the id of an item run as code.
+    """Refuse a judge's command that would run the id of an item as code, and ids that could do harm in it.
 
-    Args:
-        command: The words of the command, with `{id}` and `{side}`.
-        ids: The ids, which come from the data. Those that a shell would interpret are refused if the command
-            names an interpreter with a script; ids that would be read as an option, or that lead out of a
-            folder, are refused everywhere.
-
-    Raises:
-        InputError: `{id}` stands where it would be read as code, or an id is refused.
+    Ids that a shell would interpret are refused if the command names an interpreter with a script. Ids that
+    would be read as an option, or that lead out of a folder, are refused everywhere.
     """
     names = [word.rpartition("/")[2] for word in command]
     interpreters = [bool(_INTERPRETER.fullmatch(name)) for name in names]
+    # In sh -c 'check $1' sh {id}, the id is data; but the script may lack quotation marks around $1.
     has_script = any(interpreters) and any(_RUNS_NEXT.fullmatch(word) for word in command)
     places = [number for number, word in enumerate(command) if "{id}" in word]
     for at in places:
@@ -168,6 +135,7 @@ def check_command(command: Sequence[str], ids: Iterable[str] = ()) -> None:
     inner = any(command[at] != "{id}" for at in places)
     for name in ids:
         is_option = name.startswith("-") and any(command[at].startswith("{id}") for at in places)
+        # An id that is a word of its own may be any text; as a part of a path, it may lead elsewhere.
         leads_out = inner and (".." in name.split("/") or name.startswith("/"))
         if is_option or leads_out or "\0" in name or (has_script and not _SAFE.fullmatch(name)):
             raise InputError(
@@ -177,16 +145,7 @@ def check_command(command: Sequence[str], ids: Iterable[str] = ()) -> None:
 
 
 def by_metric(metric: Metric, threshold: float, items: Mapping[str, dict[str, Any]]) -> Judge:
-    """Make a judge that calls an answer a success if a metric gives it a high enough score.
-
-    A judge is a function that decides which answers of a tool are successes. An item is a piece of code that
-    the answers are about. The metric compares each answer with the `reference` of its item.
-
-    Args:
-        metric: The metric.
-        threshold: An answer is a success if its score is at least this value.
-        items: The items by id; each has a field `reference`, a right answer.
-    """
+    """Make a judge: a success has a score of at least `threshold` against the `reference` of its item."""
 
     def judge(draws: Sequence[Draw]) -> list[bool]:
         examples = [Example(draw.output or "", str(_field(items, draw, "reference"))) for draw in draws]
@@ -196,16 +155,7 @@ def by_metric(metric: Metric, threshold: float, items: Mapping[str, dict[str, An
 
 
 def _field(items: Mapping[str, dict[str, Any]], draw: Draw, name: str) -> Any:
-    """Return a field, such as the label, of the item that an answer is about.
-
-    Args:
-        items: The items (pieces of code with further fields) by id.
-        draw: The answer of a tool.
-        name: The name of the field, such as "label".
-
-    Raises:
-        InputError: The item is unknown or lacks the field.
-    """
+    """Return a field, such as the label, of the item of a draw."""
     value = items.get(draw.id, {}).get(name)
     if value is None:
         raise InputError(f"{draw.where or 'the items'}: the item {draw.id} has no {name}")
@@ -214,18 +164,14 @@ def _field(items: Mapping[str, dict[str, Any]], draw: Draw, name: str) -> Any:
 
 @dataclass(frozen=True)
 class OutputAgreement:
-    """The similarity of a tool's answers about rewritten code to its answers about the original code.
+    """The similarity of a tool's answers about variants to its answers about originals.
 
-    An item is a piece of code in two versions: original and rewritten. The tool gives several answers about
-    an item. A metric computes the similarity of two answers about the same item. The similarities are
-    averaged within each item, and then over the items.
+    Similarities of two answers are averaged within each item, and then over the items.
 
     Attributes:
-        items: The number of items that are averaged.
-        across: The mean similarity of an answer about the original code and an answer about the rewritten
-            code.
-        within: The mean similarity of two answers about the original code. It shows how much answers differ
-            by chance.
+        across: The mean similarity of an answer about the original and an answer about the variant.
+        within: The mean similarity of two answers about the original. It shows how much answers differ by
+            chance.
         difference: `across` - `within`; negative if rewriting changes the answers.
         low: The lower end of the 95% bootstrap interval of `difference`; None with fewer than 6 items, or if
             all items have the same difference.
@@ -243,19 +189,9 @@ class OutputAgreement:
 
 
 def measure_agreement(draws: Sequence[Draw], metric: Metric) -> OutputAgreement | None:
-    """Measure how much a tool's answers change when its input code is rewritten.
+    """Measure how much the answers of one tool to one kind of variants change by rewriting.
 
-    Answers about the rewritten code are compared with answers about the original code. As a baseline, answers
-    about the same original code are compared with each other.
-
-    Args:
-        draws: The answers of one tool. They are about items: pieces of code in an original form and in one
-            rewritten form.
-        metric: The metric that scores one answer against another.
-
-    Returns:
-        The mean similarities over the items with at least two answers about the original code and at least
-        one about the rewritten code; None if there is no such item.
+    None without an item that has two answers about its original and one about its variant.
     """
     answers: dict[str, dict[str, list[str]]] = {}
     for draw in draws:
@@ -265,12 +201,14 @@ def measure_agreement(draws: Sequence[Draw], metric: Metric) -> OutputAgreement 
     parts = []
     for own in answers.values():
         original, transformed = (own[side] for side in SIDES)
+        # Without two answers about the original, there is no baseline for the noise of the draws.
         if len(original) > 1 and transformed:
             across, within = list(product(original, transformed)), list(combinations(original, 2))
             parts.append((len(pairs), len(across), len(within)))
             pairs += across + within
     if not parts:
         return None
+    # All pairs at once, because metrics score in batches.
     scores = metric.score([Example(a, b) for a, b in pairs]).values
     means = np.array(
         [

@@ -14,21 +14,10 @@ _LONGEST = 2048  # longest input in tokens, if the model's configuration does no
 
 
 def mean_nll(texts: Sequence[str], folder: Path) -> tuple[list[float | None], int]:
-    """Return the mean negative log-likelihood of the tokens of each text, in nats.
+    """Return the NLL of each text, None for fewer than two tokens; and how many texts were cut off.
 
-    The value is usually lower for a text that the model has read in training. The first token has no context,
-    and is left out. The end of a text that is too long for the model is cut off. No code of the folder is
-    run, and weights must be safetensors.
-
-    Args:
-        texts: The texts.
-        folder: The folder of a causal language model, as saved by the package transformers.
-
-    Returns:
-        A number for each text, None for a text of fewer than two tokens; and how many texts were cut off.
-
-    Raises:
-        InputError: The package transformers is not installed, or the folder has no such model.
+    The NLL is usually lower for a text that the model has read in training. `folder` is a causal language
+    model as saved by the package transformers; none of its code is run, and weights must be safetensors.
     """
     import torch
 
@@ -38,6 +27,7 @@ def mean_nll(texts: Sequence[str], folder: Path) -> tuple[list[float | None], in
         raise InputError("--nll-model needs the package transformers") from None
     if not folder.is_dir():
         raise InputError(f"{folder}: no such folder; expected a causal language model")
+    # The folder is not trusted: no code of it, no pickled weights, and no network.
     own = {"local_files_only": True, "trust_remote_code": False}
     load: Any = AutoModelForCausalLM.from_pretrained
     try:
@@ -51,6 +41,7 @@ def mean_nll(texts: Sequence[str], folder: Path) -> tuple[list[float | None], in
         model.eval()
     except Exception as error:  # whatever a damaged or hostile folder makes transformers raise
         raise InputError(f"{folder}: no causal language model ({_first_line(error)})") from None
+    # A text that is too long for the model loses its end.
     longest = getattr(model.config, "max_position_embeddings", None)
     if not isinstance(longest, int) or longest < 2:
         longest = _LONGEST
@@ -68,6 +59,7 @@ def mean_nll(texts: Sequence[str], folder: Path) -> tuple[list[float | None], in
             if logits is None:
                 found.append(None)
                 continue
+            # The first token has no context, and no likelihood.
             found.append(float(torch.nn.functional.cross_entropy(logits.float(), ids[0, 1:])))
             if not math.isfinite(found[-1] or 0):
                 raise InputError(f"{folder}: the likelihood of a text is not finite")
@@ -90,11 +82,7 @@ def _quiet() -> Iterator[None]:
 
 
 def _check_size(folder: Path, config: Any) -> None:
-    """Check that the weights in a folder suffice for a configuration, before memory is taken for it.
-
-    Raises:
-        ValueError: They do not.
-    """
+    """Raise ValueError, before memory is taken, if a configuration needs more weights than are stored."""
     import torch
     from safetensors import safe_open
     from transformers import AutoModelForCausalLM
@@ -109,6 +97,7 @@ def _check_size(folder: Path, config: Any) -> None:
         raise ValueError("no weights in the format safetensors")
     if getattr(config, "num_hidden_layers", 0) > tensors:
         raise ValueError("there are more layers than weights")
+    # Parameters on the device "meta" have shapes, but take no memory.
     with torch.device("meta"):
         network = AutoModelForCausalLM.from_config(config, trust_remote_code=False)
     needed = sum(parameter.numel() for parameter in network.parameters())

@@ -1,10 +1,4 @@
-"""Correlation between the negative log-likelihood of code and the effect of rewriting the code.
-
-The negative log-likelihood (NLL) is that of the original code under a language model. A tool is a program
-that reads code and writes an answer, such as a summary or corrected code. Its success rate is the share of
-right answers. The effect is the success rate on the rewritten code minus that on the original code. The
-effect is negative if rewriting harms.
-"""
+"""Correlation between the NLL of code and the effect of rewriting it."""
 
 from __future__ import annotations
 
@@ -21,18 +15,7 @@ _FEWEST = 3  # items for a correlation
 
 @dataclass(frozen=True)
 class RankCorrelation:
-    """Spearman's correlation between the negative log-likelihood of code and the effect of rewriting.
-
-    Each item is a piece of code. The negative log-likelihood is the mean over the tokens of the original
-    code. A tool is a program that reads code and writes an answer, such as a summary or corrected code. Its
-    success rate is the share of right answers. The effect is the success rate on the rewritten code minus
-    that on the original code.
-
-    Attributes:
-        n: The number of items.
-        rho: The correlation; None if it is not defined.
-        p: The two-sided p-value; None if the correlation is not defined.
-    """
+    """Spearman's correlation over n items; `rho` and `p` are None if it is not defined."""
 
     n: int
     rho: float | None
@@ -41,19 +24,13 @@ class RankCorrelation:
 
 @dataclass(frozen=True)
 class Likelihood:
-    """Correlations between the negative log-likelihood (NLL) of code and the effect of rewriting the code.
-
-    Each item is a piece of code. The NLL is that of the original code under a language model. A tool is a
-    program that reads code and writes an answer, such as a summary or corrected code. Its success rate is the
-    share of right answers. The effect is the success rate on the rewritten code minus that on the original
-    code.
+    """Correlations between the NLL and the difference of items.
 
     Attributes:
         median: The median NLL of the items.
         all: The correlation over all items.
-        below_median: The correlation over the items whose NLL is below the median. Language models may have
-            read the code of these items in training. The thesis by de Koning (see
-            `metamorphic_fisher_and_mcnemar`) reports this correlation.
+        below_median: The correlation that the thesis reports, over the items whose NLL is below the median.
+            Language models may have read the code of these items in training.
         above_median: The correlation over the items whose NLL is above the median.
     """
 
@@ -64,19 +41,7 @@ class Likelihood:
 
 
 def correlate_with_likelihood(outcomes: Sequence[ItemOutcome]) -> Likelihood | None:
-    """Correlate the negative log-likelihood (NLL) of code with the effect of rewriting the code.
-
-    The NLL is that of the original code under a language model. The effect is a tool's success rate on the
-    rewritten code minus that on the original code. A tool is a program that reads code and writes an answer,
-    such as a summary or corrected code.
-
-    Args:
-        outcomes: For each item (piece of code), its NLL and the tool's successes; items without an NLL are
-            left out.
-
-    Returns:
-        The correlations; None if no item has an NLL.
-    """
+    """Correlate the NLL with the difference, over the items with an NLL; None if there are none."""
     known = [(one.nll, one.difference) for one in outcomes if one.nll is not None]
     if not known:
         return None
@@ -92,10 +57,7 @@ def correlate_with_likelihood(outcomes: Sequence[ItemOutcome]) -> Likelihood | N
 
 
 def _correlate(a: Floats, b: Floats) -> RankCorrelation:
-    """Compute Spearman's correlation of two arrays of n values.
-
-    It is not defined for fewer than three values, or if all values of an array are equal.
-    """
+    """Compute Spearman's correlation of two (n,) arrays."""
     from scipy.stats import spearmanr
 
     n = len(a)

@@ -1,8 +1,4 @@
-"""The report of a metamorphic study: a self-contained HTML page, and JSON.
-
-The study tests whether tools succeed less often after their input code is rewritten. A tool is a program that
-reads code and writes an answer, such as a summary or corrected code.
-"""
+"""The report of a metamorphic study: a self-contained HTML page, and JSON."""
 
 from __future__ import annotations
 
@@ -33,48 +29,30 @@ _WORST = 5  # items that are shown with their code
 
 
 def check(folder: Path, sources: Iterable[Path]) -> None:
-    """Check that a report can be written to a folder.
-
-    Call this before a study, so that a wrong folder is found before the computations.
-
-    Args:
-        folder: The folder of the report.
-        sources: The files and folders that the study reads.
-
-    Raises:
-        InputError: The report cannot be written there; or the folder is a source, contains a source, or is
-            inside a source.
-    """
+    """Check before the computations that a report can be written to a folder, apart from the sources."""
     OutputFolder(folder, CONTENT).check()
     OutputFolder(folder).check_apart(sources)
 
 
 def write(study: MetamorphicStudy, folder: Path, command: str) -> None:
-    """Write the report of a metamorphic study into a folder: `report.html` and `metamorphic.json`.
+    """Write `report.html` and `metamorphic.json`, and replace an earlier report.
 
-    The study tests whether tools succeed less often after their input code is rewritten. An earlier report is
-    replaced.
-
-    Args:
-        study: The results of the study.
-        folder: The folder of the report. It may already contain the file with the tools' recorded answers.
-        command: The command line that ran the study, to be shown in the report.
-
-    Raises:
-        InputError: A file cannot be written.
+    The folder may already contain the recorded answers. The report shows the command line.
     """
     facts = {"command": command, "versions": versions(_LIBRARIES)}
+    # The folder stays, because the tools' answers are in it; only the report's own files are replaced.
     OutputFolder(folder, CONTENT).own()
     OutputFolder(folder).write(_FIGURES, json.dumps(numbers(study) | facts, indent=1) + "\n")
     OutputFolder(folder).write(_PAGE, html(study, facts))
 
 
 def numbers(study: MetamorphicStudy) -> dict[str, Any]:
-    """Return all numeric results of a study as a dict for JSON; an infinite odds ratio becomes "inf"."""
+    """Return all numeric results of a study as a dict for JSON."""
     tools = {name: asdict(found) for name, found in study.tools.items()}
     for found in tools.values():
         found |= found.pop("study")
         for part in (found["pooled"], *found["items"]):
+            # JSON has no infinity.
             part["odds_ratio"] = "inf" if part["odds_ratio"] == math.inf else part["odds_ratio"]
     finite: dict[str, Any] = tables.finite({"alpha": study.alpha, "tools": tools})
     finite |= {"warnings": study.warnings, "restored": study.restored}
@@ -82,14 +60,7 @@ def numbers(study: MetamorphicStudy) -> dict[str, Any]:
 
 
 def html(study: MetamorphicStudy, facts: dict[str, Any]) -> str:
-    """Render the report of a metamorphic study as an HTML page.
-
-    The study tests whether tools succeed less often after their input code is rewritten.
-
-    Args:
-        study: The results of the study.
-        facts: A dict with the keys "command" (the command line) and "versions" (of the libraries).
-    """
+    """Render the report; `facts` has the keys "command" and "versions" (of libraries)."""
     return render(
         Path(__file__).with_name("metamorphic_report.html"),
         study=study,
@@ -106,11 +77,7 @@ def html(study: MetamorphicStudy, facts: dict[str, Any]) -> str:
 
 
 def write_conclusions(study: MetamorphicStudy) -> list[str]:
-    """Write the main results as English sentences.
-
-    For each tool, the sentences compare its success rates on original and on rewritten code, and say whether
-    the difference is significant.
-    """
+    """Write for each tool its success rates and whether the difference is significant, as sentences."""
     sentences = []
     for tool, found in study.tools.items():
         mean, name = found.study.mean, tool or "The tool"
@@ -137,10 +104,7 @@ def _p(value: float | None) -> str:
 
 
 def _signed(mean: MeanDifference) -> str:
-    """Write a mean difference as text, with its sign, and with its interval if there is one.
-
-    For example: "the difference is -0.120 (95% interval -0.200 to -0.040)".
-    """
+    """Write a text such as "the difference is -0.120 (95% interval -0.200 to -0.040)"."""
     text = f"the difference is {mean.difference:+.3f}"
     if mean.low is not None and mean.high is not None:
         text += f" (95% interval {mean.low:+.3f} to {mean.high:+.3f})"
@@ -148,17 +112,11 @@ def _signed(mean: MeanDifference) -> str:
 
 
 def draw(study: SuccessStudy) -> str:
-    """Draw how a tool's success rates change when its input code is rewritten, and return the SVG.
-
-    A tool is a program that reads code and writes an answer, such as a summary or corrected code. It gives
-    one or more answers about each item (piece of code). The difference of an item is the share of right
-    answers about its rewritten code minus that about its original code. The first panel is a histogram of
-    these differences. The second panel shows the mean differences of up to ten groups of items with a similar
-    negative log-likelihood (NLL) of the original code. It is drawn only if more than three items have an NLL.
-    """
+    """Draw a histogram of the items' differences, and the differences by NLL, and return the SVG."""
     known = [one for one in study.outcomes if one.nll is not None]
     with style():
         figure = Figure(figsize=(9, 2.8))
+        # Up to three items show no trend.
         axes = figure.subplots(1, 2 if len(known) > 3 else 1, squeeze=False)[0]
         differences = [one.difference for one in study.outcomes]
         axes[0].hist(differences, bins=np.linspace(-1.05, 1.05, 22).tolist(), color=BLUE)
@@ -174,15 +132,7 @@ def draw(study: SuccessStudy) -> str:
 
 
 def _draw_by_likelihood(axes: Any, known: Sequence[ItemOutcome]) -> None:
-    """Draw the mean difference of a tool's success rates in groups of items with similar likelihood.
-
-    The difference is the success rate on rewritten code minus that on original code. The items are sorted by
-    their negative log-likelihood (NLL), and divided into up to ten groups of about equal size.
-
-    Args:
-        axes: The panel to draw in.
-        known: The items, all with an NLL.
-    """
+    """Draw the mean difference in up to ten groups of about equal size, sorted by NLL."""
     ranked = sorted(known, key=lambda one: one.nll or 0.0)
     parts = np.array_split(np.array([one.difference for one in ranked]), min(10, len(ranked)))
     ends = np.cumsum([len(part) for part in parts]) / len(ranked) * 100
@@ -196,18 +146,9 @@ def _draw_by_likelihood(axes: Any, known: Sequence[ItemOutcome]) -> None:
 def worst_items(
     study: MetamorphicStudy, found: ToolResult
 ) -> list[tuple[ItemOutcome, list[tuple[str, str]]]]:
-    """Return up to five items on which the tool's success falls most when the code is rewritten.
+    """Return up to five items that lose most, the worst first, with their diff from original to variant.
 
-    An item is a piece of code in an original and a rewritten form. An item is left out if the study does not
-    have the code of both forms.
-
-    Args:
-        study: The study, which has the code of the items.
-        found: The results of one tool.
-
-    Returns:
-        For each item, the worst first: the tool's counts of successes, and the lines of the diff from the
-        original to the rewritten code. A line is a pair: its sign ("+", "-" or " ") and its text.
+    A line of a diff is its sign ("+", "-" or " ") and its text. Items without known code are left out.
     """
     known = study.sources.keys() & study.variants.keys()
     lost = [one for one in found.study.outcomes if one.difference < 0 and one.id in known]

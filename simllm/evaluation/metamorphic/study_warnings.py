@@ -24,12 +24,7 @@ def warn_of_study(
 ) -> Iterator[str]:
     """Yield sentences about the results of one tool.
 
-    Args:
-        tool: The name of the tool; empty if there is only one.
-        study: Its results.
-        crashes: Its numbers of crashes on "original" and "transformed" code.
-        lost: The ids of the items that are left out because the tool always crashed on a side.
-        alpha: The significance level.
+    `crashes` counts by side. `lost` are the ids of items that are left out, because a side has no answer.
     """
     name = tool or "the tool"
     if any(crashes.values()):
@@ -46,6 +41,7 @@ def warn_of_study(
 def _warn_of_numbers(name: str, study: SuccessStudy, alpha: float) -> Iterator[str]:
     """Yield sentences about differences, intervals and p-values that the data cannot support."""
     outcomes, n = study.outcomes, len(study.outcomes)
+    # The smallest p of a sign flip test: in two of 2^n choices, all signs agree.
     least = min(1.0, 2.0 ** (1 - n))
     if n < LEAST_ITEMS or least > alpha:
         no_interval = "; there is no interval" if n < LEAST_ITEMS else ""
@@ -71,7 +67,6 @@ def _warn_of_numbers(name: str, study: SuccessStudy, alpha: float) -> Iterator[s
 
 
 def _warn_of_likelihood(name: str, found: Likelihood, items: int) -> Iterator[str]:
-    """Yield sentences about a correlation with the negative log-likelihood."""
     if found.all.n < items:
         yield f"{items - found.all.n:,} of {format_count(items, 'item')} have no negative log-likelihood"
     if found.all.rho is None:
@@ -83,10 +78,7 @@ def warn_of_items(
 ) -> Iterator[str]:
     """Yield sentences about items that have no variant, or no results.
 
-    Args:
-        items: The items by id; empty if they are unknown.
-        variants: The usable variants; empty if they are unknown.
-        seen: The ids of the items that have results.
+    `items` and `variants` are empty if they are unknown; `seen` are the ids with results.
     """
     varied = {row["id"] for row in variants}
     if varied and (bare := [name for name in items if name not in varied]):

@@ -1,8 +1,4 @@
-"""Counts of a tool's right answers (successes) about original code and about the same code rewritten.
-
-A tool is a program that reads code and writes an answer, such as a summary or corrected code. Each piece of
-code is called an item.
-"""
+"""Counts of a tool's successes on the original and the variant of each item."""
 
 from __future__ import annotations
 
@@ -16,31 +12,11 @@ from simllm.evaluation.metamorphic.read_tool_results import SIDES, Draw, Recorde
 def count_successes(
     recorded: Recorded, arm: str = ""
 ) -> tuple[dict[str, list[ItemOutcome]], dict[str, dict[str, int]]]:
-    """Count the successes of each tool on the original code and on the rewritten code of each item.
+    """Count the successes of each tool on each item, for variants of one arm, and its crashes by side.
 
-    A tool is a program that reads code and writes an answer, such as a summary or corrected code. A success
-    is a right answer. An item is a piece of code. It is rewritten by all rewriting rules together, or by one
-    rule alone. The argument `arm` selects one of these ways of rewriting. The rewritten code is called the
-    variant.
-
-    For a tool, an item is skipped in two cases:
-
-    1. The tool crashed each time on the original, or each time on the variant.
-    2. `arm` selects all rules together, but the tool was run only on code that one rule alone rewrote.
-
-    Args:
-        recorded: The results of the tools. All answers must already be judged right or wrong. A `Draw` whose
-            `success` is None counts as a crash.
-        arm: The way of rewriting: the name of a single rewriting rule; empty for all rules together.
-
-    Returns:
-        Two dicts, both with the names of the tools as keys. The first has a list of the tool's counts, one
-        for each item that is not skipped. Crashes are not in these counts. The second has the tool's numbers
-        of crashes on "original" and on "transformed" code.
-
-    Raises:
-        InputError: A tool was run only on the original of an item, or only on its variant, and the item is
-            not skipped by case 2.
+    All draws must be judged: a `success` of None counts as a crash, which is in no count of successes. An
+    item is skipped if the tool crashed each time on a side, or if `arm` is empty and the tool was run only on
+    variants of single rules. Otherwise, an item with one side is an `InputError`.
     """
     counts: dict[tuple[str, str], dict[str, tuple[int, int]]] = {
         (model, item): dict(zip(SIDES, pair, strict=True))
@@ -71,25 +47,13 @@ def count_successes(
 
 
 def _with_originals(draws: Iterable[Draw], arm: str) -> Iterable[Draw]:
-    """Select the answers of tools about original code, and about code that was rewritten in one way.
-
-    The argument `arm` names the way of rewriting. A `Draw` is one answer of a tool about an item (piece of
-    code), and its attribute `arm` names a way of rewriting, too. For each tool and item, the answers whose
-    `arm` equals the argument are selected. There are two exceptions:
-
-    - These answers are all about the rewritten code. Then the tool's answers about the original code with an
-      empty `arm` are selected, too, because the original code is the same for all ways of rewriting.
-    - The argument is empty, and the tool has answers about rewritten code, but only about code that a single
-      rule rewrote. Then no answer is selected, because the original has no counterpart to compare with.
-
-    Args:
-        draws: The answers of tools about original and rewritten code.
-        arm: The name of the rewriting rule, for code that a single rule rewrote; empty for code that all
-            rules together rewrote.
-    """
+    """Select the draws of an arm, with the draws about the originals to which its variants are compared."""
     draws = list(draws)
+    # The original code is the same for all arms: variants of an arm without originals of its own are compared
+    # with the originals of an empty arm.
     own = {(draw.model, draw.id) for draw in draws if draw.arm == arm and draw.side == SIDES[1]}
     has_originals = {(d.model, d.id) for d in draws if d.arm == arm and d.side == SIDES[0]}
+    # An original whose only variants are of single rules has no counterpart among those of all rules.
     dropped = set() if arm else {(d.model, d.id) for d in draws if d.arm and d.side == SIDES[1]} - own
     for draw in draws:
         key = (draw.model, draw.id)

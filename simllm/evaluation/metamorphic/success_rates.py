@@ -1,10 +1,7 @@
-"""Success rates of a tool on original and on rewritten code, and significance tests of their difference.
+"""Success rates of a tool on originals and variants, and significance tests of their difference.
 
-A tool is a program that reads code and writes an answer, such as a summary or corrected code. Its
-success rate is the share of right answers.
-
-The main test compares the mean rates of items (pieces of code). It does not compare single answers, because
-several answers about one item are not independent.
+The main test compares the mean rates of items. It does not compare single answers, because several answers
+about one item are not independent.
 """
 
 from __future__ import annotations
@@ -37,17 +34,9 @@ _LEVEL = 0.05
 
 @dataclass(frozen=True)
 class MeanDifference:
-    """The mean difference between a tool's success rates on rewritten code and on original code.
-
-    A tool is a program that reads code and writes an answer, such as a summary or corrected code. Its success
-    rate is the share of right answers. The mean is over items. An item is a piece of code in its original and
-    its rewritten form.
+    """The mean difference over items, with the mean success rates.
 
     Attributes:
-        items: The number of items.
-        original: The mean success rate on the original code of items.
-        transformed: The mean success rate on the rewritten code.
-        difference: `transformed` - `original`; negative if the rewritten code is harder for the tool.
         low: The lower end of the 95% bootstrap interval of `difference`; None with fewer than 6 items, or if
             all items have the same difference.
         high: The upper end of this interval, or None.
@@ -66,17 +55,9 @@ class MeanDifference:
 
 @dataclass(frozen=True)
 class SuccessStudy:
-    """Success rates of a tool on original code and on rewritten code, with significance tests.
-
-    A tool is a program that reads code and writes an answer, such as a summary or corrected code. A success
-    is a right answer. An item is a piece of code in its original and its rewritten form. The rewritten form
-    is called the variant. A difference is the success rate on variants minus the success rate on originals.
-
-    Some results are computed as in the thesis by de Koning (see `metamorphic_fisher_and_mcnemar`), so that
-    they can be compared with it.
+    """Success rates of a tool, with significance tests; some as in the thesis, for comparison with it.
 
     Attributes:
-        outcomes: For each item, the numbers of successes on the original and on the variant.
         mean: The mean difference over items, the main result.
         pooled: Fisher's test of all answers together, as in the thesis.
         items: Fisher's test of each item.
@@ -84,19 +65,17 @@ class SuccessStudy:
         worse: The number of items that are harder when rewritten, with p < .05 by Fisher's test.
         better_holm: Like `better`, but with p-values after Holm's correction over all items.
         worse_holm: Like `worse`, but with p-values after Holm's correction over all items.
-        mcnemar: McNemar's test, if each item has one answer about the original and one about the variant;
-            None otherwise.
-        balanced: The ids of the items with both successes and failures, because the thesis uses only such
-            items. In a study of several tools, it is enough that one of the tools has both on the item.
-        filtered: The mean difference over the items in `balanced`; None if `balanced` is empty. This choice
-            of items exaggerates the difference.
-        likelihood: The correlation of the difference with the negative log-likelihood (NLL) of the original
-            code; None if no item has an NLL.
-        unchanged: The mean difference over the items whose variant equals the original; None if there are no
-            such items. This difference is due to chance alone.
-        groups: The mean difference in each group of items, by the group's name; empty if there is only one.
-        by_rule: For each rewriting rule, two mean differences: over the items that the rule changed, and over
-            those that it did not change. A mean without items is None.
+        mcnemar: None unless each item has one answer about the original and one about the variant.
+        balanced: The ids of the items with both successes and failures of some tool; the thesis uses only
+            these.
+        filtered: The mean difference over the items in `balanced`; None if there are none. This choice of
+            items exaggerates the difference.
+        likelihood: None if no item has an NLL.
+        unchanged: The mean difference over the items whose variant equals the original, which is due to
+            chance alone; None if there are none.
+        groups: The mean difference in each group of items; empty if there is only one.
+        by_rule: For each rule, the mean differences over the items that it changed, and over those that it
+            did not change. A mean without items is None.
     """
 
     outcomes: list[ItemOutcome]
@@ -117,24 +96,17 @@ class SuccessStudy:
 
 
 def study_success(outcomes: Sequence[ItemOutcome], kept: frozenset[str] | None = None) -> SuccessStudy:
-    """Compute how often a tool succeeds on original and on rewritten code, and test the difference.
+    """Compute the success rates on one or more items, and test the difference.
 
-    A tool is a program that reads code and writes an answer, such as a summary or corrected code. A success
-    is a right answer. The thesis by de Koning (see `metamorphic_fisher_and_mcnemar`) uses only some of the
-    items. `SuccessStudy.filtered` has the results for such a choice.
-
-    Args:
-        outcomes: For each item (piece of code), the numbers of the tool's successes on the original and on
-            the rewritten code. There must be at least one item.
-        kept: The ids of the items to use for `SuccessStudy.filtered`. In a study of several tools, they are
-            the items on which at least one tool has both successes and failures. If None, the items on which
-            this tool has both are used.
+    `kept` are the ids for `SuccessStudy.balanced`; by default, the items that are balanced for this tool.
     """
     outcomes = list(outcomes)
     tests = compare_items(outcomes)
+    # In a study of several tools, one tool with both is enough, so that all tools keep the same items.
     balanced = [one.id for one in outcomes if (one.id in kept if kept is not None else one.is_balanced)]
     groups = dict.fromkeys(one.group for one in outcomes)
     rules = dict.fromkeys(rule for one in outcomes for rule in one.rules or ())
+    # Items of unknown rules would count as not changed by any.
     known = [one for one in outcomes if one.rules is not None]
     return SuccessStudy(
         outcomes=outcomes,
@@ -166,13 +138,9 @@ def study_success(outcomes: Sequence[ItemOutcome], kept: frozenset[str] | None =
 
 
 def compare_means(outcomes: Sequence[ItemOutcome]) -> MeanDifference:
-    """Compare a tool's mean success rates on original and on rewritten code.
+    """Compare the mean success rates over one or more items, which must be independent of each other.
 
-    The result has a significance test and a confidence interval. Both assume that different items (pieces of
-    code) are independent of each other. They do not assume this of the answers about the same item.
-
-    Args:
-        outcomes: The numbers of answers and successes, for each of one or more items.
+    Several answers about the same item need not be independent.
     """
     rates = np.array([one.rates for one in outcomes])
     differences = rates[:, 1] - rates[:, 0]
@@ -193,18 +161,10 @@ def compare_means(outcomes: Sequence[ItemOutcome]) -> MeanDifference:
 
 
 def _means_if(outcomes: Sequence[ItemOutcome]) -> MeanDifference | None:
-    """Compare a tool's mean success rates on original and on rewritten code; None if there are no items."""
+    """Compare the mean success rates; None if there are no items."""
     return compare_means(outcomes) if outcomes else None
 
 
 def _count(tests: Sequence[ItemTest], sign: int, name: str) -> int:
-    """Count the items with a p-value below .05 and a difference of a given sign.
-
-    The difference is a tool's success rate on an item's rewritten code minus that on its original code.
-
-    Args:
-        tests: The tests of single items.
-        sign: 1 to count positive differences (easier when rewritten), -1 to count negative ones.
-        name: The p-value to use: "fisher_p" (not corrected) or "holm_p" (corrected for the number of items).
-    """
+    """Count the items with a p-value ("fisher_p" or "holm_p") below .05 and a difference of a sign."""
     return sum(getattr(one, name) < _LEVEL and sign * one.difference > 0 for one in tests)

@@ -1,8 +1,4 @@
-"""Running of commands: the tool under test, and the judge of its answers.
-
-A tool is a program that reads code and writes an answer, such as a summary or corrected code. Each command
-runs in a process group of its own, with a time limit and a bound on what it writes.
-"""
+"""Running of commands: the tool under test, and the judge of its answers."""
 
 from __future__ import annotations
 
@@ -41,13 +37,9 @@ for group in running:
 
 
 def environment(language: str, draw: int) -> dict[str, str]:
-    """Return the environment variables for one run of a tool's command.
+    """Return the environment variables for a run of a tool; none tells whether the code is rewritten.
 
-    No variable tells the command whether the code is original or rewritten.
-
-    Args:
-        language: The language of the code on which the command is run.
-        draw: The number of this run among the runs on the same code, counted from 0.
+    `draw` is the number of this run among the runs on the same code, counted from 0.
     """
     return {"SIMLLM_LANGUAGE": language, "SIMLLM_DRAW": str(draw)}
 
@@ -55,7 +47,7 @@ def environment(language: str, draw: int) -> dict[str, str]:
 class CommandRunner:
     """Runs commands, several at once, during a `with` block; none of them outlives the block.
 
-    The commands are also ended if this process is killed.
+    The commands are also ended if this process is killed. Each has a process group of its own.
     """
 
     def __enter__(self) -> CommandRunner:
@@ -63,6 +55,7 @@ class CommandRunner:
         self._running: set[int] = set()
         self._is_closed = False
         self._watchdog = subprocess.Popen(
+            # Isolated and without site packages: it starts fast, and runs none of the user's code.
             [sys.executable, "-I", "-S", "-c", _WATCHDOG],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
@@ -75,6 +68,7 @@ class CommandRunner:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         with self._lock:
+            # Under the lock, so that no command starts after the others have been killed.
             self._is_closed = True
             for group in self._running:
                 _kill(group)
@@ -88,22 +82,13 @@ class CommandRunner:
         variables: Mapping[str, str],
         timeout: float,
     ) -> tuple[str, str]:
-        """Run a command that reads a text and writes a text.
+        """Run a command on a text for up to `timeout` seconds; return its status and standard output.
 
-        Args:
-            command: The words of the command.
-            text: The text on its standard input.
-            variables: Environment variables to add to those of this process.
-            timeout: The time limit of the command, in seconds.
-
-        Returns:
-            The exit status as text, "timeout" or "too long"; and the standard output, which is empty if the
-            command was ended. At the end, all processes of the command's process group are killed.
-
-        Raises:
-            InputError: The command cannot be started.
+        The status is the exit status as text, "timeout" or "too long"; the output is empty for the last two.
+        At the end, all processes of the command's group are killed.
         """
         deadline = time.monotonic() + timeout
+        # A file instead of a pipe: a command that does not read its input cannot block this process.
         with tempfile.TemporaryFile() as given:
             given.write(text.encode(errors="replace"))
             given.seek(0)
@@ -170,10 +155,7 @@ def _kill(group: int) -> None:
 def _read(process: subprocess.Popen[bytes], deadline: float) -> bytes | None:
     """Read the standard output of a process until the process ends; None if there is too much.
 
-    Processes that it leaves behind may keep the pipe open, so that the end of the pipe is not waited for.
-
-    Raises:
-        TimeoutError: The deadline (of `time.monotonic`) has passed.
+    Raises TimeoutError after the deadline (of `time.monotonic`).
     """
     found: list[bytes] = []
     left = LARGEST_OUTPUT
@@ -184,6 +166,8 @@ def _read(process: subprocess.Popen[bytes], deadline: float) -> bytes | None:
         selector.register(pipe, selectors.EVENT_READ)
         while left >= 0:
             seconds = deadline - time.monotonic()
+            # Processes that a command leaves behind may keep the pipe open, so its end is not waited for.
+            # Before the select: all that the process wrote is in the pipe when it has ended.
             has_ended = process.poll() is not None
             if seconds <= 0 and not has_ended:
                 raise TimeoutError

@@ -1,7 +1,4 @@
-"""A metamorphic study: how often tools succeed on original code, and on the same code after rewriting.
-
-A tool is a program that reads code and writes an answer, such as a summary or corrected code.
-"""
+"""A metamorphic study: how often tools succeed on original code, and on the same code after rewriting."""
 
 from __future__ import annotations
 
@@ -34,22 +31,14 @@ from simllm.stats.multiple_testing import holm
 
 @dataclass(frozen=True)
 class ToolResult:
-    """The results of one tool on original code, and on the same code after rewriting.
-
-    A tool is a program that reads code and writes an answer, such as a summary or corrected code. Items are
-    pieces of code. A variant is an item's code after rewriting by all rules together, or by one rule alone.
+    """The results of one tool.
 
     Attributes:
-        study: The success rates on originals and on the variants made by all rules together, with
-            significance tests.
+        study: The success rates on originals and on the variants made by all rules together.
         holm_p: The p-value of the mean difference in `study`, after Holm's correction over all tools.
-        crashes: The tool's number of crashes on "original" code, and on "transformed" code (variants made by
-            all rules together).
-        arms: Results for the variants made by one rule alone: a dict from the name of the rule to a mean
-            difference. The difference is the success rate on the variant minus that on the original. The mean
-            is over the items that the rule changed.
-        agreement: The similarity of answers about original code to answers about rewritten code. None if no
-            metric was given to measure it, or if no item has enough answers.
+        crashes: The number of crashes by side, with variants made by all rules together.
+        arms: For each rule alone, the mean difference over the items that it changed.
+        agreement: None if no metric was given to measure it, or if no item has enough answers.
     """
 
     study: SuccessStudy
@@ -61,15 +50,13 @@ class ToolResult:
 
 @dataclass(frozen=True)
 class MetamorphicStudy:
-    """The results of a metamorphic study: how often tools succeed on original and on rewritten code.
+    """The results of a metamorphic study.
 
     Attributes:
-        tools: A dict from the name of each tool to its results; a tool without a name has an empty name.
+        tools: The results by the name of the tool.
         alpha: The significance level.
-        sources: A dict from the id of each item (piece of code) to its original code. The dict is empty if
-            the code is unknown.
-        variants: A dict from the id of each item to its code after rewriting by all rewriting rules together.
-            The dict is empty if the code is unknown.
+        sources: The original code by the id of the item; empty if unknown.
+        variants: The code after rewriting by all rules together, by the id of the item; empty if unknown.
         warnings: Sentences about figures that mean little, and about what was left out.
         restored: The number of answers into which old names of functions were put back; None if this was not
             asked for.
@@ -91,39 +78,20 @@ def evaluate(
     metric: Metric | None = None,
     alpha: float = 0.05,
 ) -> MetamorphicStudy:
-    """Carry out a metamorphic study: compare how often tools succeed on original and on rewritten code.
+    """Carry out a metamorphic study. This judges the answers in `recorded`, and adds facts about the items.
 
-    A tool is a program that reads code and writes an answer, such as a summary or corrected code.
-
-    Args:
-        recorded: The answers of the tools. This function changes the object: it stores which answers are
-            successes, and adds properties of the pieces of code, such as the rewriting rules that changed
-            them.
-        items: The pieces of code by id. Each is a JSON object with the code, and properties such as a group.
-            None if only the answers are known.
-        variants: The variants (rewritten versions) of these pieces of code.
-        judge: The function that decides which answers are successes, for answers that are not judged yet;
-            None if all answers are judged.
-        metric: The metric that compares a tool's answers about rewritten code with its answers about the
-            original code; None to skip this.
-        alpha: The significance level.
-
-    Raises:
-        InputError: One of these errors:
-
-            - `alpha` is not between 0 and 1.
-            - An answer is about an unknown item (piece of code).
-            - An answer is not judged, and `judge` is None.
-            - A tool was run only on the original of an item, or only on its variants.
-            - No item has answers about both its original and its variant made by all rules together.
+    `items` are JSON objects by id, None if only the answers are known. `judge` is needed for answers that are
+    not judged yet. With `metric`, a tool's answers about variants are compared with those about originals.
     """
     items = items or {}
     if not 0 < alpha < 1:
         raise InputError(f"alpha {alpha}: expected a number between 0 and 1")
     _check_ids(recorded, items)
     judge_answers(recorded.draws, judge)
+    # What the file of results says counts before what items and variants say.
     recorded.facts = collect_facts(items, variants) | recorded.facts
     outcomes, crashes = count_successes(recorded)
+    # A tool that crashed on a side of each item has no outcome to test.
     outcomes = {model: found for model, found in outcomes.items() if found}
     if not outcomes:
         _warn(recorded.warnings)
@@ -131,6 +99,7 @@ def evaluate(
         raise InputError(
             f"no item has a draw on both sides; {lost:,} of {len(recorded.draws):,} draws crashed"
         )
+    # All tools keep the same items, so that their filtered results can be compared.
     ids = [{one.id for one in found if one.is_balanced} for found in outcomes.values()]
     kept = frozenset().union(*ids)
     studies = {model: study_success(found, kept) for model, found in outcomes.items()}
@@ -176,15 +145,7 @@ def _ids(recorded: Recorded, model: str | None = None) -> set[str]:
 
 
 def _check_ids(recorded: Recorded, items: Mapping[str, dict[str, Any]]) -> None:
-    """Check that the results of tools are only about known items (pieces of code).
-
-    Args:
-        recorded: The results: single answers of tools, or counts of answers. Each has the id of an item.
-        items: The known items by id. If it is empty, nothing is checked.
-
-    Raises:
-        InputError: A result has the id of an unknown item.
-    """
+    """Refuse results about unknown items, if the items are known."""
     named = {draw.id: draw.where for draw in recorded.draws}
     named |= {item: "the results" for _, _, item in recorded.counts}
     for name, where in named.items():
@@ -193,21 +154,13 @@ def _check_ids(recorded: Recorded, items: Mapping[str, dict[str, Any]]) -> None:
 
 
 def _compare_arms(recorded: Recorded) -> dict[str, dict[str, MeanDifference]]:
-    """Compare each tool's success on original code with its success on code rewritten by a single rule.
-
-    Args:
-        recorded: The results of the tools, with all answers judged.
-
-    Returns:
-        For each tool, by name, a dict from the name of each rewriting rule to the difference of success
-        rates, rewritten code minus original code. The difference is a mean over the items that the rule
-        changed.
-    """
+    """Compute the mean difference of each tool and each single rule, over the items that the rule changed."""
     names = dict.fromkeys(draw.arm for draw in recorded.draws if draw.arm)
     names |= dict.fromkeys(key[1] for key in recorded.counts if key[1])
     found: dict[str, dict[str, MeanDifference]] = {}
     for arm in names:
         for model, counted in count_successes(recorded, arm)[0].items():
+            # A rule that did not change the code has no effect to measure.
             if outcomes := [one for one in counted if not one.unchanged]:
                 found.setdefault(model, {})[arm] = compare_means(outcomes)
     return found
@@ -216,24 +169,9 @@ def _compare_arms(recorded: Recorded) -> dict[str, dict[str, MeanDifference]]:
 def collect_facts(
     items: Mapping[str, dict[str, Any]], variants: Iterable[dict[str, Any]]
 ) -> dict[tuple[str, str], ItemFacts]:
-    """Collect properties of pieces of code, such as the rules that rewrote the code.
+    """Collect the properties of items and variants, by (arm, id of the item).
 
-    An item is a piece of code. A variant is the code of an item, rewritten by one rule or by all rules
-    together. The collected properties are:
-
-    - the mean negative log-likelihood of the original code under a language model,
-    - the group of the item,
-    - the rules that changed the code,
-    - whether the variant equals the original.
-
-    Args:
-        items: A dict from the id of each item to its JSON object.
-        variants: The JSON objects of the variants of these items.
-
-    Returns:
-        A dict from (rule, id of the item) to the properties. The rule is the name of the single rule that
-        made the variant. It is empty if all rules together made the variant. Each item has an entry with an
-        empty rule, even if it has no such variant.
+    Each item has an entry with an empty arm, even if it has no such variant.
     """
     known = {
         name: ItemFacts(read_nll(item, item.get("where", name)), str(item.get("group") or ""))
@@ -248,22 +186,9 @@ def collect_facts(
 
 
 def read_variants(file: Path, items: Mapping[str, dict[str, Any]]) -> list[dict[str, Any]]:
-    """Read rewritten versions of pieces of code from a file that `simllm perturb code` wrote.
+    """Read variants from a file of `simllm perturb code`, without unparsed and refuted ones.
 
-    A piece of code is called an item, and a rewritten version of it is called a variant. Variants with the
-    status "unparsed" (code that could not be parsed) or "refuted" (code that does not compile, or behaves
-    differently) are left out.
-
-    Args:
-        file: The JSON-lines file.
-        items: A dict from the id of each item to its JSON object.
-
-    Returns:
-        The JSON objects of the variants.
-
-    Raises:
-        InputError: A line is wrong, a line names an unknown item, two lines have variants of the same item
-            for the same rule, or the file has no usable variant.
+    Unparsed is code that could not be parsed; refuted code does not compile, or behaves differently.
     """
     found: dict[tuple[str, str], dict[str, Any]] = {}
     for where, row in read_json_lines.objects(file):
@@ -282,11 +207,7 @@ def read_variants(file: Path, items: Mapping[str, dict[str, Any]]) -> list[dict[
 
 
 def _check_variant(row: dict[str, Any], where: str) -> None:
-    """Check the fields `names`, `counts` and `arm` of a variant.
-
-    Raises:
-        InputError: A field has the wrong type.
-    """
+    """Check the fields `names`, `counts` and `arm` of a variant."""
     for field, kind, expected in (
         ("names", str, "new by old names"),
         ("counts", int, "counts by rule"),
