@@ -34,8 +34,7 @@ class Anchor:
         self.pool, self.precision, self.device = pool, precision, device
 
     def embed(self, tokens: Tensor, mask: Tensor) -> Tensor:
-        """Compute (B, D) float32 embeddings, without gradients, from (B, L) token ids and their (B, L) mask.
-        """
+        """Compute (B, D) float32 embeddings without gradients, from (B, L) token ids and their mask."""
         with torch.no_grad(), autocast(self.device, self.precision):
             return self.pool(self.encoder(tokens, mask), mask).float()
 
