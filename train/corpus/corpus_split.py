@@ -31,7 +31,7 @@ def choose_held_out(
         if taken + count[number] <= quota:
             chosen[number] = True
             taken += count[number]
-    # All repositories are too large to hold out: then no repository is kept together.
+    # The repositories are too large to hold out: then none of them is kept together.
     if taken < quota / 2:
         return by_comment
     return np.where(has_repository, np.isin(repositories, names[chosen]), by_comment)
