@@ -1,4 +1,7 @@
-"""The last step of a build: merging the parts into the final files."""
+"""The last step of a build: merging the parts into the final files.
+
+Repeated texts are found by their hashes, so that the texts need not be in memory all at once.
+"""
 
 from __future__ import annotations
 

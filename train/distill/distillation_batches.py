@@ -90,9 +90,7 @@ class Imitation:
         )
 
     def choose_groups(self, update: int) -> np.ndarray:
-        """Return the indices of the groups of one update; an epoch uses all groups once, in a new random
-        order.
-        """
+        """Return the (G,) groups of one update; an epoch uses all groups once, in a new random order."""
         count, size = len(self.starts) - 1, self.config.groups
         places = np.arange(update * size, (update + 1) * size)
         result = np.empty(size, int)
