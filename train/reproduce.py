@@ -30,7 +30,8 @@ from train.runtime.tool_exit_status import run_tool
 # The data sets that the configurations of the recipe name.
 _SETS = "emse_deepcom misc_nl code_paraphrases word_pairs breaking_nli counterfactual_nli snli_dev".split()
 _SETS += "paws_wiki cannot_wikifactcheck haque2022 shen2021_leclair stsb_en sick".split()
-_TEACHERS = ("all-mpnet-base-v2", "all-MiniLM-L6-v2")  # the new model starts from weights of the second
+# The new model starts from weights of the second.
+_TEACHERS = ("all-mpnet-base-v2", "all-MiniLM-L6-v2")
 _LABELLED = ("*nli*.jsonl.gz", "paws_wiki.jsonl.gz", "cannot_wikifactcheck.jsonl.gz")
 _RATED = ("haque2022", "shen2021_leclair")
 # Outputs of the steps, with the names that the configurations use.
@@ -60,7 +61,7 @@ _HEAD_ONLY = [
 
 
 def main() -> int:
-    """Parse the command line, make the default model, and return the exit status."""
+    """Run the command line, and return the exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m train.reproduce",
         description=__doc__,
@@ -94,20 +95,18 @@ def main() -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """The options for making the default model: paths, and the number of training runs and rounds.
+    """The options for making the default model.
 
     Attributes:
         trees: Folder for the repositories with comments, which are fetched if they are missing.
-        teachers: Folder with the folders of both teachers (larger models, which the model imitates).
+        teachers: Folder with the folders of both teachers.
         out: The model folder to make.
         wordnet: Folder of WordNet's database files.
         data: Folder of the data sets; None: the data sets are fetched.
-        host: Where all repositories are: a URL such as "https://github.com", to which "/owner/name" is
-            appended, or a local folder of repositories.
-        seeds: Number of runs in each round of the training on triplets (a text, a rewording, and a text with
-            another meaning). The runs of a round differ in the random seed. Their encoders are averaged.
-        rounds: Number of rounds of the training on triplets. Each round after the first starts from the
-            averaged encoder of the round before.
+        host: A URL such as "https://github.com", to which "/owner/name" is appended, or a local folder.
+        seeds: Runs in each round of the stage of triplets. They differ in the random seed, and their encoders
+            are averaged.
+        rounds: Rounds of the stage of triplets. Each starts from the average of the round before.
     """
 
     trees: Path
@@ -121,16 +120,9 @@ class Recipe:
 
 
 def reproduce(recipe: Recipe) -> None:
-    """Make the default model of simllm: fetch its data, and run all steps that are not finished.
+    """Fetch the data, and run all steps that are not finished.
 
-    Args:
-        recipe: The options: paths, and the number of training runs and rounds (see `Recipe`).
-
-    Raises:
-        InputError: `recipe.seeds` or `recipe.rounds` is less than 1, a folder is missing, a repository cannot
-            be fetched, an output is older than the file from which it is made, or a folder to write exists
-            that simllm did not write.
-        SystemExit: A step failed; the exit status is that of the step.
+    Raises SystemExit with the status of a step that failed.
     """
     for name in ("seeds", "rounds"):
         if getattr(recipe, name) < 1:
@@ -145,12 +137,14 @@ def reproduce(recipe: Recipe) -> None:
         stages += [*_triplet_runs(number, recipe.seeds), *_triplet_runs(number, 1, _CONTROL)]
         stages += [_round_name(_AVERAGE, number) + suffix for suffix in ("", _CONTROL)]
     for folder in (_CORPUS, _UNSEEN, _DISTILLED, *(_RUNS / stage for stage in stages), recipe.out):
+        # A folder of something else must stop the recipe now, not after hours.
         OutputFolder(folder).check()
     lists = [
         read_repositories(Path("configs", name)) for name in ("repositories.tsv", "unseen_repositories.tsv")
     ]
     data = str(recipe.data or data_root())
-    remaining_commands(recipe, data, [], [])  # refuses outdated files before the first step
+    # Refuses outdated files before the first step.
+    remaining_commands(recipe, data, [], [])
     if not recipe.data:
         _run(["train.data", "fetch", *_SETS, "--root", data, "--host", recipe.host], data)
     trees, unseen_trees = (
@@ -161,31 +155,16 @@ def reproduce(recipe: Recipe) -> None:
 
 
 def _run(command: list[str], data: str) -> None:
-    """Print a command and run it; exit with its status if it fails.
-
-    Args:
-        command: The Python module and its arguments.
-        data: The folder of the data sets. The command gets it in the environment variable `SIMLLM_DATA`.
-    """
+    """Print a command (module and arguments) and run it; exit with its status if it fails."""
     print("$ python -m " + " ".join(command), file=sys.stderr)
-    environment = {**os.environ, "SIMLLM_DATA": data}  # for the configurations of all steps
+    # For the configurations of all steps.
+    environment = {**os.environ, "SIMLLM_DATA": data}
     if status := signal_handlers.run_forwarding_signals([sys.executable, "-m", *command], environment):
         sys.exit(status)
 
 
 def is_up_to_date(output: Path, source: Path) -> bool:
-    """Return whether an output file exists; raise InputError if it exists but is outdated.
-
-    Args:
-        output: The output file.
-        source: The file from which `output` is made.
-
-    Returns:
-        True if `output` exists and is not older than `source`; False if `output` does not exist.
-
-    Raises:
-        InputError: `output` exists, but is outdated: it is older than `source`, or `source` is missing.
-    """
+    """Return whether an output exists; raise InputError if it is older than its source, or has none."""
     if not output.exists():
         return False
     if not source.exists() or output.stat().st_mtime < source.stat().st_mtime:
@@ -194,25 +173,12 @@ def is_up_to_date(output: Path, source: Path) -> bool:
 
 
 def _round_name(stage: str, number: int) -> str:
-    """Return the name of the folder that a training stage writes in one of its rounds (repetitions).
-
-    For example, the stage "triplets" writes "triplets" in round 1, and "triplets-round2" in round 2.
-    """
+    """Return the folder of a stage in one round: "triplets" in round 1, "triplets-round2" in round 2."""
     return stage if number == 1 else f"{stage}-round{number}"
 
 
 def _triplet_runs(number: int, seeds: int, suffix: str = "") -> list[str]:
-    """Return the names of the run folders in one round of the training on triplets.
-
-    A triplet is a text, a rewording, and a text with another meaning. The runs of a round differ in the
-    random seed. For example, the two runs of round 2 are "triplets-round2" and "triplets-round2-seed2".
-
-    Args:
-        number: The number of the round, from 1.
-        seeds: The number of runs in the round.
-        suffix: A text to add after the round: "", or "-control" for the control model. The control model is
-            trained without the word pairs of the contrast set, a test set.
-    """
+    """Return the run folders of one round, such as "triplets-round2" and "triplets-round2-seed2"."""
     stage = _round_name(_TRIPLETS, number) + suffix
     return [stage, *(f"{stage}-seed{seed}" for seed in range(2, seeds + 1))]
 
@@ -220,22 +186,10 @@ def _triplet_runs(number: int, seeds: int, suffix: str = "") -> list[str]:
 def remaining_commands(
     recipe: Recipe, data: str, trees: list[Path], unseen_trees: list[Path]
 ) -> list[list[str]]:
-    """Return the commands that are still needed to make the default model, in order.
+    """Return the commands that are still needed, in order: for each, the module and its arguments.
 
-    A command that prepares data is left out if its output exists. Commands that train, mix and release
-    models are always included. If a training is already finished, its command does not repeat it.
-
-    Args:
-        recipe: The options: paths, and the number of training runs and rounds (see `Recipe`).
-        data: Folder of the data sets.
-        trees: The folders of the fetched repositories for training.
-        unseen_trees: The folders of the fetched repositories for testing.
-
-    Returns:
-        For each command, the Python module and its arguments.
-
-    Raises:
-        InputError: A file of prepared data exists, but the corpus from which it is made is newer or missing.
+    A command that prepares data is left out if its output exists. Commands that train, mix and release are
+    always included; they do not repeat what is finished.
     """
     rated = [f"{data}/rated/{name}.jsonl" for name in _RATED]
     wordnet, train = str(recipe.wordnet), str(_TRAIN)
@@ -263,25 +217,13 @@ def remaining_commands(
     steps.append(["train.distill", "configs/distill.yaml", *named])
     steps += _contrastive_stages("", _WORDNET, teachers[1], recipe.rounds, recipe.seeds, [])
     without_words = ["hold_out_contrast=true"]
+    # The control model is trained without the deciding words of the contrast set, and with one seed.
     steps += _contrastive_stages(_CONTROL, _CONTROL_WORDNET, teachers[1], recipe.rounds, 1, without_words)
     return [*steps, _release_command(recipe, rated[1])]
 
 
 def _mix(run: str, mixed: str, starts: list[Path], share: float) -> list[str]:
-    """Return the command that mixes the encoder weights of a trained model with those of other models.
-
-    The mixed weights are share * (mean weights of `starts`) + (1 - share) * (weights of the run's model).
-
-    Args:
-        run: The name of the folder of a training run, which has the trained model.
-        mixed: The name of the model folder to write.
-        starts: The model folders of the other models. For example, the other model is the one from which the
-            training run started.
-        share: The share of the other models in the mixture, from 0 to 1.
-
-    Returns:
-        The Python module and its arguments.
-    """
+    """Return the command that mixes `share` of the mean of `starts` into the model of a run."""
     command = ["train.release.mix_weights", str(_RUNS / run), str(_RUNS / mixed)]
     return [*command, "--start", *map(str, starts), "--share", f"{share:.4g}"]
 
@@ -289,29 +231,18 @@ def _mix(run: str, mixed: str, starts: list[Path], share: float) -> list[str]:
 def _contrastive_stages(
     suffix: str, wordnet: Path, teacher: str, rounds: int, seeds: int, overrides: list[str]
 ) -> list[list[str]]:
-    """Return the commands of all stages after distillation.
+    """Return the commands of all stages after distillation (terms: see `train.contrastive`).
 
-    1. The encoder is trained together with the meaning head (a network that predicts whether two texts have
-       the same meaning). Afterwards, the new weights of the encoder are mixed with its old weights.
-    2. Training and mixing are repeated, with other data. These include meaning items. A meaning item has a
-       main text, rewordings, and texts with other meanings.
+    1. The encoder is trained together with the meaning head. Its new weights are mixed with its old ones.
+
+    2. The same again, with other data, which include meaning items.
+
     3. The encoder is trained on triplets (a text, a rewording, a text with another meaning), and to imitate
-       the embeddings of a larger encoder. This stage has `rounds` rounds. A round has `seeds` runs, whose
-       weights are averaged. The next round starts from this average. Later rounds know better what changes
-       the meaning, but the scores of the first round's model agree better with human ratings. So half of
-       the average with which the last round starts is the first round's, and the average of the last round
-       includes its start. In the last round, the losses of triplets and of shared words weigh more.
+    the `teacher`. This stage has `rounds` rounds of `seeds` runs, whose weights are averaged.
+
     4. The meaning head alone is trained, from the weights of the head of the second stage.
 
-    Args:
-        suffix: The suffix of the folders to write: "", or "-control" for the control model. The control model
-            is trained without the word pairs of the contrast set, a test set. An example is the pair
-            "attaches" and "detaches": one text of that set has the first word where another has the second.
-        wordnet: The file of text pairs from WordNet, such as words and definitions.
-        teacher: The folder of the larger encoder.
-        rounds: The number of rounds of the third stage.
-        seeds: The number of runs in each round, each with another random seed.
-        overrides: `key=value` items that change the configuration of the trainings.
+    `suffix` is that of the folders, and `wordnet` the file of text pairs from WordNet.
     """
     meaning, mixed, items, mixed_2 = (stage + suffix for stage in (_MEANING, _MIXED, _ITEMS, _MIXED_2))
     train, more = "train.contrastive", [f"positives.3.source={wordnet}", *overrides]
@@ -332,12 +263,17 @@ def _contrastive_stages(
     for number in range(1, rounds + 1):
         runs = [_RUNS / name for name in _triplet_runs(number, seeds, suffix)]
         is_last = number == rounds > 1
+        # In the last round, the losses of triplets and of shared words weigh more.
         weights = _LAST_ROUND if is_last else []
         for seed, run in enumerate(runs, (number - 1) * seeds + 1):
             changed = [f"imitation.teachers=[{teacher}]", f"model={start}", f"seed={seed}", f"out={run}"]
             commands.append([train, "configs/triplets.yaml", *more, *weights, *changed])
+        # The average of the last round includes its start.
         others = [run / "model" for run in runs[1:]] + ([start] if is_last else [])
-        if 1 < number == rounds - 1:  # as often as there are runs: half of the average is the first round's
+        # Later rounds know better what changes the meaning, but the scores of the first round's model agree
+        # better with human ratings. So half of the average with which the last round starts is the first
+        # round's: it is added as often as there are runs.
+        if 1 < number == rounds - 1:
             others += averages[:1] * seeds
         start = runs[0] / "model"
         if others:
@@ -349,16 +285,7 @@ def _contrastive_stages(
 
 
 def _release_command(recipe: Recipe, rated: str) -> list[str]:
-    """Return the command that makes the released model folder from the trained models.
-
-    Args:
-        recipe: The options of the recipe. Only `out`, `rounds` and `seeds` are used.
-        rated: The file of rated text pairs to which the score scale is fitted. The scale converts a score to
-            an expected human rating.
-
-    Returns:
-        The Python module and its arguments.
-    """
+    """Return the command that makes the released model folder; the score scale is fitted to `rated`."""
     test = str(_TEST)
     numbers = range(1, recipe.rounds + 1)
     triplets = [run for number in numbers for run in _triplet_runs(number, recipe.seeds)]

@@ -31,10 +31,8 @@ from train.runtime.training_run_model_card import training_card
 
 
 def describe_objective(config: ContrastiveConfig) -> str:
-    """List the losses and model parts that a run trains, as a text for the model card.
-
-    An example is "contrastive (InfoNCE), meaning head". The meaning head is the part of a model that predicts
-    whether two texts have the same meaning.
+    """List the trained losses and model parts for the model card, such as "contrastive (InfoNCE), meaning
+    head".
     """
     if config.head_only:
         return "meaning head"
@@ -49,17 +47,7 @@ def describe_objective(config: ContrastiveConfig) -> str:
 
 
 def load_or_compute_targets(config: ContrastiveConfig, world: World) -> Targets:
-    """Load or compute embeddings of texts by larger encoders; the model learns to imitate these embeddings.
-
-    Embeddings that are in the run folder are loaded. Missing embeddings are computed, and stored there.
-
-    Args:
-        config: The configuration of the run, which has settings for the imitation of larger encoders.
-        world: The processes of the run.
-
-    Raises:
-        InputError: A text file cannot be read, or a larger encoder cannot be loaded.
-    """
+    """Compute the embeddings to imitate, or load those that the run folder has already."""
     assert config.imitation
     out = Path(config.out)
     stored = collect_texts(
@@ -75,20 +63,12 @@ def load_or_compute_targets(config: ContrastiveConfig, world: World) -> Targets:
 
 
 def train(config: ContrastiveConfig, world: World, stop: StopRequest) -> Path:
-    """Train a model contrastively; if the run folder has a stopped run, resume it.
-
-    Args:
-        config: The configuration of the run.
-        world: The processes of the run, and the device of this process.
-        stop: The object that tells whether a signal has asked the run to stop.
-
-    Returns:
-        The folder of the model that was best on the dev data.
-    """
+    """Train a model, or resume the run, and return the folder of the model that was best on the dev data."""
     out, revision = Path(config.out), git_revision()
     log = world.first_then_others(lambda: open_log(config, world))
     targets = load_or_compute_targets(config, world) if config.imitation else None
     task = world.in_all_processes(lambda: ContrastiveTask(config, world, targets))
+    # The task changes the weights of this model, but not its hash, tokenizer and provenance.
     start = task.metric.model
     if world.is_first:
         for source in task.batches.positives:
@@ -118,6 +98,7 @@ def train(config: ContrastiveConfig, world: World, stop: StopRequest) -> Path:
             out / "model", task.encoder, start.tokenizer, info, card, head=head, keep_edits=False
         )
 
+    # All that decides the batches and the initial weights: a run is resumed only with the same inputs.
     inputs = [
         start.hash + task.head_start.head_hash,
         start.tokenizer.hash,

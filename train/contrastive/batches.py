@@ -22,35 +22,31 @@ from train.corpus import decontaminate
 from train.corpus.sources import input_files
 from train.runtime.prefetch import Prefetcher
 
-_FREQUENCY_PAIRS = 50_000  # text pairs from which the lexical teacher computes token frequencies
+# Text pairs from which the lexical teacher computes token frequencies.
+_FREQUENCY_PAIRS = 50_000
 
 
 @dataclass(frozen=True)
 class ContrastiveBatch:
-    """The N tokenized texts of one update (optimizer step), and the relations between them.
+    """The N tokenized texts of one update, and the relations between them.
 
-    The N texts are in one list, which is divided into sections:
+    The texts are one list, divided into sections:
 
-    - Sections 0 and 1: the first texts and the second texts of B positive pairs. A positive pair is two texts
-      with the same meaning.
-    - Section 2: H hard negatives. A hard negative has words like those of a positive pair, but another
-      meaning.
-    - Section 3: further texts for distillation from the lexical teacher, which measures similarity by shared
-      tokens. No other loss uses the texts of this section.
-    - Sections 4 and 5: the first texts and the second texts of pairs with human ratings. If several sources
-      of such pairs are configured, each source has two sections.
+    - 0 and 1: the first texts and the second texts of B positive pairs.
+    - 2: their H hard negatives.
+    - 3: further texts for the lexical teacher alone.
+    - 4 and 5: the first texts and the second texts of pairs with human ratings; two more sections for each
+      further source of such pairs.
 
     Attributes:
-        ids: The token ids of each of the N texts.
         ends: The bounds of the sections: section k is `ids[ends[k] : ends[k + 1]]`.
-        same_meaning: (B, B) bool. Entry (i, j) is true if the first text of pair i and the second text of
-            pair j are known to have the same meaning.
-        false_hard_negatives: (B, H) bool. Entry (i, j) is true if the first text of pair i and hard negative
-            j are known to have the same meaning.
+        same_meaning: (B, B) bool: whether the first text of pair i and the second text of pair j are known to
+            have the same meaning.
+        false_hard_negatives: (B, H) bool: whether the first text of pair i and hard negative j are known to
+            have the same meaning.
         negative_pairs: (H,) index of the positive pair to which each hard negative belongs.
-        rated: For each source of pairs with human ratings, the texts and the ratings of its pairs.
-        cosines: (C, C) similarities between C texts, computed by the lexical teacher. The C texts are those
-            of sections 0, 3, 4, 5 and any later sections. None if the run uses no lexical teacher.
+        cosines: (C, C) similarities by the lexical teacher between the texts of section 0 and of all sections
+            from 3 on; None without this teacher.
     """
 
     ids: list[list[int]]
@@ -63,24 +59,12 @@ class ContrastiveBatch:
 
 
 class ContrastiveBatches:
-    """The sequence of batches of texts for contrastive training.
+    """The sequence of batches, prepared in advance by a background thread.
 
-    A background thread prepares each batch in advance. Batch n depends only on n, the configuration, the
-    input files and the initial model. A resumed run therefore gets the same batches.
+    Batch n depends only on n, the configuration, the input files and the initial model.
     """
 
     def __init__(self, config: ContrastiveConfig, start: SavedModel) -> None:
-        """Read all files of training texts, and the word lists for editing texts.
-
-        With the word lists, rules reword a text or change its meaning, to make more training texts.
-
-        Args:
-            config: The configuration of the run.
-            start: The initial model, with its tokenizer.
-
-        Raises:
-            InputError: A file of training texts cannot be read, or gives no text pair to train on.
-        """
         self.config, self.start = config, start
         excluded = self.excluded = decontaminate.read_excluded(config.exclude)
         self.lexicon = words = lexicon.load(deciding_word_pairs() if config.hold_out_contrast else ())
@@ -104,15 +88,10 @@ class ContrastiveBatches:
         return self._prefetcher[number]
 
     def pairs(self, number: int) -> list[PositivePair]:
-        """Choose the positive pairs (two texts with the same meaning) of batch `number`, counted from 0."""
+        """Draw the positive pairs of batch `number`, counted from 0."""
         return draw_pairs(self.positives, self.config.pairs, self.config.seed, number)
 
     def _make_batch(self, number: int) -> ContrastiveBatch:
-        """Make batch `number`: choose and tokenize texts, and find out which texts have the same meaning.
-
-        Args:
-            number: The number of the batch, from 0.
-        """
         config, pairs = self.config, self.pairs(number)
         rated = [source.draw(config.seed, number) for source in self.rated]
         count = config.overlap.pairs if config.overlap else 0
@@ -141,12 +120,9 @@ def _list_texts(pairs: list[PositivePair]) -> list[str]:
 
 
 def hash_inputs(config: ContrastiveConfig) -> str:
-    """Compute one SHA-256 over all data files of a training run.
+    """Compute one SHA-256 over all data files of a run, including the word lists and the contrast set.
 
-    A stopped run is resumed only if this hash has not changed. The files are the training texts, the
-    evaluation texts to leave out of the training, the dev data, the word lists for editing texts by rule, and
-    the contrast set. The contrast set is a test set of triples: a text, a rewording, and a text with another
-    meaning.
+    A stopped run is resumed only if this hash has not changed.
     """
     patterns = [source.source for source in config.positives]
     patterns += [pattern for source in config.rated for pattern in source.sources]
@@ -158,7 +134,8 @@ def hash_inputs(config: ContrastiveConfig) -> str:
     patterns += [*config.exclude, *config.dev, config.dev_comments]
     patterns += [config.dev_items] if config.dev_items else []
     files = [file for pattern in patterns for file in input_files(pattern)]
-    digest = hashlib.sha256()  # of the contents in this order: a renamed word list can change the order
+    # Of the contents in this order, not of the names; but a renamed word list can change the order.
+    digest = hashlib.sha256()
     for file in [*files, contrast_triples.CONTRAST_SET, *sorted(lexicon.FOLDER.iterdir())]:
         with file.open("rb") as data:
             digest.update(hashlib.file_digest(data, "sha256").digest())

@@ -12,16 +12,15 @@ from train.runtime.config import ADDED_LATER, MAY_BE_ZERO, TrainingConfig
 
 @dataclass(frozen=True, kw_only=True)
 class PositivesConfig:
-    """Settings for one source of positive pairs (two texts with the same meaning).
+    """One source of positive pairs.
 
-    A source has files of one of three kinds:
+    Its files are of one of three kinds:
 
-    - JSON lines, each with a pair of texts. A line may also have a hard negative: a text with words like
-      those of the pair, but another meaning.
-    - Plain lines, each with one text. The text is paired with a rewording made by rule, or with itself. The
-      two copies of a text get different embeddings, because word dropout (random removal of words) and the
-      model's dropout change each copy differently (Gao et al., "SimCSE", 2021).
-    - Meaning items: a text, texts with the same meaning, and texts with other meanings.
+    - JSON lines, each with a pair of texts and perhaps a hard negative.
+    - Plain lines, each with one text, which is paired with a rule-made rewording, or with itself. The two
+      copies of a text get different embeddings through word dropout and the model's dropout (Gao et al.,
+      "SimCSE", 2021).
+    - Meaning items.
     """
 
     source: str  # file or glob pattern: plain lines, or JSON lines with pairs
@@ -54,7 +53,7 @@ class PositivesConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class RatedPairsConfig:
-    """Settings for a ranking loss over text pairs whose similarity people have rated."""
+    """A ranking loss over text pairs whose similarity people have rated."""
 
     sources: tuple[str, ...]  # rated files or glob patterns; only ratings within one file are compared
     fields: tuple[str, ...]  # fields of the two texts and of the rating
@@ -70,10 +69,7 @@ class RatedPairsConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class LexicalTeacherConfig:
-    """Settings for distillation from the lexical teacher, which measures text similarity by shared words.
-
-    The model learns to give similar embeddings to texts that share many words, especially rare words.
-    """
+    """Distillation from the lexical teacher."""
 
     source: str  # file or glob pattern of pairs, such as references and generated summaries
     fields: tuple[str, ...]  # fields of the two texts
@@ -90,7 +86,7 @@ class LexicalTeacherConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class LanguageModelConfig:
-    """Settings for permuted language modelling (as in MPNet) as an auxiliary task of contrastive training."""
+    """Permuted language modelling, as in MPNet, as an auxiliary task."""
 
     texts: str  # file or glob pattern of cleaned texts, one per line
     update_tokens: int  # approximate tokens of text per update; each process takes its part as one batch
@@ -106,7 +102,7 @@ class LanguageModelConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class MeaningSourceConfig:
-    """Settings for one source of text pairs, each labelled as "same meaning" or "different meanings"."""
+    """One source of labelled text pairs for the meaning head."""
 
     source: str  # file or glob pattern: plain lines for rule-made pairs, JSON lines of pairs or words
     share: float  # share of the pairs in an update that come from this source
@@ -135,11 +131,7 @@ class MeaningSourceConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class MeaningConfig:
-    """Settings for training the meaning head together with the encoder.
-
-    The meaning head is a small network on top of the encoder. It predicts the probability that two texts have
-    the same meaning.
-    """
+    """Training of the meaning head together with the encoder."""
 
     head: HeadConfig
     sources: tuple[MeaningSourceConfig, ...]
@@ -158,11 +150,7 @@ class MeaningConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class ContrastiveConfig(TrainingConfig):
-    """Settings for contrastive training.
-
-    The training moves embeddings of texts with the same meaning together, and embeddings of other texts
-    apart.
-    """
+    """All settings of a run of contrastive training."""
 
     model: str  # the model folder to start from
     positives: tuple[PositivesConfig, ...]

@@ -1,8 +1,4 @@
-"""Detection of false negatives for contrastive training.
-
-A negative is a text of another pair, which the model learns to tell apart from a given text. A false negative
-has the same meaning as the given text after all. It must not be used as a negative.
-"""
+"""Detection of false negatives: texts of another pair that have the same meaning after all."""
 
 from __future__ import annotations
 
@@ -14,20 +10,10 @@ from train.contrastive.positive_pairs import PositivePair
 
 
 def mark_same_meaning(pairs: Sequence[PositivePair]) -> tuple[np.ndarray, np.ndarray]:
-    """Find out which texts of different positive pairs are known to have the same meaning.
+    """Mark texts of B positive pairs and their H hard negatives that are known to have the same meaning.
 
-    Such texts must not serve as negatives for each other. A positive pair is two texts with the same meaning.
-    If two pairs have a text in common, or the same `group` (a name for their meaning), all four texts have
-    the same meaning. A hard negative (a text with another meaning than its own pair) may equal a text of
-    another pair. Then it has the same meaning as both texts of the other pair.
-
-    Args:
-        pairs: B positive pairs, with H hard negatives in total.
-
-    Returns:
-        Two bool arrays. Entry (i, j) of the first array, (B, B), is true if the first text of pair i and the
-        second text of pair j have the same meaning. Entry (i, j) of the second array, (B, H), is true if the
-        first text of pair i and hard negative j have the same meaning.
+    Returns (B, B) bool for the first text of pair i and the second text of pair j, and (B, H) bool for the
+    first text of pair i and hard negative j.
     """
     numbers: dict[bytes | str, int] = {}
 
@@ -40,7 +26,9 @@ def mark_same_meaning(pairs: Sequence[PositivePair]) -> tuple[np.ndarray, np.nda
     )
     negatives = to_numbers([negative for pair in pairs for negative in pair.negatives])
     crossed = first[:, None] == second
+    # Two pairs with a text or a group in common have four texts with the same meaning.
     same = (group[:, None] == group) | (first[:, None] == first) | (second[:, None] == second)
     same |= crossed | crossed.T
+    # A hard negative that equals a text of a pair has the meaning of that pair, and of all pairs like it.
     own_negatives = (first[:, None] == negatives) | (second[:, None] == negatives)
     return same, (same.astype(np.float32) @ own_negatives) > 0

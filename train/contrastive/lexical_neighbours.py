@@ -27,17 +27,15 @@ from train.contrastive.lexical_teacher import LexicalTeacher
 from train.runtime.overwrite_option import add_overwrite_option, check_output
 from train.runtime.tool_exit_status import run_tool
 
-_NEAREST = 10  # neighbours to choose from
-_CHUNK = 256  # number of texts that are compared with all other texts at once
+# Neighbours to choose from.
+_NEAREST = 10
+# Texts that are compared with all other texts at once; bounds the memory.
+_CHUNK = 256
 _SEED = 1
 
 
 def main() -> int:
-    """Run the command line: read a corpus, and write pairs of its texts that share many words.
-
-    Returns:
-        The exit status.
-    """
+    """Run the command line, and return the exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m train.contrastive.lexical_neighbours",
         description=__doc__,
@@ -52,17 +50,6 @@ def main() -> int:
 
 
 def _write(corpus: Path, out: Path, pairs: int, overwrite: bool) -> None:
-    """Find pairs of texts that share many words, and write them to a file.
-
-    Args:
-        corpus: A file with one text per line.
-        out: The JSON-lines file to write, with one pair per line.
-        pairs: The largest number of pairs.
-        overwrite: Whether `out` may be replaced if it exists.
-
-    Raises:
-        InputError: `pairs` is negative, or the corpus has no two different texts that share a word.
-    """
     check_output(out, overwrite, [corpus])
     if pairs < 0:
         raise InputError(f"--pairs {pairs}: expected a whole number from 0")
@@ -78,17 +65,9 @@ def _write(corpus: Path, out: Path, pairs: int, overwrite: bool) -> None:
 
 
 def neighbour_pairs(texts: Sequence[str], count: int) -> Iterator[tuple[str, str]]:
-    """Choose texts at random, and pair each with a text that shares many words with it.
+    """Choose `count` texts at random, and pair each with one of the ten texts that are most similar to it.
 
-    The second text is chosen at random from the ten most similar texts. A chosen text that shares no word
-    with another text gives no pair.
-
-    Args:
-        texts: Cleaned texts without repetitions.
-        count: The number of texts to choose, which is also the largest number of pairs.
-
-    Yields:
-        Pairs: a chosen text and a similar text.
+    A text that shares no word with another text gives no pair. `texts` has no repetitions.
     """
     numbers: dict[str, int] = {}
     bags = [[numbers.setdefault(word, len(numbers)) for word in text.split()] for text in texts]
@@ -99,6 +78,7 @@ def neighbour_pairs(texts: Sequence[str], count: int) -> Iterator[tuple[str, str
     for start in range(0, len(chosen), _CHUNK):
         rows = chosen[start : start + _CHUNK]
         cosines = (vectors[rows] @ vectors.T).toarray()
+        # A text is not its own neighbour.
         cosines[np.arange(len(rows)), rows] = 0
         for row, similar in zip(rows, cosines, strict=True):
             most = min(_NEAREST, len(similar))

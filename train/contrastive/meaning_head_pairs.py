@@ -1,8 +1,4 @@
-"""Labelled text pairs for training the meaning head.
-
-The meaning head is the part of a model that predicts whether two texts have the same meaning. The label of a
-pair says whether its two texts have the same meaning.
-"""
+"""Labelled text pairs for training the meaning head."""
 
 from __future__ import annotations
 
@@ -28,12 +24,13 @@ from train.corpus.select_rows import select_rows
 from train.corpus.sources import match_files
 
 SAME, DIFFERENT = 1.0, 0.0
-_NEAR = 30  # half of the unrelated texts are chosen from the next 30 items in the file
+# Half of the unrelated texts are chosen from the next 30 items in the file.
+_NEAR = 30
 
 
 @dataclass(frozen=True)
 class MeaningPair:
-    """Two texts with a label: 1 if they have the same meaning, 0 if not."""
+    """Two texts with a label: `SAME` or `DIFFERENT`."""
 
     first: str
     second: str
@@ -41,38 +38,19 @@ class MeaningPair:
 
 
 class MeaningSource(Protocol):
-    """Interface of a source of text pairs, each with a label: whether its two texts have the same meaning.
-
-    Each call of `draw` gives one pair at random.
-    """
+    """A source of labelled text pairs, which are drawn at random."""
 
     def __len__(self) -> int: ...
 
     def draw(self, random: np.random.Generator) -> MeaningPair:
-        """Return a random text pair with a label: 1 if the texts have the same meaning, 0 if not."""
+        """Draw one labelled pair."""
 
 
 def open_source(config: MeaningSourceConfig, excluded: ExcludedTexts, lexicon: Lexicon) -> MeaningSource:
-    """Open a source of labelled text pairs for training the meaning head.
+    """Open a source of labelled pairs; its class depends on the content of its files.
 
-    The meaning head is the part of a model that predicts whether two texts have the same meaning. Some word
-    pairs are held out: reserved for tests, and not trained on. For example, if `open` and `close` are held
-    out:
-
-    - Two texts are left out if one has `open` and the other has `close` instead.
-    - From a file of labelled word pairs, such as synonyms, pairs with `open` or `close` are left out.
-
-    Args:
-        config: The settings of the source: its files, their fields, and which pairs to use.
-        excluded: Texts that must not be trained on.
-        lexicon: The word lists for editing texts by rule. They also contain the held-out word pairs.
-
-    Returns:
-        The source. Its class depends on the content of the files: meaning items (a text, rewordings, and
-        texts with other meanings), single texts, text pairs or word pairs.
-
-    Raises:
-        InputError: No usable pair, text or item is left.
+    A pair is left out if one text has a held-out word where the other has its counterpart. A labelled word
+    pair is left out if it has a held-out word at all.
     """
     source: MeaningSource
     if config.items:
@@ -96,10 +74,7 @@ def open_source(config: MeaningSourceConfig, excluded: ExcludedTexts, lexicon: L
 
 
 class LabelledPairs:
-    """Source of text pairs that are already labelled as having the same meaning or different meanings.
-
-    Pairs are chosen at random. If the source has pairs of both labels, both labels are equally likely.
-    """
+    """Pairs that are labelled in a file; both labels are equally likely if both occur."""
 
     def __init__(self, pairs: Sequence[MeaningPair]) -> None:
         groups = [[pair for pair in pairs if pair.label == label] for label in (SAME, DIFFERENT)]
@@ -109,21 +84,17 @@ class LabelledPairs:
         return sum(map(len, self.groups))
 
     def draw(self, random: np.random.Generator) -> MeaningPair:
-        """Choose a label at random (same or different meaning), and then a pair with this label."""
+        """Draw a label, and then a pair with this label."""
         group = self.groups[int(random.integers(len(self.groups)))]
         return group[int(random.integers(len(group)))]
 
 
 class ItemPairs:
-    """Labelled text pairs from meaning items: a main text, its rewordings, and texts with other meanings.
+    """Pairs of texts of one meaning item, and of different items.
 
-    Most pairs are two texts of one item, with the same meaning or different meanings. The other pairs are
-    texts of two different items, with different meanings.
-
-    In an item, each text with another meaning resembles the main text or a rewording. So the texts of one
-    item that differ in meaning often share many words. From such pairs alone, a model could learn a wrong
-    rule: two texts that share few words have the same meaning. Pairs from two items prevent this. Their texts
-    often share few words, and have different meanings.
+    The texts of one item that differ in meaning often share many words. From such pairs alone, a model could
+    learn that two texts that share few words have the same meaning. Pairs from two items prevent this: their
+    texts often share few words, and have different meanings.
     """
 
     def __init__(self, items: Sequence[MeaningItem]) -> None:
@@ -133,14 +104,10 @@ class ItemPairs:
         return len(self.items)
 
     def draw(self, random: np.random.Generator) -> MeaningPair:
-        """Choose a random text pair with a label: 1 if the texts have the same meaning, 0 if not.
+        """Draw texts with the same meaning (45%), or different meanings from one item (35%) or two items
+        (20%).
 
-        The texts come from meaning items. An item has a main text, rewordings of it, and texts with other
-        meanings. The probabilities are:
-
-        - 45%: two texts of one item, with the same meaning;
-        - 35%: two texts of one item, with different meanings (55% if there is only one item);
-        - 20%: texts of two different items, with different meanings (0% if there is only one item).
+        If there is only one item, it has the share of two items, too.
         """
         number, chance = int(random.integers(len(self.items))), random.random()
         item = self.items[number]
@@ -156,10 +123,7 @@ class ItemPairs:
 
 
 class RuleMadePairs:
-    """Labelled text pairs made by rule: a text with its rewording, or with a text of another meaning.
-
-    The label of a pair says whether its two texts have the same meaning.
-    """
+    """Pairs made by rule: a text with its rewording, with a changed meaning, or with an unrelated text."""
 
     def __init__(self, texts: Sequence[str], lexicon: Lexicon) -> None:
         self.texts, self.lexicon = texts, lexicon
@@ -168,18 +132,9 @@ class RuleMadePairs:
         return len(self.texts)
 
     def draw(self, random: np.random.Generator) -> MeaningPair:
-        """Choose a text at random, and make a pair of this text and a second text.
+        """Draw a text with a rewording (about 40%), a changed meaning (45%) or an unrelated text (15%).
 
-        The approximate probabilities of the second text are:
-
-        - 40%: a rewording of the first text (label 1: same meaning);
-        - 45%: the first text with a changed meaning (label 0: different meanings);
-        - 15%: an unrelated text (label 0).
-
-        If the rules cannot edit the first text, another first text is chosen.
-
-        Raises:
-            InputError: No pair could be made from any of 100 chosen texts.
+        Raises InputError if 100 texts in a row can be neither reworded nor changed.
         """
         for _ in range(100):
             text = self.texts[int(random.integers(len(self.texts)))]
@@ -199,11 +154,10 @@ class RuleMadePairs:
 
 
 class WordPairs:
-    """Labelled sentence pairs, made from labelled word pairs such as synonyms.
+    """Labelled sentence pairs, made from labelled word pairs.
 
-    The first sentence comes from a file, and has the first word of the word pair. In the second sentence,
-    this word is replaced by the second word of the word pair. For example, the word pair `remove` and
-    `delete` gives the sentences `remove the file` and `delete the file`, with the label of the word pair.
+    The word pair `remove` and `delete` gives the sentences `remove the file` and `delete the file`, with the
+    label of the word pair.
     """
 
     def __init__(self, pairs: Sequence[MeaningPair], sentences: Sequence[str]) -> None:
@@ -218,12 +172,8 @@ class WordPairs:
         return len(self.pairs)
 
     def draw(self, random: np.random.Generator) -> MeaningPair:
-        """Choose a labelled word pair at random, and make a sentence pair with the same label.
-
-        The label is 1 if the two words have the same meaning, and 0 if not.
-
-        The first sentence is chosen at random from those with the first word of the word pair. The second
-        sentence is a copy with the second word instead of the first word.
+        """Draw a word pair and a sentence with its first word, and put the second word into a copy of the
+        sentence.
         """
         pair = self.pairs.draw(random)
         options = self.sentences[pair.first]
@@ -234,10 +184,7 @@ class WordPairs:
 
 
 def _read_texts(config: MeaningSourceConfig) -> Iterator[str]:
-    """Yield the texts of a source that has single texts, not pairs of texts.
-
-    A text is a line of a plain-text file, or one field of a JSON line.
-    """
+    """Yield the texts of a source that has single texts: lines, or one field of JSON lines."""
     if config.fields:
         for where, row in select_rows(config.source, config.only, config.leave_out):
             yield text_under(row, config.fields[0], where)
@@ -252,23 +199,17 @@ def _clean_and_select(texts: Iterable[str], max_words: int, excluded: ExcludedTe
 
 
 def _read_labelled(config: MeaningSourceConfig) -> list[MeaningPair]:
-    """Read the labelled text pairs (or word pairs) of a source.
-
-    The setting `same` lists the labels in the file that stand for the same meaning, such as "entailment". The
-    setting `different` lists those that stand for different meanings. If the settings name no field for the
-    label, every pair counts as a pair with the same meaning.
-
-    A pair is left out if its label is in neither list, if its texts are equal, or if one of its texts is
-    empty or too long.
-    """
+    """Read labelled text pairs or word pairs; without a field for the label, all have the same meaning."""
     labels = dict.fromkeys(config.same, SAME) | dict.fromkeys(config.different, DIFFERENT)
     pairs = []
     for where, row in select_rows(config.source, config.only, config.leave_out):
         first, second = (clean(text_under(row, name, where)) for name in config.fields[:2])
+        # A label in neither list of the settings gives None.
         label = SAME if len(config.fields) == 2 else labels.get(str(row.get(config.fields[2])))
         longest = max(first.count(" "), second.count(" "))
         if label is None or not first or not second or longest >= config.max_words:
             continue
-        if first != second:  # equal texts have the same meaning, whatever the label
+        # Equal texts have the same meaning, whatever the label.
+        if first != second:
             pairs.append(MeaningPair(first, second, label))
     return pairs

@@ -4,14 +4,11 @@ The files in `train/contrastive/items` were written for this project. Each line 
 
     {"text": "opens it", "same": ["it is opened"], "different": [["opposite-verb", "closes it"]]}
 
-"same" lists texts with the same meaning as "text". "different" lists texts with another meaning. Each entry
-of "different" has the kind of difference, here "opposite-verb", and then the text.
+Each entry of "different" has the kind of difference, and then the text.
 
-Items are divided into three splits: "train" (90%, to train models), "dev" (5%, to choose the best model of a
-run) and "test" (5%, to test models). A hash of the item's "text" decides to which split the item belongs.
-
-The items in `train/contrastive/unseen_items` have no splits, because no model is trained on them. They come
-from other writers than the items that models are trained on.
+Items are divided into the splits "train" (90%), "dev" (5%, to choose the best model of a run) and "test" (5%)
+by a hash of "text". The items in `train/contrastive/unseen_items` have no splits, because no model is trained
+on them. They come from other writers than the items that models are trained on.
 """
 
 from __future__ import annotations
@@ -32,20 +29,18 @@ from train.corpus.decontaminate import ExcludedTexts
 from train.corpus.sources import match_files
 from train.corpus.text_hash import identity
 
-SPLITS = {"train": range(90), "dev": range(90, 95), "test": range(95, 100)}  # percentiles of the hash
+# Percentiles of the hash.
+SPLITS = {"train": range(90), "dev": range(90, 95), "test": range(95, 100)}
 
 
 @dataclass(frozen=True)
 class MeaningItem:
-    """A meaning item: a main text, texts with the same meaning, and texts with other meanings.
-
-    All texts are cleaned, as texts are cleaned before scoring: for example, comment marks such as `//` are
-    removed (see `simllm.text_cleaning`).
+    """A meaning item with cleaned texts.
 
     Attributes:
-        same: Two or more texts with the same meaning. The first is the main text of the item.
+        same: Two or more texts with the same meaning, the main text first.
         different: Texts that resemble a text of `same`, but have another meaning.
-        kinds: For each text of `different`, the kind of difference in meaning, such as "negation".
+        kinds: For each text of `different`, the kind of difference, such as "negation".
     """
 
     same: tuple[str, ...]
@@ -53,15 +48,13 @@ class MeaningItem:
     kinds: tuple[str, ...]
 
     def draw_same(self, random: np.random.Generator) -> tuple[str, str]:
-        """Choose two different texts at random from `same`, the texts of the item with the same meaning."""
+        """Draw two different texts with the same meaning."""
         first, second = random.choice(len(self.same), 2, replace=False)
         return self.same[first], self.same[second]
 
     def draw_different(self, random: np.random.Generator) -> tuple[str, str]:
-        """Choose two texts with different meanings at random, and return them in random order.
-
-        One is the main text or a rewording (from `same`). The other has another meaning (from `different`).
-        """
+        """Draw a text of `same` and one of `different`, in random order."""
+        # In a fixed place, the changed text could show the label: hence the random order.
         pair = (
             self.same[random.integers(len(self.same))],
             self.different[random.integers(len(self.different))],
@@ -72,30 +65,15 @@ class MeaningItem:
 def read_items(
     pattern: str, split: str | None, excluded: ExcludedTexts, held_out: HeldOutWords
 ) -> list[MeaningItem]:
-    """Read meaning items: each has a main text, rewordings of it, and texts with other meanings.
+    """Read the items of one split (None: all) that have no excluded text.
 
-    Some word pairs, such as `open` and `close`, are held out: models are tested on them, but not trained on
-    them. Therefore, some texts are removed from the items:
-
-    - A rewording is removed if it has `close` and the main text has `open` instead, or the other way round.
-    - A text with another meaning is removed if it differs in this way from the main text, or from a
-      rewording that is kept.
-
-    Args:
-        pattern: Path or glob pattern of files with items.
-        split: "train", "dev" or "test"; None: the items of all splits.
-        excluded: Texts that must not be trained on. An item that has such a text is left out.
-        held_out: The held-out word pairs.
-
-    Returns:
-        The items that still have a rewording and a text with another meaning.
-
-    Raises:
-        InputError: A file cannot be read, a line is not a valid item, or all items are left out.
+    Texts that would teach held-out words are removed. An item needs a rewording and a different text that are
+    kept.
     """
     items: list[MeaningItem] = []
     for where, row in (each for file in match_files(pattern) for each in read_json_lines.objects(file)):
         item = _parse_item(row, where)
+        # A hash, not a position: an item stays in its split when items are added or reordered.
         percentile = int.from_bytes(hashlib.sha256(identity(item.same[0])).digest()[:4]) * 100 >> 32
         chosen = split is None or percentile in SPLITS[split]
         if chosen and not any(text in excluded for text in item.same + item.different):
@@ -106,30 +84,17 @@ def read_items(
 
 
 def make_triples(items: list[MeaningItem]) -> Triples:
-    """Make triples of texts from meaning items: a reference, a rewording, and a text with another meaning.
+    """Make the triples of each item: main text, rewording, and text with another meaning.
 
-    A meaning item has a main text, rewordings, and n texts with other meanings. The main text is the
-    reference of n + 1 triples:
-
-    - Each of the n texts with other meanings is in one triple.
-    - In one further triple, the text with another meaning is the main text of the next item. The kind of
-      this triple (`Triples.kinds`) is "unrelated". The first item follows the last. If there is only one
-      item, this triple is missing.
-
-    The triples of an item use its rewordings in turn: the first triple has the first rewording, and so on.
-    After the last rewording, the first is used again.
-
-    Args:
-        items: The meaning items.
-
-    Returns:
-        The triples, in the order of the items. The form of each triple (`Triples.forms`, the group by which
-        results are averaged) is "written".
+    An item with n texts with other meanings gives n + 1 triples. In the last one, the other text is the main
+    text of the next item, and the kind is "unrelated"; a lone item lacks this triple. The rewordings are used
+    in turn. The form of all triples is "written".
     """
     rows = []
     for item, other in zip(items, [*items[1:], items[0]], strict=True):
         changes = [*zip(item.different, item.kinds, strict=True)]
         if other is not item:
+            # An unrelated text is the easy case of another meaning.
             changes.append((other.same[0], "unrelated"))
         for number, (changed, kind) in enumerate(changes):
             rewording = item.same[1 + number % (len(item.same) - 1)]
@@ -138,21 +103,7 @@ def make_triples(items: list[MeaningItem]) -> Triples:
 
 
 def _parse_item(row: dict[str, Any], where: str) -> MeaningItem:
-    """Check the JSON object of one meaning item, and clean its texts.
-
-    Args:
-        row: The JSON object, such as `{"text": "opens it", "same": ["it is opened"], "different":
-            [["opposite-verb", "closes it"]]}`: a main text, texts with the same meaning, and texts with other
-            meanings, each with the kind of difference ("opposite-verb").
-        where: The location of the item for error messages.
-
-    Returns:
-        The item with cleaned texts (see `simllm.text_cleaning`).
-
-    Raises:
-        InputError: A key is missing, a value has the wrong type, or a text is empty or repeated after
-            cleaning.
-    """
+    """Check the JSON object of one item, and clean its texts."""
     same, different = row.get("same"), row.get("different")
     if not _are_texts(same) or not isinstance(different, list) or not all(map(_are_texts, different)):
         raise InputError(f"{where}: expected 'same': [TEXT, ...] and 'different': [[KIND, TEXT], ...]")
@@ -167,24 +118,11 @@ def _parse_item(row: dict[str, Any], where: str) -> MeaningItem:
 
 
 def _are_texts(value: Any) -> bool:
-    """Return whether a JSON value is a list of strings."""
     return isinstance(value, list) and all(isinstance(text, str) for text in value)
 
 
 def _without_held_out_words(item: MeaningItem, held_out: HeldOutWords) -> Iterator[MeaningItem]:
-    """Remove texts from a meaning item, so that models cannot learn held-out word pairs from it.
-
-    A meaning item has a main text, rewordings of it, and texts with other meanings. Models are tested on
-    held-out word pairs, such as `open` and `close`, but not trained on them.
-
-    - A rewording is removed if it has `close` and the main text has `open` instead, or the other way round.
-    - A text with another meaning is removed if it differs in this way from the main text, or from a
-      rewording that is kept.
-
-    Yields:
-        The item without the removed texts. Nothing is yielded if the item has no rewording left, or no text
-        with another meaning.
-    """
+    """Yield the item without the texts that differ from a kept text by held-out words, if enough are left."""
     text, *others = item.same
     same = [text, *(other for other in others if not held_out.holds_out(text, other))]
     changes = [

@@ -33,12 +33,14 @@ from train.runtime.overwrite_option import add_overwrite_option, check_output
 from train.runtime.tool_exit_status import run_tool
 
 _LIGHT_WORDS = frozenset("the a an this that these those its their given specified provided".split())
-_CONTENT = re.compile(r"[a-z0-9<>=!+*/%&|^~-]")  # operators as well: `a < b` is not `a > b`
-_FEWEST = 3  # content words: texts with fewer, such as "see above", mean too little
+# Operators are content as well: `a < b` is not `a > b`.
+_CONTENT = re.compile(r"[a-z0-9<>=!+*/%&|^~-]")
+# Texts with fewer content words, such as "see above", mean too little.
+_FEWEST = 3
 
 
 def main() -> int:
-    """Parse the command line, write pairs of near-duplicate texts, and return the exit status."""
+    """Run the command line, and return the exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m train.contrastive.near_duplicate_pairs",
         description=__doc__,
@@ -52,13 +54,6 @@ def main() -> int:
 
 
 def _write(corpus: Path, out: Path, overwrite: bool) -> None:
-    """Find pairs of texts with the same content words in the same order, and write them to a file.
-
-    Args:
-        corpus: A file with one text per line.
-        out: The JSON-lines file to write.
-        overwrite: Whether `out` may be replaced.
-    """
     check_output(out, overwrite, [corpus])
     texts = (clean(line) for _, line in read_lines.lines(corpus))
     rows = list(find_pairs(texts, lexicon.load()))
@@ -67,23 +62,14 @@ def _write(corpus: Path, out: Path, overwrite: bool) -> None:
 
 
 def find_pairs(texts: Iterable[str], lexicon: Lexicon) -> Iterator[dict[str, str]]:
-    """Pair texts that have the same content words in the same order.
+    """Pair cleaned texts that have the same three or more content words in the same order.
 
-    Texts with fewer than three content words are left out. Texts that differ only in punctuation count as one
-    text. If n texts have the same content words, the result is n - 1 pairs: the first text and the second,
-    the second and the third, and so on.
-
-    Args:
-        texts: Texts, as `simllm.text_cleaning.clean` returns them.
-        lexicon: The word lists. Only the list of verb forms is used. From this list, the function knows that
-            "adds" is a form of "add", so that both count as the same word.
-
-    Yields:
-        For each pair, a dictionary: the texts `a` and `b`, and in `group` the content words that both texts
-        have, joined by spaces.
+    If n texts have the same content words, n - 1 pairs are yielded: first and second, second and third, and
+    so on. `group` is the content words, joined by spaces.
     """
     groups: dict[str, list[str]] = defaultdict(list)
-    for text in {identity(text): text for text in texts}.values():  # ignore differences in punctuation
+    # `identity` ignores punctuation, so that texts that differ only there are no pair.
+    for text in {identity(text): text for text in texts}.values():
         if len(words := extract_content_words(text, lexicon)) >= _FEWEST:
             groups[" ".join(words)].append(text)
     for group, same in groups.items():
@@ -91,15 +77,10 @@ def find_pairs(texts: Iterable[str], lexicon: Lexicon) -> Iterator[dict[str, str
 
 
 def extract_content_words(text: str, lexicon: Lexicon) -> list[str]:
-    """Return the content words of a text, normalized so that texts in almost the same words give equal lists.
+    """Return the content words of a cleaned text, normalized so that near-duplicates give equal lists.
 
-    Articles and similar words are left out. Verbs in the third person become base forms. Phrases like
-    `name of the user` become `user name`.
-
-    Args:
-        text: The text, as `simllm.text_cleaning.clean` returns it.
-        lexicon: The word lists. Only the list of verb forms is used. From this list, the function knows that
-            "adds" is a form of "add".
+    Articles are left out, verbs in the third person become base forms, `name of the user` becomes `user
+    name`.
     """
     words = text.split()
     content = [
@@ -107,6 +88,7 @@ def extract_content_words(text: str, lexicon: Lexicon) -> list[str]:
         for before, word, after in zip(["", *words], words, [*words[1:], ""], strict=False)
         if _CONTENT.search(word) and not (word in _LIGHT_WORDS and _is_content_word(after))
     ]
+    # From the right, so that the earlier places stay valid.
     for place in reversed([place for place, word in enumerate(content) if word == "of" and place]):
         *start, head = content[:place]
         owner, rest = content[place + 1 : place + 2], content[place + 2 :]
@@ -132,22 +114,15 @@ def _is_content_word(word: str) -> bool:
 
 
 def _base_form(before: str, word: str, after: str, lexicon: Lexicon) -> str:
-    """Return the base form of a verb in the third person: "return" for "returns".
-
-    A word that is not such a verb is returned unchanged. The neighbouring words help to recognize verbs.
-
-    Args:
-        before: The previous word in the text, or "".
-        word: The word.
-        after: The next word in the text, or "".
-        lexicon: The word lists. Only the list of verb forms is used, which says that "adds" is a form of
-            "add".
-    """
+    """Return the base form of a verb in the third person, and any other word unchanged."""
     if before and before not in BEFORE_VERBS:
         return word
     forms = lexicon.verb_forms.get(word)
     if forms and word == forms[THIRD_PERSON]:
-        return forms[0] if after != "of" else word  # before `of`, a noun
+        # Before `of`, such a word is a noun.
+        return forms[0] if after != "of" else word
+    # A word that the list lacks counts as a verb only at the start and before a determiner: `caches the
+    # user`.
     is_verb = not before and after in DETERMINERS and word.endswith("s") and not forms
     return word[:-1] if is_verb else word
 

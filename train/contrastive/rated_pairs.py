@@ -1,4 +1,4 @@
-"""Text pairs with human ratings, for a loss that teaches the encoder to rank the pairs by their ratings."""
+"""Text pairs with human ratings, which the encoder learns to rank by their ratings."""
 
 from __future__ import annotations
 
@@ -20,10 +20,8 @@ class RatedBatch:
     """B text pairs with human ratings.
 
     Attributes:
-        first: The first text of each pair.
-        second: The second text of each pair.
-        ratings: (B,) float32 ratings of the pairs.
-        sets: (B,) int64 for each pair, the index of its file. Only ratings from the same file are comparable.
+        ratings: (B,) float32.
+        sets: (B,) int64 index of each pair's file; only ratings from the same file are comparable.
     """
 
     first: list[str]
@@ -33,21 +31,9 @@ class RatedBatch:
 
 
 class RatedSource:
-    """Source of text pairs with human ratings, from which pairs are chosen at random.
-
-    The pairs come from one file or from several files.
-    """
+    """A source of rated text pairs, from one or several files, without excluded texts."""
 
     def __init__(self, config: RatedPairsConfig, excluded: ExcludedTexts) -> None:
-        """Read files of text pairs with human ratings.
-
-        Args:
-            config: The settings of the source: its files and their fields.
-            excluded: Evaluation texts; pairs with such a text are left out.
-
-        Raises:
-            InputError: A file cannot be read, or no pair is left.
-        """
         self.config = config
         rows = [
             (clean(a), clean(b), rating, number)
@@ -60,17 +46,8 @@ class RatedSource:
             raise InputError(f"rated {', '.join(config.sources)}: no pair is left")
 
     def draw(self, seed: int, update: int) -> RatedBatch:
-        """Choose text pairs with human ratings at random, for one update (optimizer step).
-
-        The pairs depend only on the configuration, the files, the seed and the number of the update.
-
-        Args:
-            seed: The seed of the run.
-            update: Number of the update, from 0.
-
-        Returns:
-            The texts and ratings of the chosen pairs. Their number is the setting `pairs`.
-        """
+        """Draw the rated pairs of one update."""
+        # The 1 makes the draw differ from that of positive pairs.
         random = np.random.default_rng(combined_seed(seed, update, 1))
         chosen = random.integers(len(self.rows), size=self.config.pairs)
         first, second, values, sets = zip(*(self.rows[i] for i in chosen), strict=True)

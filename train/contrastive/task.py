@@ -36,20 +36,10 @@ from train.runtime.mixed_precision import autocast
 
 
 class ContrastiveTask:
-    """The task of contrastive training: its model, its losses and its evaluation on dev data.
+    """The task that the training loop runs: model, losses, evaluation on dev data.
 
-    The training loop calls the methods of this class. The main loss is InfoNCE: two texts with the same
-    meaning should be closer to each other than to other texts. The configuration can replace InfoNCE by a
-    triplet loss, and add auxiliary losses.
-
-    Args:
-        config: The configuration of the run.
-        world: The processes of the run, and the device of this process.
-        targets: Texts with their embeddings by larger encoders, which the model learns to imitate; None if
-            the configuration asks for no imitation.
-
-    Raises:
-        InputError: A file of training texts cannot be read, or gives no text pair to train on.
+    The main loss is InfoNCE. The configuration can replace it by the triplet loss, and add auxiliary losses.
+    `targets` are the embeddings to imitate; None without imitation.
     """
 
     def __init__(self, config: ContrastiveConfig, world: World, targets: Targets | None = None) -> None:
@@ -104,41 +94,30 @@ class ContrastiveTask:
             )
         items = None
         if config.dev_items:
+            # Items of the dev split are not trained on, so that their held-out words may stay.
             nothing_held_out = lexicon.load().held_out_words
             items = make_triples(read_items(config.dev_items, "dev", ExcludedTexts([]), nothing_held_out))
         self.dev_criterion = DevCriterion(config.dev, config.dev_comments, config.seed, items)
 
     @property
     def flops_per_token(self) -> float:
-        """Estimated floating-point operations per trained token: six per weight of the encoder layers."""
+        """Estimated floating-point operations per trained token."""
+        # Each weight needs 2 operations in the forward pass and 4 in the backward pass.
         return 6.0 * sum(p.numel() for p in self.encoder.layers.parameters())
 
     def format_loss(self, loss: float) -> str:
-        """Format the loss of one update (optimizer step) for the progress bar."""
+        """Format the loss of one update for the progress bar."""
         return f"loss {loss:.3f}"
 
     def describe_texts(self, update: int) -> str:
-        """Describe the texts of one update (optimizer step), for the error message if the training diverges.
-
-        An example is `64 pairs ('a' and 'b', …)`: the number of positive pairs (two texts with the same
-        meaning), and the texts of the first pair.
+        """Describe the texts of one update for the error message of a diverged run: `64 pairs ('a' and 'b',
+        …)`.
         """
         first, *_ = self.batches.pairs(update)
         return f"{self.config.pairs} pairs ({first.first!r} and {first.second!r}, …)"
 
     def losses(self, update: int) -> Sequence[LossPart]:
-        """Return functions that compute the loss of one update (optimizer step), term by term.
-
-        The loss of an update is a sum of terms, which are divided among the processes.
-
-        Args:
-            update: Number of the update, from 0.
-
-        Returns:
-            The functions of this process. The training loop calls them one after the other, without
-            arguments. Each returns one term of the loss (a scalar), and the number of tokens in the texts
-            from which this term is computed.
-        """
+        """Return the parts of the loss of one update that this process computes."""
         if self.config.head_only and self.meaning:
             return self.meaning.losses(update)
         config, batch = self.config, self.batches[update]
@@ -158,41 +137,17 @@ class ContrastiveTask:
         return parts
 
     def evaluate(self) -> tuple[float, dict[str, float]]:
-        """Evaluate the model on the dev data.
-
-        Returns:
-            The dev criterion, which chooses the best model (lower is better), and a dict for the log. The
-            dict has correlations with human ratings, and accuracies, by name. The criterion is the negative
-            mean of those on dev data.
-        """
+        """Return the dev criterion (lower is better) and the figures for the log, by name."""
         return self.dev_criterion(self.metric)
 
     def _embed_by_encoder(self, tokens: Tensor, mask: Tensor) -> Tensor:
-        """Embed a batch of tokenized texts with the encoder that is being trained.
-
-        Args:
-            tokens: (B, L) token ids.
-            mask: (B, L), true for tokens, false for padding.
-
-        Returns:
-            (B, D) float32 embeddings.
-        """
+        """Compute (B, D) float32 embeddings from (B, L) token ids and their (B, L) mask."""
         with autocast(self.world.device, self.config.precision):
             return self.pool(self.encoder(tokens, mask), mask).float()
 
     def _embed(self, tokens: Tensor, mask: Tensor) -> Tensor:
-        """Embed a batch of tokenized texts with the model that is being trained.
-
-        If `anchor_weight` in the configuration is not 0, the texts are also embedded with the anchor, which
-        is a frozen copy of the initial model.
-
-        Args:
-            tokens: (B, L) token ids.
-            mask: (B, L), true for tokens, false for padding.
-
-        Returns:
-            (B, D) float32 embeddings. With an anchor, the shape is (B, 2 D): each row is the embedding by the
-            model that is being trained, followed by the embedding by the anchor.
+        """Compute (B, D) float32 embeddings; with an anchor (B, 2 D), each row followed by the anchor's
+        embedding.
         """
         embeddings = self._embed_by_encoder(tokens, mask)
         if not self.anchor:
@@ -200,24 +155,7 @@ class ContrastiveTask:
         return torch.cat([embeddings, self.anchor.embed(tokens, mask)], dim=1)
 
     def _loss(self, embeddings: Tensor, batch: ContrastiveBatch) -> Tensor:
-        """Compute the weighted sum of the losses that need only the embeddings of a batch.
-
-        The configuration decides which of these losses are used:
-
-        - InfoNCE and the triplet loss, for pairs of texts with the same meaning;
-        - a loss for ranking text pairs by human ratings;
-        - distillation from the lexical teacher, which measures similarity by shared tokens;
-        - distillation from the anchor, a frozen copy of the initial model.
-
-        Args:
-            embeddings: (N, D) embeddings of all texts in the batch. With an anchor, the shape is (N, 2 D):
-                each row is the embedding by the model that is being trained, followed by the embedding by
-                the anchor.
-            batch: The texts and their relations, such as which texts have the same meaning.
-
-        Returns:
-            The loss, a scalar.
-        """
+        """Compute the weighted sum of the losses that need only the (N, D or 2 D) embeddings of a batch."""
         config, device = self.config, self.world.device
         if self.anchor:
             embeddings, anchored = embeddings.chunk(2, dim=1)
@@ -235,6 +173,7 @@ class ContrastiveTask:
             )
         if config.triplet_weight:
             pairs = batch.negative_pairs
+            # Unlike InfoNCE, the triplet loss cannot mask a hard negative: it leaves the row out.
             kept = ~batch.false_hard_negatives[pairs, torch.arange(len(pairs))]
             loss = loss + config.triplet_weight * triplet_loss(
                 first, second, negatives[kept.to(device)], pairs[kept].to(device), config.triplet_temperature
@@ -245,6 +184,7 @@ class ContrastiveTask:
                 compared, batch.cosines.to(device), config.temperature
             )
         if self.anchor:
+            # Sections 0 and 1: the texts of the positive pairs.
             end = batch.ends[2]
             loss = loss + config.anchor_weight * anchor_loss(
                 embeddings[:end], anchored[:end], config.temperature
@@ -258,17 +198,8 @@ class ContrastiveTask:
 
 
 def load_head_start(config: ContrastiveConfig, start: SavedModel) -> SavedModel:
-    """Load the model that provides the initial weights of the meaning head.
-
-    The meaning head predicts whether two texts have the same meaning.
-
-    Args:
-        config: The configuration of the run. Its setting `meaning.start` may name the folder of a model that
-            has a meaning head.
-        start: The initial model of the run, which is returned if `meaning.start` names no folder.
-
-    Raises:
-        InputError: The folder is no model folder, or its model has no meaning head.
+    """Load the model whose meaning head provides the initial weights: `meaning.start`, or else the initial
+    model.
     """
     if not (config.meaning and config.meaning.start):
         return start

@@ -1,4 +1,4 @@
-"""Word dropout: random removal of words from a text, so that two copies of it differ."""
+"""Word dropout: random removal of words, so that two copies of a text differ."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ from train.corpus.sources import INSTALLED_PYTHON
 
 
 def main() -> int:
-    """Parse the command line, build the corpus, print a summary, and return the exit status."""
+    """Run the command line, and return the exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m train.corpus",
         description=__doc__,
@@ -61,7 +61,8 @@ def main() -> int:
     command.add_argument("--workers", type=int, help="processes (one for each core)")
     command.add_argument("--engine", choices=("local", "ray"), default="local", help="where to build (local)")
     command.add_argument("--address", help="Ray cluster, such as auto or HOST:PORT (Ray on this machine)")
-    for stream in (sys.stdout, sys.stderr):  # escape characters that the locale cannot encode
+    # Paths of sources may have characters that the locale cannot encode: these are escaped.
+    for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     options = parser.parse_args()
@@ -89,16 +90,7 @@ def main() -> int:
 
 
 def _engine(name: str, workers: int | None, address: str | None) -> AbstractContextManager[Engine]:
-    """Return a context manager that gives the engine, which runs the parallel steps of the corpus build.
-
-    Args:
-        name: "local" for this machine, or "ray" for a Ray cluster.
-        workers: Number of processes on this machine; None for one on each core.
-        address: The address of the Ray cluster; None for Ray on this machine.
-
-    Raises:
-        InputError: `workers` is given for "ray", or `address` is given for "local".
-    """
+    """Return a context manager that gives the engine; `address` None starts Ray on this machine."""
     if name == "ray":
         if workers is not None:
             raise InputError("--workers goes with --engine local; Ray uses all processors of the cluster")

@@ -1,8 +1,4 @@
-"""Extraction of the comments from one batch of source files, in one process.
-
-The cleaned comments are written to a file, which is called a part of the corpus. A corpus is made by merging
-its parts.
-"""
+"""Extraction of the comments of one batch, in one process."""
 
 from __future__ import annotations
 
@@ -26,18 +22,9 @@ from train.corpus.sources import Docstring, Item
 
 
 def make_part(data: bytes, file: Path, excluded: ExcludedTexts) -> None:
-    """Extract the comments from a batch, clean their texts, and write them as a part of the corpus.
-
-    A batch is a list of items. An item is a source file, a docstring (raw documentation without code) or a
-    comment that is already extracted. A part is the file with the comments of one batch.
-
-    Args:
-        data: Pickled pair: where the batch was read from (such as a folder or `hf:NAME` for a data set), and
-            the batch.
-        file: The file to write.
-        excluded: Evaluation texts to leave out.
-    """
-    source, batch = pickle.loads(data)  # safe: pickled by the same run, never read from disk
+    """Write the part of a batch; `data` is the pickled pair of the source's name and the batch."""
+    # Safe: pickled by the same run, never read from disk.
+    source, batch = pickle.loads(data)
     tallies, part = Tallies(), PartWriter()
     for item in batch:
         for comment, single in _comments(item, tallies):
@@ -48,19 +35,7 @@ def make_part(data: bytes, file: Path, excluded: ExcludedTexts) -> None:
 
 
 def _comments(item: Item, tallies: Tallies) -> Iterator[tuple[Comment, bool]]:
-    """Extract the comments from one item of a batch, and check whether their functions have unique names.
-
-    A name that is unique in a source file identifies the function in other versions of the file.
-
-    Args:
-        item: A source file, a docstring (raw documentation without code), or a comment that is already
-            extracted.
-        tallies: Counters of files and comments that are read or left out; they are updated.
-
-    Yields:
-        A comment, and a bool. The bool is true if the commented function has a name, and no other commented
-        function in the source file has this name. If the item is not a source file, the bool is false.
-    """
+    """Yield the comments of an item, each with whether its function's name is unique in the source file."""
     if isinstance(item, Comment):
         yield item, False
         return
@@ -77,7 +52,8 @@ def _comments(item: Item, tallies: Tallies) -> Iterator[tuple[Comment, bool]]:
             comments.append(comment)
     except ImportError as error:
         raise InputError(f"{item.language}: {missing_package(error.name, 'code')}") from None
-    except Exception as error:  # an unusual file may break a parser; the other files are read
+    # An unusual file may break a parser; the other files are read.
+    except Exception as error:
         where = f"{item.repository}: {item.path}"
         tallies.files.add("unreadable code", f"{where}: {type(error).__name__}: {error}")
     names = Counter(comment.function for comment in comments)
@@ -87,15 +63,7 @@ def _comments(item: Item, tallies: Tallies) -> Iterator[tuple[Comment, bool]]:
 
 
 def _from_docstring(item: Docstring, tally: Tally) -> Iterator[Comment]:
-    """Make a comment from a docstring whose code is not available, unless a filter rejects the docstring.
-
-    Args:
-        item: The docstring.
-        tally: Counter of rejected comments; it is updated.
-
-    Yields:
-        The comment. Nothing is yielded if a filter rejects the docstring, or its language is unknown.
-    """
+    """Yield the comment, unless a filter rejects it or its language is unknown."""
     if item.language not in LANGUAGE_OF_SUFFIX.values():
         tally.add(f"of {item.language or 'no language'}", item.text)
         return

@@ -1,8 +1,4 @@
-"""The build of a corpus: make parts from the sources, merge the parts, write the corpus folder.
-
-A source is an input of the build, such as a folder with code. A part is a file with the comments from one
-batch of the input.
-"""
+"""The build of a corpus: make parts from the sources, merge the parts, write the corpus folder."""
 
 from __future__ import annotations
 
@@ -45,37 +41,19 @@ def build(
 
     The folder gets these files:
 
-    - `train.txt` and `test.txt`: cleaned texts, one per line. A text is the summary or another paragraph of a
-      comment.
+    - `train.txt` and `test.txt`: texts, one per line.
     - `comments.jsonl`: the comments from which these texts come.
-    - `pairs.jsonl`: pairs of texts that mean the same. Test texts and their near duplicates are left out.
+    - `pairs.jsonl`: pairs of texts that mean the same, without leaky texts.
     - `report.html` and `report.json`: counts and examples.
-    - `corpus.json`: the configuration, the SHA-256 of the texts, and counts.
+    - `corpus.json`: the configuration, the SHA-256 of the texts, and counts. This content is returned.
 
-    Intermediate files stay in a hidden folder next to `folder` until the corpus is complete. In two cases,
-    the corpus is not built from its sources:
-
-    - `folder` already has a finished corpus with the same configuration and the same excluded texts (in the
-      files of `config.exclude`). Then nothing is changed.
-    - The only source is a finished corpus that already meets the configuration. Then its files are copied.
-
-    Args:
-        config: The configuration of the corpus.
-        folder: The corpus folder: missing, empty, or written by simllm.
-        engine: The object that runs the parallel steps of the build. None: they run on this machine. The
-            corpus does not depend on the engine.
-        allow_download: Whether data sets of the Hugging Face hub may be downloaded.
-
-    Returns:
-        The content of `corpus.json`.
-
-    Raises:
-        InputError: No training or no test text is left. Or `folder` has files that simllm did not write, is
-            inside a source, contains a source, or is being written by another process.
+    The corpus does not depend on the engine (None: this machine). An up-to-date corpus in `folder` is left as
+    it is. A finished corpus that is the only source is copied if it meets the configuration.
     """
     engine = engine or OneMachine()
     config_values = json.loads(json.dumps(asdict(config)))
     real = real_path.real(folder)
+    # Beside the corpus, not in it: the corpus folder appears only when it is complete.
     scratch = real.parent / f".{real.name}.parts"
     excluded = decontaminate.read_excluded(config.exclude)
     built = corpus_folder.read_facts(folder)
@@ -87,6 +65,7 @@ def build(
     OutputFolder(folder).check_apart(map(Path, config.exclude))
     OutputFolder(scratch, PARTS).check()
     with locked(scratch):
+        # Another process may have finished the corpus while this one waited for the lock.
         built = corpus_folder.read_facts(folder)
         if not built or not _is_current(built, config_values, excluded):
             tallies, copied = Tallies(), _copyable_corpus(config, excluded)
@@ -110,24 +89,7 @@ def _write(
     tallies: Tallies,
     engine: Engine,
 ) -> dict[str, Any]:
-    """Write the corpus folder: merge the parts, or copy the files of a finished corpus.
-
-    A part is a file with the comments from one batch of the input. A finished corpus is copied if it is the
-    only input in `config.sources` and can be reused (see `_copyable_corpus`).
-
-    Args:
-        config: The configuration of the corpus.
-        config_values: The configuration as JSON values.
-        folder: The corpus folder to write.
-        parts: The parts to merge; empty if a finished corpus is copied.
-        copied: The content of `corpus.json` of the finished corpus to copy; None to merge the parts.
-        excluded: Evaluation texts that were left out of the parts.
-        tallies: Counters of files, comments and texts that were read or left out; they are updated.
-        engine: The object that runs the search for near duplicates among the texts of the parts.
-
-    Returns:
-        The content of `corpus.json`.
-    """
+    """Write the corpus folder from parts, or from the finished corpus with the facts `copied`."""
     with OutputFolder(folder, CORPUS).replacing() as partial:
         if copied:
             for name in (TRAIN, TEST, COMMENTS, PAIRS, REPORT, PAGE):
@@ -142,38 +104,14 @@ def _write(
 
 
 def _is_current(built: dict[str, Any], config_values: dict[str, Any], excluded: ExcludedTexts) -> bool:
-    """Return whether a finished corpus is up to date, so that it need not be built again.
-
-    A corpus is up to date if it has the given configuration and excludes the given evaluation texts.
-
-    Args:
-        built: The content of `corpus.json` in the folder of the finished corpus.
-        config_values: The configuration as JSON values. Its entry `exclude` has the paths of the files with
-            evaluation texts. These files may have changed since the corpus was built.
-        excluded: The evaluation texts that these files contain now.
-    """
+    """Return whether a finished corpus has this configuration and was built without these excluded texts."""
+    # The configuration has only the paths of the evaluation texts, whose content may have changed.
     is_same = not config_values["exclude"] or built["excluded_sha256"] == excluded.digest
     return bool(built["config"] == config_values and is_same)
 
 
 def _copyable_corpus(config: CorpusConfig, excluded: ExcludedTexts) -> dict[str, Any] | None:
-    """Find a finished corpus that can be copied, so that the new corpus need not be built.
-
-    A source of a new corpus may be a finished corpus. If it is the only source, it can be copied under two
-    conditions:
-
-    - It has the share of test texts that `config` asks for.
-    - It was built without the evaluation texts that `config` excludes. If `config` excludes no texts, this
-      condition is always met.
-
-    Args:
-        config: The configuration of the corpus to build.
-        excluded: The evaluation texts that `config` excludes.
-
-    Returns:
-        The content of `corpus.json` in the folder of the finished corpus. None if there are several sources,
-        or if the only source is not a corpus or cannot be copied.
-    """
+    """Return the facts of a finished corpus that is the only source and meets the configuration."""
     built = corpus_folder.read_facts(Path(config.sources[0])) if len(config.sources) == 1 else None
     if not built or built["config"].get("test_share") != config.test_share:
         return None

@@ -1,8 +1,6 @@
-"""Filters that reject unusable comments on functions, such as comments that are not English.
+"""Filters that reject unusable comments, such as comments that are not English, and unusable texts.
 
-Rejected comments are counted by the name of the filter. A comment that no filter rejects has one or several
-texts: its summary (first sentence) and its other paragraphs. Each text is cleaned, or rejected for a reason
-such as "too long". Rejected texts are counted by reason.
+Rejected comments are counted by the name of the filter, rejected texts by the reason.
 """
 
 from __future__ import annotations
@@ -19,18 +17,13 @@ from train.corpus.function_comment import Comment
 from train.corpus.part_file import CommentTexts
 from train.corpus.skip_counts import Tally
 
-LONGEST_SUMMARY = 1_000  # characters; the longest sentence in Python's library has 664
+# Characters; the longest sentence in Python's library has 664.
+LONGEST_SUMMARY = 1_000
 
 
 @dataclass(frozen=True)
 class DocumentedFunction:
-    """A function with its documentation: the object that the filters accept or reject.
-
-    Attributes:
-        function: The parsed function with its raw documentation.
-        language: The programming language.
-        summary: The first sentence of the documentation, without markup; "" if there is none.
-    """
+    """A function with its raw documentation; the summary is without markup, "" if there is none."""
 
     function: Function
     language: str
@@ -86,7 +79,8 @@ _CODE = re.compile(
     r"(?:.*[=(].*[;{]$|\{.*\}$|[\w.$]+ ?:?=(?!=) ?\S|(?:if|for|while) ?\(|[\w.$>:-]+\([^)]*\);?$|"
     r"(?:return|import|var|let|const) [\w.]+;?$)"
 )
-_UNFINISHED = re.compile(  # the rest of the sentence was code, which was removed
+# The rest of the sentence was code, which was removed.
+_UNFINISHED = re.compile(
     r".*\b(?:(?<!as )is|are|an?|the|of|and|or|by|(?:so|such) that|where|computes|calculates|performs|solves)$"
 )
 _WORD = re.compile(r"(?:\s|\A)\W*[A-Za-z]")
@@ -94,33 +88,24 @@ _TWO_WORDS = re.compile("[^a-z]*+[a-z][^ ]*+ .*[a-z]")
 
 
 def _begins(pattern: re.Pattern[str]) -> Callable[[DocumentedFunction], bool]:
-    """Make a filter that rejects a comment if a pattern matches the beginning of its first sentence.
-
-    The filter is a function that returns true for the comments to reject.
-    """
+    """Make a filter that rejects a comment if the pattern matches the beginning of its summary."""
     return lambda documented: bool(pattern.match(documented.summary))
 
 
 def _is_test(documented: DocumentedFunction) -> bool:
-    """Return whether the name or the annotations of the function show that it is a test."""
     return bool(_TEST_NAME.search(documented.function.name) or _TEST_HEAD.match(documented.function.head))
 
 
 def _documents_other_thing(documented: DocumentedFunction) -> bool:
-    """Return whether a tag such as `@class` shows that the comment is not about the function.
-
-    Such comments document a file, a class or a type. Only JavaScript, TypeScript and PHP have these tags.
-    """
+    """Return whether a tag such as `@class` shows that the comment documents a file, a class or a type."""
+    # Only these languages have such tags.
     return documented.language in ("javascript", "typescript", "php") and bool(
         _OTHER.search(documented.function.text)
     )
 
 
 def _is_inherited(documented: DocumentedFunction) -> bool:
-    """Return whether the comment only refers to the documentation of an overridden method.
-
-    For example, the comment is only `{@inheritDoc}` or `Implements Runnable.run`.
-    """
+    """Return whether the comment is only `{@inheritDoc}`, `Implements Runnable.run` or the like."""
     return bool(
         _IMPLEMENTS.match(documented.summary)
         if documented.summary
@@ -149,16 +134,7 @@ FILTERS: dict[str, Callable[[DocumentedFunction], bool]] = {
 
 
 def clean_texts(comment: Comment, excluded: ExcludedTexts, tally: Tally) -> CommentTexts:
-    """Clean the summary and the further paragraphs of a comment, and leave out unusable texts.
-
-    Args:
-        comment: The comment.
-        excluded: Evaluation texts to leave out.
-        tally: Counter of texts that are read or left out; it is updated.
-
-    Returns:
-        The comment with its cleaned texts. If all texts were left out, it has no texts.
-    """
+    """Clean the texts of a comment, and leave out unusable ones."""
     rest = comment.description.removeprefix(comment.summary).lstrip(" :")
     paragraphs = [text for text in re.split(r"\n\s*\n", rest) if text.strip()]
     summary, *others = (_clean_text(text, excluded, tally) for text in (comment.summary, *paragraphs))
@@ -166,18 +142,7 @@ def clean_texts(comment: Comment, excluded: ExcludedTexts, tally: Tally) -> Comm
 
 
 def _clean_text(raw: str, excluded: ExcludedTexts, tally: Tally) -> str:
-    """Clean the summary or a further paragraph of a comment, or reject it.
-
-    The text is rejected if it is too long, has fewer than two words, or matches an excluded text.
-
-    Args:
-        raw: The text: the summary, or a paragraph.
-        excluded: Evaluation texts that must not be in the corpus. `ExcludedTexts` defines what matches.
-        tally: Counter of texts that are read, and of rejected texts by reason; it is updated.
-
-    Returns:
-        The cleaned text; "" if it is rejected.
-    """
+    """Clean one text; "" if it is too long, has fewer than two words, or is an excluded text."""
     tally.counts["read"] += 1
     if len(raw) > LONGEST:
         tally.add("too long", raw)

@@ -9,15 +9,14 @@ from simllm.errors import InputError
 
 @dataclass(frozen=True)
 class CorpusConfig:
-    """Settings for the corpus of code comments.
+    """Settings for a corpus.
 
     Attributes:
-        sources: The sources of the comments: files, folders of code, corpora that were built before, glob
-            patterns, `hf:NAME` for a data set, or `installed-python` for the Python modules on this machine.
-        exclude: JSON-lines files with text pairs that people have rated. The texts of these pairs serve for
-            evaluation. Therefore, they are kept out of the corpus.
+        sources: Files, folders of code, finished corpora, glob patterns, `hf:NAME` for a data set, or
+            `installed-python` for the Python modules on this machine.
+        exclude: JSON-lines files with rated text pairs, whose texts are kept out of the corpus.
         test_share: The share of the texts that is held out for testing.
-        tags: The number of tagged revisions to read from each git repository, besides the current commit.
+        tags: Tagged revisions to read from each git repository, besides the current commit.
     """
 
     sources: tuple[str, ...]

@@ -13,16 +13,13 @@ TRAIN, TEST = "train.txt", "test.txt"
 COMMENTS, PAIRS = "comments.jsonl", "pairs.jsonl"
 REPORT, PAGE = "report.json", "report.html"
 FACTS = "corpus.json"
-CORPUS, PARTS = "a corpus", "parts of a corpus"  # contents of folders, for their markers
+# Contents of folders, for their markers.
+CORPUS, PARTS = "a corpus", "parts of a corpus"
 _KEYS = {"config", "sha256", "excluded_sha256", "counts", "comments_left_out", "files"}
 
 
 def read_facts(folder: Path) -> dict[str, Any] | None:
-    """Read the `corpus.json` of a corpus folder; return None if the folder is not a finished corpus.
-
-    Raises:
-        InputError: The operating system cannot read the file.
-    """
+    """Read the `corpus.json` of a corpus folder; return None if the folder is not a finished corpus."""
     names = (FACTS, TRAIN, TEST, COMMENTS, PAIRS)
     if not all(os.path.isfile(folder / name) for name in names):  # noqa: PTH113 (Path.is_file may raise)
         return None

@@ -1,4 +1,4 @@
-"""The report about a corpus of code comments, as a page (`report.html`) and as JSON (`report.json`)."""
+"""The report about a corpus, as a page (`report.html`) and as JSON (`report.json`)."""
 
 from __future__ import annotations
 
@@ -19,16 +19,13 @@ NEAR_SHOWN, SAMPLES, LONGEST_BIN = 20, 10, 60
 
 
 class Report:
-    """Counts and examples for the report about a corpus of code comments, collected one comment at a time.
+    """Counts and examples, collected one comment at a time.
 
-    Args:
-        near: The indices of the texts that nearly repeat an earlier text. All T texts of the corpus are
-            numbered from 0. The report shows some of these texts as examples of near duplicates.
-        original: (T,) for each text, the index of the earlier text that it repeats or nearly repeats. A text
-            that repeats no earlier text has its own index.
+    `near` has the indices of the texts that nearly repeat an earlier text; `original` is (T,).
     """
 
     def __init__(self, near: NDArray[np.int64], original: NDArray[np.int64]) -> None:
+        # Evenly spread over the corpus, so that the examples come from many sources.
         shown = near[np.linspace(0, len(near) - 1, min(NEAR_SHOWN, len(near))).astype(int)]
         self._near = [(int(index), int(original[index])) for index in shown]
         self._texts: dict[int, str | None] = {index: None for pair in self._near for index in pair}
@@ -42,29 +39,13 @@ class Report:
         self._samples, self._pairs = Tally(SAMPLES), Tally(SAMPLES)
 
     def note_texts(self, first_index: int, texts: list[str]) -> None:
-        """Store those of the given texts that the report will show as examples of near duplicates.
-
-        The constructor has chosen the indices of these examples. All other given texts are ignored.
-
-        Args:
-            first_index: The index of the first given text, among all texts of the corpus.
-            texts: Consecutive texts of the corpus, including texts that repeat earlier ones.
-        """
+        """Store those of some consecutive texts that are examples of near duplicates."""
         for index, text in enumerate(texts, first_index):
             if index in self._texts:
                 self._texts[index] = text
 
     def add_comment(self, source: str, row: CommentTexts, kept: list[str]) -> None:
-        """Add a comment to the counts and examples of the report.
-
-        The texts of a comment are its summary (first sentence) and its other paragraphs.
-
-        Args:
-            source: The name of the source that contains the comment, such as a data set or a folder.
-            row: The comment with all its cleaned texts.
-            kept: Those texts of the comment that repeat no earlier text of the corpus. Only these texts are
-                counted.
-        """
+        """Count a comment; `kept` are those of its texts that repeat no earlier text."""
         language = row.comment["language"] or "unknown"
         for counts in (
             self._languages.setdefault(language, Counter()),
@@ -81,37 +62,20 @@ class Report:
             self._count_words(text, "summary" if text == row.summary else "description")
 
     def add_pair(self, a: str, b: str, kind: str) -> None:
-        """Count a pair of texts that mean the same, and add the pair to the examples.
-
-        Args:
-            a: The first text.
-            b: The second text.
-            kind: The kind of pair. "description": the summary (first sentence) and the description (the
-                sentences after it) of one comment. "version": the comments on two versions of a function.
-                "override": the comments on a method and its override.
-        """
+        """Count a pair of the kind "description" (summary and description), "version" or "override"."""
         self._pairs.add(kind, a, b)
 
     def _count_words(self, text: str, kind: str) -> None:
-        """Add a text of a comment to the counts of text lengths and of distinct words.
-
-        Args:
-            text: The summary (first sentence) of the comment, or one of its other paragraphs.
-            kind: "summary" for the summary, "description" for another paragraph.
-        """
         words = text.split()
         self._lengths[kind][min(len(words), LONGEST_BIN)] += 1
         self._vocabulary.update(words)
         self._count += 1
-        if not self._count & (self._count - 1):  # a power of two
+        # The growth of the vocabulary is noted at powers of two.
+        if not self._count & (self._count - 1):
             self._growth.append((self._count, len(self._vocabulary)))
 
     def facts(self, tallies: Tallies) -> dict[str, Any]:
-        """Return the counts and examples of the report about the corpus, as stored in `report.json`.
-
-        Args:
-            tallies: Counters of the files, comments and texts that were read or left out.
-        """
+        """Return the content of `report.json`."""
         texts = self._texts
         return {
             "found": tallies.facts(),
@@ -126,13 +90,9 @@ class Report:
         }
 
     def write(self, folder: Path, tallies: Tallies) -> None:
-        """Write the report about the corpus to `report.json` and `report.html`.
-
-        Args:
-            folder: The folder of the corpus.
-            tallies: Counters of the files, comments and texts that were read or left out.
-        """
-        from train.corpus.report_page import render_page  # matplotlib is slow to import, also in every worker
+        """Write `report.json` and `report.html`."""
+        # matplotlib is slow to import, also in every worker.
+        from train.corpus.report_page import render_page
 
         facts = self.facts(tallies)
         (folder / REPORT).write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
@@ -140,13 +100,5 @@ class Report:
 
 
 def _sorted(tally: Tally) -> dict[str, list[tuple[str, ...]]]:
-    """Return the examples that a counter has stored for the report, sorted by kind.
-
-    Args:
-        tally: A counter of things by kind, such as comments by programming language. It also stores some
-            examples of each kind.
-
-    Returns:
-        A dict from each kind to its list of examples. An example is a tuple of texts.
-    """
+    """Return the examples of a tally, sorted by kind."""
     return dict(sorted(tally.examples.items()))

@@ -1,4 +1,4 @@
-"""Decontamination: leaving evaluation texts out of a training corpus."""
+"""Decontamination: leaving evaluation texts out of a corpus."""
 
 from __future__ import annotations
 
@@ -11,22 +11,21 @@ from simllm.text_cleaning import clean
 from train.corpus.sources import match_files
 from train.corpus.text_hash import words
 
-_WORDS = 4  # shorter texts, such as "creates a new", are part of every fortieth comment
+# Shorter texts, such as "creates a new", are part of every fortieth comment.
+_WORDS = 4
 
 
 class ExcludedTexts:
-    """Evaluation texts that must not be in the corpus.
+    """Cleaned evaluation texts.
 
-    `text in excluded` is true if the cleaned text equals an evaluation text, contains an evaluation text, or
-    is contained in an evaluation text. Texts are compared as sequences of words, without punctuation. If one
-    of the two compared texts has fewer than four words, only equality counts.
-
-    Args:
-        texts: The cleaned evaluation texts.
+    `text in excluded` is true if the cleaned text equals, contains or is contained in an evaluation text, as
+    a sequence of words without punctuation. For texts of fewer than four words, only equality counts.
     """
 
     def __init__(self, texts: Iterable[str]) -> None:
         self._all = {tuple(split) for text in texts if (split := words(text))}
+        # Each run of four words in an evaluation text, with its places: one text that contains the other
+        # shares the first four words of the shorter one.
         self._places: dict[tuple[str, ...], list[tuple[tuple[str, ...], int]]] = {}
         for text in sorted(self._all):
             for at in range(len(text) - _WORDS + 1):
@@ -47,19 +46,9 @@ class ExcludedTexts:
 
 
 def read_excluded(patterns: Iterable[str]) -> ExcludedTexts:
-    """Read evaluation texts from files of text pairs that people have rated.
+    """Read evaluation texts from JSON-lines files of rated text pairs.
 
-    The texts are under the keys `reference`, `candidate`, `candidate_clean`, `a` and `b`. Each line must have
-    at least two of these keys.
-
-    Args:
-        patterns: Paths or glob patterns of JSON-lines files.
-
-    Returns:
-        An object that has the cleaned evaluation texts, and finds them in other texts.
-
-    Raises:
-        InputError: A file cannot be read, or a line has fewer than two texts.
+    The texts are under `reference`, `candidate`, `candidate_clean`, `a` and `b`; each line has two or more.
     """
     names = ("reference", "candidate", "candidate_clean", "a", "b")
     excluded = []

@@ -1,4 +1,4 @@
-"""Detection of English texts by their alphabet and by frequent words of other languages."""
+"""Detection of English by the alphabet and by frequent words of other languages."""
 
 from __future__ import annotations
 
@@ -19,11 +19,8 @@ _english, _foreign = frozenset(_ENGLISH.split()), frozenset(_FOREIGN.split())
 def is_english(text: str) -> bool:
     """Return whether a text is probably English.
 
-    A text counts as English unless one of these is true:
-
-    - More than 10% of its letters are not ASCII.
-    - It has at least two common words of other languages (such as "der"), and they outnumber its common
-      English words (such as "the").
+    It is not if over 10% of its letters are not ASCII, or if common words of other languages (at least two)
+    outnumber its common English words.
 
     Examples:
         >>> is_english("Gibt den Namen der Klasse zurück.")
@@ -34,4 +31,5 @@ def is_english(text: str) -> bool:
         if sum(letter.isascii() for letter in letters) < 0.9 * len(letters):
             return False
     words = re.findall(r"\w+", text.lower())
+    # One foreign word alone may be a name.
     return sum(word in _foreign for word in words) <= max(1, sum(word in _english for word in words))

@@ -22,17 +22,9 @@ def extract(
 ) -> Iterator[Comment]:
     """Yield the comments of the documented functions in a source file, in the order of the file.
 
-    Args:
-        code: The content of the file; any bytes are accepted.
-        language: The programming language, such as "python" (a value of `LANGUAGE_OF_SUFFIX`).
-        dropped: Counter of rejected comments by the name of the filter; it is updated. A file that is too
-            large or generated yields no comments; it is counted as "file too large" or "generated file".
-        on_dropped: Function that is called for each rejected comment or file. Its first argument is the name
-            that is counted in `dropped`. Its second argument is the raw comment, the beginning of a generated
-            file, or "" for a file that is too large.
-
-    Raises:
-        KeyError: The language is unknown.
+    `dropped` counts rejected comments by the filter, and also a file that is too large or generated.
+    `on_dropped` is called with the same name and the raw comment or the beginning of the file. Raises
+    KeyError for an unknown language.
     """
 
     def drop(name: str, text: str) -> None:
@@ -51,19 +43,9 @@ def extract(
 
 
 def make_comment(function: Function, language: str, drop: Callable[[str, str], None]) -> Comment | None:
-    """Convert the raw documentation of a function to a `Comment`; return None if a filter rejects it.
+    """Convert the raw documentation of a function; if a filter rejects it, call `drop` and return None.
 
-    A `Comment` has the documentation as plain text, with its first sentence as the summary.
-
-    Args:
-        function: The parsed function with its raw documentation.
-        language: The programming language.
-        drop: Function that is called if a filter rejects the documentation. Its arguments are the name of the
-            filter and the raw documentation.
-
-    Returns:
-        The `Comment`, in which the repository, the path and the licence are still "". None if a filter
-        rejects the documentation.
+    The repository, the path and the licence of the comment are still "".
     """
     paragraphs = prose_paragraphs.paragraphs(function.text, language)
     summary = first_sentence(paragraphs[0]).rstrip(" :") if paragraphs else ""
@@ -71,5 +53,6 @@ def make_comment(function: Function, language: str, drop: Callable[[str, str], N
     if reason := rejecting_filter(DocumentedFunction(function, language, summary)):
         drop(reason, function.raw)
         return None
+    # A description that only repeats the summary would be stored twice.
     more = description if description.rstrip(" :") != summary else ""
     return Comment(summary, more, language, function.name, overrides=function.supertypes)

@@ -22,8 +22,6 @@ _never, _sometimes = frozenset(_NEVER.split()), frozenset(_SOMETIMES.split())
 def first_sentence(paragraph: str) -> str:
     """Return the first sentence of a paragraph; the whole paragraph if no end of a sentence is found.
 
-    A point in a number, or after an abbreviation such as `e.g.`, does not end the sentence.
-
     Examples:
         >>> first_sentence("Rounds, e.g. to 1.5. Never fails.")
         'Rounds, e.g. to 1.5.'
@@ -40,18 +38,16 @@ def first_sentence(paragraph: str) -> str:
 
 
 def _ends(before: str, mark: str, after: str) -> bool:
-    """Return whether a punctuation mark ends a sentence, and is not part of an abbreviation or a quotation.
-
-    Args:
-        before: The text before the mark, at most 40 characters.
-        mark: The mark and closing quotes or brackets after it, such as `.` or `!")`.
-        after: The next character that is not a space; "" at the end of the paragraph.
+    """Return whether `mark`, with its closing quotes or brackets, ends a sentence between `before` and
+    `after`.
     """
     word = re.split(r"[\s(\[\"'/]", before)[-1].lower()
-    quoted = len(mark) > 1 and before[-1:] in ("'", '"', "(", " ")  # the mark itself is quoted: '.'
+    # The mark itself is quoted: '.'
+    quoted = len(mark) > 1 and before[-1:] in ("'", '"', "(", " ")
     if quoted or word in _never:
         return False
     if word in _sometimes or mark.startswith("..") or not mark.startswith("."):
         return not (after.islower() or after in (",", ";", ":", ")", "]"))
-    initial = len(word) == 1 and before[-1:].isupper() and not after.islower()  # J. Doe
+    # J. Doe
+    initial = len(word) == 1 and before[-1:].isupper() and not after.islower()
     return not initial and after not in (",", ";", ")")

@@ -10,15 +10,12 @@ class Comment:
     """The documentation of one function or method, as plain text. Unknown values are "".
 
     Attributes:
-        summary: The first sentence.
         description: The whole text, which begins with the summary; "" if there is only the summary.
-        language: The programming language in small letters, such as "python".
-        function: The function's full name, which begins with the names of its classes, as in `Class.method`.
+        language: In small letters, such as "python".
+        function: The full name, with the names of the classes, as in `Class.method`.
         path: The path of the source file in the repository.
-        repository: The name of the repository.
         licence: The name of the licence file in the repository.
-        overrides: Names of the supertypes of the method's class, separated by spaces. The method may override
-            a method of these supertypes.
+        overrides: Names of the supertypes of the method's class, separated by spaces.
     """
 
     summary: str

@@ -13,16 +13,12 @@ Rules = list[tuple[re.Pattern[str], str]]
 class Dialect:
     """The rules for the documentation comments of one programming language.
 
-    A rule is a pattern and its replacement.
-
     Attributes:
-        ends: Pattern that marks the end of the prose, such as a tag (`@param`). The prose ends before the
-            first match.
-        blocks: Rules that are applied to the whole prose.
-        inline: Rules that are applied to each paragraph.
-        code_indent: The smallest number of spaces or tabs with which a line of code begins. A line of code
-            must also be the first line, or follow an empty line, a heading, other code, or a line that ends
-            with a colon. List items are never code.
+        ends: Pattern of the end of the prose, such as a tag (`@param`).
+        blocks: Rules for the whole prose.
+        inline: Rules for each paragraph.
+        code_indent: Spaces or tabs with which a line of code begins at least. The line must also come first,
+            or after an empty line, a heading, other code or a colon. List items are never code.
     """
 
     ends: re.Pattern[str] = re.compile(r"(?!)")
@@ -150,5 +146,6 @@ DIALECTS = {
         code_indent=2,
     ),
     "typescript": _JSDOC,
-    "cpp": _JSDOC,  # Doxygen has the same tags
+    # Doxygen has the same tags.
+    "cpp": _JSDOC,
 }

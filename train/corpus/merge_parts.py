@@ -1,8 +1,6 @@
-"""The last step of building a corpus: merging its parts into the final files.
+"""The last step of a build: merging the parts into the final files.
 
-A part is the file with the comments from one batch of source files. A comment has one or several texts: its
-summary (first sentence) and its other paragraphs. Repeated texts are found by
-comparing hashes of the texts. Therefore, the texts need not be in memory all at once.
+Repeated texts are found by their hashes, so that the texts need not be in memory all at once.
 """
 
 from __future__ import annotations
@@ -38,34 +36,22 @@ def write_corpus(
     folder: Path,
     engine: Engine,
 ) -> dict[str, Any]:
-    """Merge the parts of a corpus, and write the files of the corpus.
+    """Merge the parts, write the files into `folder`, and return checksums and counts for `corpus.json`.
 
-    Repeated texts are removed. The remaining texts are split into training and test texts. Then pairs of
-    texts that mean the same are collected.
-
-    Args:
-        config: The configuration of the corpus.
-        parts: The parts of the corpus. A part is a file with the comments from one batch of source files.
-        tallies: Counters of files, comments and texts; the counts from all parts are added to them.
-        excluded: The evaluation texts that were left out of the parts.
-        folder: An existing folder, in which the files are written.
-        engine: The object that compares the texts, on this machine or on a cluster.
-
-    Returns:
-        Checksums and counts for `corpus.json`, as JSON values.
-
-    Raises:
-        InputError: No training or no test text is left, or a part is damaged.
+    Repeated texts are removed, the others are split into training and test texts, and pairs are collected.
+    Raises InputError if there is no training or no test text.
     """
     for part in parts:
         tallies.merge(part.facts()["found"])
     tables = [part["texts"] for part in parts]
     texts = np.concatenate([*tables, np.empty(0, TEXT)])
     with engine.signatures(parts, [len(table) for table in tables], folder) as signatures:
+        # Memory: from here on, one copy of the hashes is enough.
         del tables
         original = signatures.find_originals(texts["identity"])
         new = original == np.arange(len(texts))
         held_out = choose_held_out(texts["comment"], texts["repository"], new, config.test_share)
+        # Only texts that stay in the corpus can leak.
         near_held_out = NearDuplicates(signatures.select(new & held_out))
         leaky = held_out | signatures.near(near_held_out)
     equal = texts["identity"] == texts["identity"][original]
@@ -100,15 +86,7 @@ def write_corpus(
 def _write_texts(
     parts: list[Part], new: NDArray[np.bool_], held_out: NDArray[np.bool_], folder: Path, report: Report
 ) -> None:
-    """Write `train.txt`, `test.txt` and `comments.jsonl`, without repeated texts.
-
-    Args:
-        parts: The parts of the corpus, with T texts in total.
-        new: (T,) for each text, true if it repeats no earlier text.
-        held_out: (T,) for each text, true if it belongs in `test.txt`.
-        folder: The folder of the corpus.
-        report: The report, which collects counts and examples of the written comments.
-    """
+    """Write `train.txt`, `test.txt` and `comments.jsonl`; `new` and `held_out` are (T,) for all texts."""
     at = 0  # index of the next text
     with (
         _open_text(folder / TRAIN) as train,
@@ -119,6 +97,7 @@ def _write_texts(
             report.note_texts(at, row.texts)
             kept = [text for k, text in enumerate(row.texts, at) if new[k]]
             if kept:
+                # All texts of a comment are in the same split.
                 (test if held_out[at] else train).writelines(text + "\n" for text in kept)
                 comment = {key: value for key, value in row.comment.items() if value}
                 _write_line(comments, comment | {"split": "test" if held_out[at] else "train"})
@@ -134,26 +113,9 @@ def _write_pairs(
     folder: Path,
     report: Report,
 ) -> None:
-    """Write `pairs.jsonl`: pairs of texts that mean the same.
+    """Write `pairs.jsonl`: summary and description of a comment, or two comments (see `PairFinder`).
 
-    The summary of a comment is its first sentence. The description is the rest, joined to one text. A pair
-    is one of these:
-
-    - The summary and the description of one comment.
-    - The summaries of two comments. The comments are on two versions of a function, or on a method and the
-      method that it overrides (see `PairFinder`).
-
-    Held-out (test) texts and their near duplicates are left out.
-
-    Args:
-        parts: The parts of the corpus, with T texts in total.
-        new: (T,) for each text, true if it repeats no earlier text. A summary that repeats an earlier text is
-            not paired with its description.
-        leaky: (T,) for each text, true if it is held out or a near duplicate of a held-out text.
-        near_held_out: An object that finds near duplicates of held-out texts. It checks the descriptions that
-            are joined from several paragraphs. (`leaky` tells only about single texts.)
-        folder: The folder of the corpus.
-        report: The report, which collects counts and examples of the pairs.
+    `new` and `leaky` are (T,) for all texts; no leaky text is written.
     """
     pairs = PairFinder(_concatenate_tables(parts, "keys", KEYS), _overrides(parts))
     at = 0  # index of the next text
@@ -171,18 +133,10 @@ def _write_pairs(
 
 
 def _join_safely(paragraphs: list[str], near_held_out: NearDuplicates) -> str:
-    """Join paragraphs into one text, and reject the text if it nearly repeats a held-out (test) text.
-
-    Args:
-        paragraphs: The paragraphs; empty ones are ignored. The caller has already checked that no single
-            paragraph nearly repeats a held-out text.
-        near_held_out: An object that finds near duplicates of held-out texts.
-
-    Returns:
-        The joined text; "" if it is rejected.
-    """
+    """Join the non-empty paragraphs; "" if the whole nearly repeats a held-out text."""
     kept = [text for text in paragraphs if text]
     whole = " ".join(kept)
+    # A single paragraph was checked by the caller; several may nearly repeat a text only when joined.
     return "" if len(kept) > 1 and near_held_out(signature(whole)[None])[0] else whole
 
 
@@ -191,14 +145,7 @@ def _open_text(file: Path) -> IO[str]:
 
 
 def _rows(parts: list[Part]) -> Iterator[tuple[str, CommentTexts]]:
-    """Read all comments from the parts of a corpus, with the names of their sources.
-
-    A part is a file with the comments from one batch of source files.
-
-    Yields:
-        The name of the source from which the comment was read (such as a folder or a data set), and the
-        comment with its cleaned texts.
-    """
+    """Yield all comments with the names of their sources."""
     for part in parts:
         source = part.facts()["source"]
         for row in part.rows():
@@ -214,16 +161,7 @@ def _concatenate_tables(parts: list[Part], name: str, kind: np.dtype[np.void]) -
 
 
 def _overrides(parts: list[Part]) -> NDArray[np.void]:
-    """Join the arrays `overrides` of all parts into one array.
-
-    A part is a file with the comments from one batch of source files. In `overrides`, a commented method has
-    one entry for each direct supertype of its class. The entry has the number of the comment (`row`), and a
-    hash of the repository, the supertype and the method's name (`name`). If the supertype has a method of
-    this name, the commented method overrides it.
-
-    In each part, the comments are numbered from 0. In the joined array, the numbering continues from part to
-    part: if the first part has 10 comments, the first comment of the second part gets the number 10.
-    """
+    """Join the tables `overrides` of all parts, and number the comments through all parts."""
     tables, rows = [np.empty(0, OVERRIDES)], 0
     for part in parts:
         tables.append(part["overrides"])

@@ -1,7 +1,7 @@
-"""Reading and writing of one part of a corpus: a file with the comments from one batch of source files.
+"""Reading and writing of a part.
 
-The file has the comments with their cleaned texts. It also has hashes of the texts, to find equal and similar
-texts, and hashes of function names, to find pairs of comments that mean the same.
+The file has the comments with their texts, hashes and signatures of the texts, to find equal and similar
+ones, and hashes of function names, to find pairs of comments that mean the same.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ TEXT = np.dtype([("identity", "u8"), ("comment", "u8"), ("repository", "u8")])
 # that the comment's method may override.
 KEYS = np.dtype([("summary", "u8"), ("function", "u8"), ("name", "u8")])
 OVERRIDES = np.dtype([("row", "u8"), ("name", "u8")])
-_CHECKSUM = 16  # bytes
+# In bytes.
+_CHECKSUM = 16
 
 
 @dataclass(frozen=True)
@@ -37,11 +38,9 @@ class CommentTexts:
     """A comment with its cleaned texts.
 
     Attributes:
-        comment: The comment before cleaning, as a dict: the attributes of a `Comment` by name, such as
-            "summary" and "language".
-        summary: The cleaned summary (first sentence); "" if the summary was rejected, for example because it
-            is too long.
-        rest: The other cleaned paragraphs, without rejected ones.
+        comment: The attributes of the `Comment` before cleaning.
+        summary: "" if the summary was rejected.
+        rest: The other paragraphs.
     """
 
     comment: dict[str, str]
@@ -50,45 +49,24 @@ class CommentTexts:
 
     @property
     def texts(self) -> list[str]:
-        """All cleaned texts of the comment: the summary (first sentence), then the other paragraphs.
-
-        Texts that were rejected, for example because they are too long, are left out.
-        """
+        """The texts of the comment, the summary first."""
         return [self.summary, *self.rest] if self.summary else self.rest
 
 
 class Part:
-    """Reader for one part of a corpus: a file with the comments from one batch of source files.
-
-    The file has a checksum at its end.
-
-    Attributes:
-        file: The path of the file.
-    """
+    """Reader of a part; the file has a checksum at its end."""
 
     def __init__(self, file: Path) -> None:
         self.file = file
 
     def __getitem__(self, table: str) -> NDArray[Any]:
-        """Return one of the arrays in the file, by its name.
+        """Return one of the arrays in the file, for R comments with T texts.
 
-        A part with R comments, which have T texts in total, has these arrays:
-
-        - `texts`: (T,) structured array of type `TEXT`, with hashes of each text, of its comment and of
-          its repository.
-        - `signatures`: (T, SIGNATURE) bytes, the MinHash signatures of the texts.
-        - `keys`: (R,) structured array of type `KEYS`, with hashes of each comment's summary and function.
-          `PairFinder` uses them to find pairs of comments that mean the same.
-        - `overrides`: structured array of type `OVERRIDES`. A commented method has one entry for each
-          direct supertype of its class. An entry has the index of the comment, and a hash of the repository,
-          the supertype and the method's name. If the supertype has a method of this name, the commented
-          method overrides it.
-        - `rows`: bytes of JSON lines, with the comments and their texts. The method `rows` parses them.
-        - `facts`: bytes of a JSON object, with facts such as the source of the comments. The method `facts`
-          parses it.
-
-        Raises:
-            InputError: The file is missing, damaged or unreadable.
+        - `texts`: (T,) of type `TEXT`.
+        - `signatures`: (T, SIGNATURE) bytes.
+        - `keys`: (R,) of type `KEYS`.
+        - `overrides`: of type `OVERRIDES`, with one entry for each comment and direct supertype of its class.
+        - `rows`, `facts`: bytes of JSON, which the methods of the same names parse.
         """
         data = self._read()
         if data is None:
@@ -101,29 +79,16 @@ class Part:
         return self._read() is not None
 
     def facts(self) -> dict[str, Any]:
-        """Return facts about this part of a corpus: its source, and counts of what was read or left out.
-
-        Returns:
-            A dict. `source` is the name of the folder, file or data set from which the comments were read.
-            `found` has counts and examples of what was read or left out; see `Tallies.facts`.
-        """
+        """Return the name of the source, and under `found` the result of `Tallies.facts`."""
         return json.loads(self["facts"].tobytes())
 
     def rows(self) -> Iterator[CommentTexts]:
-        """Yield each comment in this file, together with its cleaned texts.
-
-        The texts are the comment's summary (first sentence) and its other paragraphs. Texts that were
-        rejected, for example because they are too long, are left out. Every comment has at least one text.
-        """
+        """Yield each comment with its texts, at least one."""
         for line in self["rows"].tobytes().splitlines():
             yield CommentTexts(*json.loads(line))
 
     def _read(self) -> bytes | None:
-        """Return the content of the file without its checksum; None if the file is missing or damaged.
-
-        Raises:
-            InputError: The file exists, but cannot be read.
-        """
+        """Return the content of the file without its checksum; None if the file is missing or damaged."""
         try:
             whole = self.file.read_bytes()
         except FileNotFoundError:
@@ -135,10 +100,7 @@ class Part:
 
 
 class PartWriter:
-    """Writer for one part of a corpus: it collects comments, and writes them to the file of the part.
-
-    A part has the comments from one batch of source files, with their cleaned texts.
-    """
+    """Writer of a part, which collects comments."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -148,19 +110,17 @@ class PartWriter:
         self.overrides: list[tuple[int, int]] = []
 
     def add(self, comment: Comment, cleaned: CommentTexts, unique_name: bool) -> None:
-        """Add a comment, with its cleaned texts, to this part of the corpus.
+        """Add a comment with its cleaned texts, at least one.
 
-        Args:
-            comment: The comment.
-            cleaned: The same comment with its cleaned texts (at least one).
-            unique_name: True if no other commented function of the source file has the same name. Then the
-                name identifies the function in other versions of the file, and `PairFinder` pairs the comment
-                with comments on these versions of the function. If false, it does not.
+        `unique_name` says whether no other comment of the source file is on a function of the same name. Only
+        then the name identifies the function in other versions of the file.
         """
         repository = comment.repository
         identities = [_number(identity(text)) for text in cleaned.texts]
+        # The hash of the first text stands for the comment.
         self.texts += [(each, identities[0], _hash(repository)) for each in identities]
         self.signatures += [signature(text) for text in cleaned.texts]
+        # A function outside of a class has the owner "".
         *_, owner, method = ("", "", *comment.function.split("."))
         self.overrides += [
             (len(self.keys), _hash(repository, above, method)) for above in comment.overrides.split()
@@ -171,17 +131,7 @@ class PartWriter:
         self.lines.append(json.dumps([cleaned.comment, cleaned.summary, cleaned.rest]))
 
     def write(self, file: Path, facts: dict[str, Any]) -> None:
-        """Write the collected comments atomically.
-
-        Args:
-            file: The file to write.
-            facts: A dict of JSON values, which is also stored in the file. `source` names the folder, file or
-                data set from which the comments come. `found` has counts and examples of the files, comments
-                and texts that were read or left out (see `Tallies.facts`).
-
-        Raises:
-            InputError: The file cannot be written.
-        """
+        """Write the collected comments and `facts` (see `Part.facts`) atomically."""
         tables = io.BytesIO()
         np.savez(
             tables,
@@ -207,11 +157,7 @@ def _checksum(data: bytes) -> bytes:
 
 
 def _hash(*names: str) -> int:
-    """Return one 64-bit hash of all names together; 0 if the first name is empty.
-
-    The first name is a repository; "" means an unknown repository. The other names identify a function in the
-    repository, such as the file and the function's full name.
-    """
+    """Return one 64-bit hash of a repository and names in it; 0 if the repository is unknown."""
     data = "\0".join(names).encode("utf-8", "replace")
     return _number(hashlib.blake2b(data, digest_size=8).digest()) if names[0] else 0
 

@@ -11,9 +11,12 @@ from html import unescape
 
 from train.corpus.markup_by_language import DIALECTS, Rules
 
-LONGEST = 10_000  # characters that are read; the time of the rules grows faster than the length
-NARROW = 60  # characters; authors do not break lines before this width
-_LEADING = re.compile(r"\A(?:\s*+@[^\n]*\n)++[ \t]*\n(?=\s*[A-Za-z])")  # @private, then the prose
+# Characters that are read; the time of the rules grows faster than the length.
+LONGEST = 10_000
+# Characters; authors do not break lines before this width.
+NARROW = 60
+# Tags such as @private, then the prose.
+_LEADING = re.compile(r"\A(?:\s*+@[^\n]*\n)++[ \t]*\n(?=\s*[A-Za-z])")
 _DESCRIPTION = re.compile(r"(?m)^[ \t]*[@\\](?:brief|desc(?:ription)?|summary|details)\b[ \t]*")
 _HEADING = re.compile(r"#{1,6}[ \t]+\S|=+[ \t]+\S|[-=~^*_]{3,}\s*\Z")
 _ITEM = re.compile(r"\s*(?:[-*+•]|\d{1,2}[.)]|\([a-z0-9]\))\s+(?=\S)")
@@ -21,20 +24,14 @@ _CAPITALIZED = re.compile(r"\s*[A-Z][a-z]*\s")
 _CONTINUES = re.compile(r"\b(?:an?|and|by|from|in|is|of|or|the|to|with)\Z")
 _QUOTE = re.compile(r"\A\s*>\s+")
 _MARKED = re.compile(r"[`*_\[{<|+&]|:\s*\Z|\A\w+\s*:")
-_SIGNATURE = re.compile(r"[\w.$:#]+\([^()]*\)\W*\Z")  # a signature used as a title
-_LABEL = re.compile(r"(?:[\w.]+(?: [\w.]+)?:|Examples?|Usage)\Z")  # a label whose text was removed
+# A signature used as a title.
+_SIGNATURE = re.compile(r"[\w.$:#]+\([^()]*\)\W*\Z")
+# A label whose text was removed.
+_LABEL = re.compile(r"(?:[\w.]+(?: [\w.]+)?:|Examples?|Usage)\Z")
 
 
 def paragraphs(text: str, language: str) -> list[str]:
-    """Extract the paragraphs of prose from a documentation comment.
-
-    Args:
-        text: The comment without comment marks (such as `/**`).
-        language: The programming language, one of the keys of `DIALECTS`.
-
-    Returns:
-        The paragraphs, each on one line and without markup.
-    """
+    """Return the paragraphs of prose, each on one line; `text` is without comment marks (such as `/**`)."""
     dialect = DIALECTS[language]
     text = _LEADING.sub("", text[:LONGEST])
     prose = _before(dialect.ends, text)
@@ -47,21 +44,13 @@ def paragraphs(text: str, language: str) -> list[str]:
 
 
 def _before(pattern: re.Pattern[str], text: str) -> str:
-    """Return the text before the first match of the pattern; the whole text if there is no match."""
+    """Return the text before the first match of the pattern, or the whole text."""
     match = pattern.search(text)
     return text[: match.start()] if match else text
 
 
 def _blocks(text: str, code_indent: int) -> list[str]:
-    """Split prose into paragraphs, and remove headings and code.
-
-    A new paragraph begins after an empty line or a heading, at a list item, and at a line that clearly begins
-    a new sentence. A line is code if it follows an empty line or a colon, and begins with enough spaces.
-
-    Args:
-        text: The prose.
-        code_indent: The number of spaces or tabs with which a line must at least begin to count as code.
-    """
+    """Split prose into paragraphs, and remove headings and code."""
     blocks: list[list[str]] = [[]]
     for line in text.splitlines():
         indent = len(line) - len(line.lstrip())
@@ -80,33 +69,17 @@ def _blocks(text: str, code_indent: int) -> list[str]:
 
 
 def _new_sentence(before: str, line: str) -> bool:
-    """Return whether a line begins a new sentence, although the line above has no final punctuation.
-
-    A new sentence begins if all of these conditions hold:
-
-    - The line begins with a capitalized word.
-    - The line above and this word together are shorter than `NARROW` (60) characters. So there was room for
-      the word in the line above, and the author began a new line on purpose.
-    - The line above ends with a letter or a digit, but not with a word that needs a continuation, such as
-      `the`.
-
-    Args:
-        before: The line above `line`.
-        line: The line that may begin a new sentence.
-    """
+    """Return whether a line begins a new sentence, although the line above has no final punctuation."""
     word = _CAPITALIZED.match(line)
+    # There was room for the word in the line above: the author began a new line on purpose.
     fitted = word and len(before) + len(word[0]) < NARROW
     return bool(fitted and before[-1:].isalnum() and not _CONTINUES.search(before))
 
 
 def _plain(block: str, rules: Rules) -> str:
-    """Remove the markup of a paragraph, and put the paragraph on one line.
-
-    Args:
-        block: The paragraph.
-        rules: Pairs of a pattern and its replacement, in the order in which they are applied.
-    """
-    if _MARKED.search(block):  # most paragraphs have no markup
+    """Remove the markup of a paragraph, and put the paragraph on one line."""
+    # Most paragraphs have no markup.
+    if _MARKED.search(block):
         for pattern, new in rules:
             block = pattern.sub(new, block)
         block = unescape(block)
@@ -114,22 +87,7 @@ def _plain(block: str, rules: Rules) -> str:
 
 
 def _without_remains(prose: list[str]) -> list[str]:
-    """Remove the paragraphs of a comment that are not prose, such as a label or a function signature.
-
-    Code and tables were removed before. These paragraphs are removed:
-
-    - at the beginning, function signatures, such as "parse(text)";
-    - at the end, paragraphs that end with a colon, such as "For example:";
-    - after the first paragraph that is left, labels such as "Usage".
-
-    At least one paragraph is left.
-
-    Args:
-        prose: The paragraphs of the comment.
-
-    Returns:
-        The paragraphs that are left.
-    """
+    """Remove signatures and labels whose code was removed; at least one paragraph is left."""
     while len(prose) > 1 and _SIGNATURE.match(prose[0]):
         prose = prose[1:]
     while len(prose) > 1 and prose[-1].endswith(":"):

@@ -1,9 +1,8 @@
 """The engine that builds a corpus on a Ray cluster.
 
-A part is a file with the comments from one batch of source files. Ray tasks write and read these files in a
-folder that all nodes see. Texts stay in the files: only hashes, signatures and indices are sent between
-tasks. If a node is lost, Ray repeats its tasks. They give the same results again, because their results
-depend only on the files.
+Ray tasks write and read the parts in a folder that all nodes see. Texts stay in the files: only hashes,
+signatures and indices are sent between tasks. If a node is lost, Ray repeats its tasks, which give the same
+results again, because these depend only on the files.
 
 Ray Data is not used: it would copy the texts to its object store. It also does not preserve the order of the
 texts, but the order decides which of several similar texts stays in the corpus.
@@ -27,22 +26,21 @@ from train.corpus.deduplicate import SIGNATURE, NearDuplicates, band_keys, find_
 from train.corpus.engine import Job
 from train.corpus.part_file import Part
 
-_RETRIES = 10  # of a task whose node is lost
-_GROUP = 1000  # largest number of parts that one task reads
-_SPREAD = np.uint64(0x9E3779B97F4A7C15)  # an odd number; its products have well mixed upper bits
+# Of a task whose node is lost.
+_RETRIES = 10
+# Largest number of parts that one task reads.
+_GROUP = 1000
+# An odd number; its products have well mixed upper bits.
+_SPREAD = np.uint64(0x9E3779B97F4A7C15)
 _PLACE = np.dtype([("key", "u8"), ("text", "i8")])
 
 
 class Group(NamedTuple):
-    """Consecutive parts of a corpus that one Ray task reads.
-
-    A part is a file with the comments from one batch of source files. A comment has one or several texts: its
-    summary (first sentence) and its other paragraphs.
+    """Consecutive parts that one task reads.
 
     Attributes:
-        parts: The parts.
-        start: The index of the first text in these parts, among all texts of the corpus.
-        size: The number of texts in these parts.
+        start: The index of their first text, among all texts of the corpus.
+        size: The number of their texts.
     """
 
     parts: list[Part]
@@ -52,38 +50,19 @@ class Group(NamedTuple):
 
 @contextmanager
 def cluster(address: str | None) -> Iterator[RayEngine]:
-    """Connect to a Ray cluster for a `with` block, and give the engine that builds a corpus there.
-
-    Args:
-        address: The address of the cluster, or "auto" for the cluster that runs on this machine. None starts
-            a new cluster on this machine.
-    """
+    """Connect to a Ray cluster: at an address, on this machine ("auto"), or a new one here (None)."""
     with ray_cluster.connected(address) as ray:
         yield RayEngine(ray)
 
 
 @dataclass(frozen=True)
 class RayEngine:
-    """The engine that builds a corpus on a Ray cluster; see `engine.Engine`.
-
-    Ray tasks make the parts of the corpus, and compare the MinHash signatures of their texts. A part is a
-    file with the comments from one batch of source files.
-
-    Attributes:
-        ray: The module `ray`, connected to a cluster.
-    """
+    """The engine for a Ray cluster; `ray` is the connected module."""
 
     ray: Any
 
     def make_parts(self, jobs: Iterable[Job], excluded: ExcludedTexts) -> None:
-        """Make parts of a corpus. A part is a file with the comments from one batch of source files.
-
-        Each part is made by a Ray task. At most two tasks for each processor are submitted at a time.
-
-        Args:
-            jobs: For each part, the pickled batch and the file to write.
-            excluded: Evaluation texts to leave out.
-        """
+        """Make each part in a task, with at most two tasks for each processor at a time."""
         shared = self.ray.put(excluded)
         make = self.remote(batch_comments.make_part)
         running: list[Any] = []
@@ -97,15 +76,7 @@ class RayEngine:
     def signatures(
         self, parts: Sequence[Part], sizes: Sequence[int], folder: Path
     ) -> nullcontext[SignaturesOnCluster]:
-        """Return a context manager that gives access to the MinHash signatures of all texts of a corpus.
-
-        This method reads no signature. Ray tasks read the signatures from the parts when they are needed.
-
-        Args:
-            parts: The parts of the corpus. A part is a file with the comments from one batch of source files.
-            sizes: The number of texts in each part.
-            folder: Not used, because no temporary file is written.
-        """
+        """Divide the parts among tasks, which read the signatures when needed; `folder` is not used."""
         count = max(1, min(len(parts), 2 * self.processors()), -(-len(parts) // _GROUP))
         starts = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
         groups = []
@@ -114,28 +85,16 @@ class RayEngine:
                 first, last = int(numbers[0]), int(numbers[-1]) + 1
                 some = [Part(part.file.absolute()) for part in parts[first:last]]
                 groups.append(Group(some, int(starts[first]), int(starts[last] - starts[first])))
+        # There is no temporary file to remove.
         return nullcontext(SignaturesOnCluster(self, groups))
 
     def processors(self) -> int:
-        """Return the current number of processors of the cluster, at least 1.
-
-        The number changes when nodes join or leave the cluster.
-        """
+        """Return the present number of processors, at least 1; it changes when nodes join or leave."""
         return max(1, int(self.ray.cluster_resources().get("CPU", 1)))
 
     def remote(self, function: Callable[..., Any], results: int = 1) -> Callable[..., Any]:
-        """Make a function that runs `function` as a task on the Ray cluster.
-
-        If the node of a task is lost, Ray starts the task again.
-
-        Args:
-            function: The function to run in a task.
-            results: The number of values that `function` returns.
-
-        Returns:
-            A function with the same arguments as `function`. It starts a task, and returns at once. Its
-            result is a Ray reference to the value of `function`, or a list of references if there are
-            several values.
+        """Make a function that starts `function` as a task, and returns one or several references to its
+        results.
         """
         options = {"max_retries": _RETRIES, "num_returns": results}
         return self.ray.remote(**options)(function).remote
@@ -143,36 +102,13 @@ class RayEngine:
 
 @dataclass(frozen=True)
 class SignaturesOnCluster:
-    """The MinHash signatures of all T texts of a corpus, which Ray tasks read from the parts of the corpus.
-
-    A part is a file with the comments from one batch of source files. The class implements the interface
-    `engine.Signatures`.
-
-    Attributes:
-        engine: The engine that starts tasks.
-        groups: The parts of the corpus, in groups. Each group is read by one task.
-    """
+    """The signatures of all T texts, which tasks read from groups of parts; see `engine.Signatures`."""
 
     engine: RayEngine
     groups: list[Group]
 
     def find_originals(self, identities: NDArray[np.uint64]) -> NDArray[np.int64]:
-        """Find for each text the earlier text that it repeats exactly or nearly.
-
-        The search has three steps:
-
-        1. Tasks on the Ray cluster find equal texts by their hashes.
-        2. Tasks on the Ray cluster find texts whose MinHash signatures are equal in a band (a group of
-           bytes). Only such texts can be near duplicates.
-        3. The process that calls this method compares the texts from step 2 itself.
-
-        Args:
-            identities: (T,) for each of the T texts of the corpus, one hash of all its words. Equal texts
-                have equal hashes.
-
-        Returns:
-            (T,) for each text, the index of the text that it repeats; its own index if it repeats none.
-        """
+        """Find the original of each text."""
         original = np.arange(len(identities))
         equal = self._shuffle(_identities, [()] * len(self.groups))
         original[equal["text"]] = equal["first"]
@@ -181,34 +117,18 @@ class SignaturesOnCluster:
         compared = np.unique(some["text"])
         chosen = np.zeros(len(original), bool)
         chosen[compared] = True
+        # The candidates for near duplicates are few enough to be compared in this process.
         original[compared] = compared[find_originals(identities[compared], self.select(chosen))]
         return resolve(original)
 
     def select(self, chosen: NDArray[np.bool_]) -> NDArray[np.uint8]:
-        """Return the MinHash signatures of the chosen texts.
-
-        Args:
-            chosen: (T,) for each of the T texts of the corpus, true if it is chosen.
-
-        Returns:
-            (M, SIGNATURE) bytes: one row for each of the M chosen texts.
-        """
+        """Return the signatures of the chosen texts."""
         task = self.engine.remote(_select)
         some = [task(g.parts, chosen[g.start : g.start + g.size]) for g in self.groups]
         return np.concatenate([*self.engine.ray.get(some), np.empty((0, SIGNATURE), np.uint8)])
 
     def near(self, others: NearDuplicates) -> NDArray[np.bool_]:
-        """Find the texts of the corpus that equal or nearly repeat a text of another set.
-
-        For example, the other set has the texts that are held out for testing.
-
-        Args:
-            others: An object that finds near duplicates of the texts in the other set.
-
-        Returns:
-            (T,) bool: for each of the T texts of the corpus, true if it equals or nearly repeats a text of
-            the other set.
-        """
+        """Find the texts that repeat a text of another set."""
         shared, task = self.engine.ray.put(others), self.engine.remote(_near)
         found = self.engine.ray.get([task(group.parts, shared) for group in self.groups])
         return np.concatenate([*found, np.empty(0, bool)])
@@ -216,24 +136,11 @@ class SignaturesOnCluster:
     def _shuffle(
         self, keys: Callable[..., list[NDArray[np.void]]], arguments: list[tuple[Any, ...]]
     ) -> NDArray[np.void]:
-        """Find the texts that share a key with another text, by tasks on the cluster.
+        """Find the texts that share a key with another text: for each, its index and that of the first
+        (`first`).
 
-        A key is an integer, such as a hash of the text. A text may have several keys. The texts of the corpus
-        are stored in files, which are divided into groups. The search has two steps:
-
-        1. For each group, one task computes the keys of the group's texts, and splits them into buckets.
-           Equal keys get into the same bucket, also if they come from different groups.
-        2. For each bucket, one task collects the keys from all groups, and finds equal keys.
-
-        Args:
-            keys: The function that the tasks of step 1 run, such as `_bands`. Its arguments are a group, the
-                number of buckets, and the group's additional arguments. It returns a list with a structured
-                array for each bucket: keys (`key`) with the indices of their texts (`text`).
-            arguments: For each group, a tuple of additional arguments for `keys`.
-
-        Returns:
-            Structured array. For each key that several texts share, it has one entry for each of these texts:
-            the index of the text (`text`), and the index of the first text with this key (`first`).
+        For each group, a task runs `keys` with the group, the number of buckets and the group's arguments,
+        and splits the keys into buckets. For each bucket, a task finds equal keys.
         """
         buckets = max(2, len(self.groups))
         split, join = self.engine.remote(keys, buckets), self.engine.remote(_repeats)
@@ -243,56 +150,19 @@ class SignaturesOnCluster:
 
 
 def _identities(group: Group, buckets: int) -> list[NDArray[np.void]]:
-    """Read the hashes of texts of the corpus, and split the hashes into buckets.
-
-    The hash of a text is computed from all its words. Equal texts have equal hashes, and equal hashes get
-    into the same bucket. Therefore, each bucket can be searched for equal texts separately.
-
-    Args:
-        group: Consecutive files of the corpus, which hold the texts and their hashes.
-        buckets: The number of buckets.
-
-    Returns:
-        For each bucket, a structured array of hashes (`key`) and the indices of their texts in the whole
-        corpus (`text`).
-    """
+    """Split the hashes of a group's texts into buckets: an array of type `_PLACE` for each."""
     hashes = np.concatenate([part["texts"]["identity"] for part in group.parts])
     return _split(hashes, group.start + np.arange(group.size), buckets)
 
 
 def _bands(group: Group, buckets: int, new: NDArray[np.bool_]) -> list[NDArray[np.void]]:
-    """Compute integer keys to find near duplicates of texts, and split the keys into buckets.
-
-    A text has several keys. Each key stands for a few neighbouring bytes (a band) of the text's MinHash
-    signature. Texts that share a key may be near duplicates, and are compared later (see `band_keys`). Equal
-    keys get into the same bucket. Therefore, each bucket can be searched for equal keys separately.
-
-    Args:
-        group: Consecutive files of the corpus, which hold N texts and their MinHash signatures.
-        buckets: The number of buckets.
-        new: (N,) for each text, true if it equals no earlier text. Texts with false get no keys.
-
-    Returns:
-        For each bucket, a structured array of keys (`key`) and the indices of their texts in the whole
-        corpus (`text`).
-    """
+    """Split the keys of `band_keys` into buckets, for the texts with true in `new` (N,)."""
     keys = band_keys(_select(group.parts, new))
     return _split(keys.ravel(), np.tile(group.start + np.flatnonzero(new), len(keys)), buckets)
 
 
 def _split(keys: NDArray[np.uint64], texts: NDArray[np.int64], buckets: int) -> list[NDArray[np.void]]:
-    """Split integer keys into buckets, together with the indices of their texts.
-
-    Equal keys get into the same bucket. Therefore, each bucket can be searched for equal keys separately.
-
-    Args:
-        keys: The keys, such as hashes of texts.
-        texts: For each key, the index of its text.
-        buckets: The number of buckets.
-
-    Returns:
-        For each bucket, a structured array of keys (`key`) and the indices of their texts (`text`).
-    """
+    """Split keys with the indices of their texts into buckets; equal keys get into the same bucket."""
     places = np.empty(len(keys), _PLACE)
     places["key"], places["text"] = keys, texts
     bucket = (keys * _SPREAD >> np.uint64(32)) % np.uint64(buckets)
@@ -301,19 +171,7 @@ def _split(keys: NDArray[np.uint64], texts: NDArray[np.int64], buckets: int) -> 
 
 
 def _repeats(*pieces: NDArray[np.void]) -> NDArray[np.void]:
-    """Find the texts that share a key with another text.
-
-    A key is an integer, such as a hash of the text. A text may have several keys.
-
-    Args:
-        pieces: Structured arrays of keys (`key`) and the indices of their texts (`text`). The arrays are
-            joined in the given order. In the joined array, the indices of equal keys must be in ascending
-            order.
-
-    Returns:
-        Structured array. For each key that several texts share, it has one entry for each of these texts: the
-        index of the text (`text`), and the index of the first text with this key (`first`).
-    """
+    """Find the texts that share a key, in arrays in which the indices of equal keys ascend."""
     places = np.concatenate(pieces)
     _, first, inverse, count = np.unique(
         places["key"], return_index=True, return_inverse=True, return_counts=True
@@ -329,16 +187,7 @@ def _no_repeats() -> NDArray[np.void]:
 
 
 def _select(parts: list[Part], chosen: NDArray[np.bool_]) -> NDArray[np.uint8]:
-    """Return the MinHash signatures of the chosen texts in consecutive parts of a corpus.
-
-    Args:
-        parts: The parts, with N texts in total. A part is a file with the comments from one batch of source
-            files.
-        chosen: (N,) for each text, true if it is chosen.
-
-    Returns:
-        (M, SIGNATURE) bytes: one row for each of the M chosen texts.
-    """
+    """Return the (M, SIGNATURE) signatures of the chosen texts of consecutive parts; `chosen` is (N,)."""
     kept, at = [], 0
     for part in parts:
         rows = part["signatures"]
@@ -348,16 +197,5 @@ def _select(parts: list[Part], chosen: NDArray[np.bool_]) -> NDArray[np.uint8]:
 
 
 def _near(parts: list[Part], others: NearDuplicates) -> NDArray[np.bool_]:
-    """Find the texts in some files of a corpus that equal or nearly repeat a text of another set.
-
-    For example, the other set has the texts that are held out for testing.
-
-    Args:
-        parts: Parts of the corpus, with N texts in total. A part is a file with the comments from one batch
-            of source files.
-        others: An object that finds near duplicates of the texts in the other set.
-
-    Returns:
-        (N,) bool, true for each of the N texts that equals or nearly repeats a text of the other set.
-    """
+    """Return (N,) bool: which texts of the parts repeat a text of another set."""
     return np.concatenate([others(part["signatures"]) for part in parts])

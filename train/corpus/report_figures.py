@@ -8,14 +8,9 @@ from simllm.io.svg_figure import BLUE, PALE, Figure, style, svg_element
 
 
 def draw_lengths(counts: Mapping[str, Mapping[int, int]], most_words: int) -> str:
-    """Draw a histogram of text lengths in words, with one panel for each kind of text.
+    """Draw a histogram of text lengths in words, with one panel for each kind of text, as an SVG element.
 
-    Args:
-        counts: For each kind of text, a mapping from a length in words to the number of texts of this length.
-        most_words: The last bin counts all texts of this many words or more.
-
-    Returns:
-        An SVG element.
+    `counts` maps a length to the number of texts; the last bin has `most_words` words or more.
     """
     with style():
         figure = Figure(figsize=(9.8, 2.4), layout="constrained")
@@ -36,14 +31,7 @@ def draw_lengths(counts: Mapping[str, Mapping[int, int]], most_words: int) -> st
 
 
 def draw_vocabulary(growth: Sequence[tuple[int, int]]) -> str:
-    """Draw how the number of distinct words grows with the number of texts, on logarithmic scales.
-
-    Args:
-        growth: Pairs of two numbers: the number of texts, and the number of distinct words in them.
-
-    Returns:
-        An SVG element.
-    """
+    """Draw the growth of the vocabulary as an SVG element, from pairs (texts, distinct words in them)."""
     with style():
         figure = Figure(figsize=(4.9, 2.8), layout="constrained")
         axes = figure.subplots()

@@ -13,15 +13,7 @@ _NOT_LEFT_OUT = {"files": ("read", "bytes"), "comments": (), "texts": ("read", "
 
 
 def render_page(facts: dict[str, Any], most_words: int) -> str:
-    """Render the corpus report as HTML.
-
-    Args:
-        facts: The content of `report.json`.
-        most_words: The last bin of the histogram of text lengths counts all texts of this many words or more.
-
-    Returns:
-        The HTML page.
-    """
+    """Render the content of `report.json` as HTML; the last bin of the lengths has `most_words` or more."""
     lengths = {kind: counts for kind, counts in facts["lengths"].items() if counts}
     return render(
         Path(__file__).with_name("report_page.html"),
@@ -33,16 +25,8 @@ def render_page(facts: dict[str, Any], most_words: int) -> str:
 
 
 def _left_out(stage: str, tally: dict[str, Any]) -> list[tuple[str, int, list[str]]]:
-    """List the reasons why files, comments or texts were left out, the most frequent reason first.
-
-    Args:
-        stage: What was counted: "files", "comments" or "texts".
-        tally: A dict with two entries. `counts` maps each reason to a number, and `examples` maps each reason
-            to a list of examples. `counts` also has numbers under keys that are not reasons, such as "read";
-            these numbers are ignored.
-
-    Returns:
-        For each reason, its name, its count and its examples.
+    """List the reasons of a stage ("files", "comments" or "texts") with counts and examples, frequent ones
+    first.
     """
     counts = {kind: n for kind, n in tally["counts"].items() if n and kind not in _NOT_LEFT_OUT[stage]}
     kinds = sorted(counts, key=lambda kind: -counts[kind])

@@ -11,17 +11,10 @@ Values = Mapping[str, tuple[str, ...]]  # values by field name, such as {"label"
 
 
 def select_rows(source: str, only: Values, leave_out: Values) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the rows (JSON objects) that have certain values in their fields.
+    """Yield the rows of a source, with their locations, whose fields have allowed and no forbidden values.
 
-    Args:
-        source: A path or glob pattern of JSON-lines files, or `hf:FOLDER` for a Hugging Face data set.
-        only: The allowed values of some fields, such as `{"label": ("same",)}`. A row is left out if one of
-            these fields is missing or has another value.
-        leave_out: The forbidden values of some fields. A row is left out if one of these fields has a
-            forbidden value.
-
-    Yields:
-        The location of the row for error messages, and the row.
+    `source` is a path or glob pattern of JSON lines, or `hf:FOLDER`. A row without a field of `only` is left
+    out.
     """
     for where, row in rows(source):
         has_values = all(row.get(name) in values for name, values in only.items())

@@ -25,10 +25,7 @@ class Code:
     """A file of source code.
 
     Attributes:
-        data: The content.
-        language: The programming language.
         path: The path in the repository.
-        repository: The name of the repository.
         licence: The name of the licence file in the repository; "" if there is none.
     """
 
@@ -40,14 +37,9 @@ class Code:
 
 
 def read_folder(root: Path, tags: int, tally: Tally) -> Iterator[Code]:
-    """Yield the source files in a folder and its subfolders.
+    """Yield the source files below a root, with up to `tags` tagged revisions of each git repository.
 
-    Args:
-        root: The folder. Each source file is yielded with the name of its repository. If `root` is a git
-            repository, all its files belong to this repository. Otherwise, each direct subfolder of `root`
-            counts as a repository, and so does each git repository at any depth below `root`.
-        tags: Number of tagged revisions to read from each git repository, besides the current commit.
-        tally: Counter of files and folders that are left out; it is updated.
+    A git repository at any depth counts as a repository, and so does each other direct subfolder.
     """
     if repository := _repository(root, root, tally):
         yield from _revisions(repository, _name(root, 2), tags, tally)
@@ -60,11 +52,7 @@ def read_folder(root: Path, tags: int, tally: Tally) -> Iterator[Code]:
 
 
 def read_installed_python(tally: Tally) -> Iterator[Code]:
-    """Yield the source files of Python's standard library and of all installed packages.
-
-    Args:
-        tally: Counter of files and folders that are left out; it is updated.
-    """
+    """Yield the source files of Python's standard library and of all installed packages."""
     library, packages = installed_folders()
     for path, is_folder in _entries(library, tally):
         walk = _walk(path, tally) if is_folder else iter([path])
@@ -84,25 +72,12 @@ def installed_folders() -> tuple[Path, Path]:
 
 
 def _name(folder: Path, parts: int = 1) -> str:
-    """Return the name of a repository, taken from the path of its folder, such as "name" or "owner/name".
-
-    Args:
-        folder: The folder of the repository.
-        parts: How many components at the end of the path form the name: 2 for "owner/name".
-    """
+    """Return the last components of a folder's path, such as "owner/name", as the name of a repository."""
     return printable("/".join(folder.resolve().parts[-parts:]))
 
 
 def _tree(top: Path, root: Path, tags: int, tally: Tally) -> Iterator[Code]:
-    """Yield the source files in a folder, in its subfolders, and in the git repositories inside them.
-
-    Args:
-        top: The folder, which is inside `root`.
-        root: The folder that the user named. A git repository with data outside of `root` is treated like
-            other folders.
-        tags: Number of tagged revisions to read from each git repository, besides the current commit.
-        tally: Counter of files and folders that are left out; it is updated.
-    """
+    """Yield the source files below a folder of the root, and those of the git repositories inside it."""
     licence = _licence(_names(top))
     repositories: list[RepositoryPaths] = []
     for file in _walk(top, tally, repositories, root):
@@ -112,10 +87,11 @@ def _tree(top: Path, root: Path, tags: int, tally: Tally) -> Iterator[Code]:
 
 
 def _names(folder: Path) -> list[str]:
-    """Return the names of the files and folders in a folder; an empty list if it cannot be read."""
+    """Return the names of the entries of a folder; an empty list if it cannot be read."""
     try:
         return [printable(name) for name in os.listdir(folder)]  # noqa: PTH208
-    except OSError:  # counted when its files are read
+    # Counted when its files are read.
+    except OSError:
         return []
 
 
@@ -127,13 +103,8 @@ def _walk(
 ) -> Iterator[Path]:
     """Yield the files below a folder, sorted by name in each folder.
 
-    Args:
-        top: The folder.
-        tally: Counter of files and folders that are left out; it is updated.
-        repositories: A list that collects the git repositories at or below `top`. The files of a collected
-            repository are not yielded. None: git repositories are treated like other folders.
-        root: The folder that the user named. A git repository is collected only if all its data is in `root`.
-            Otherwise it is treated like other folders. None if `repositories` is None.
+    Git repositories whose data is in `root` are added to `repositories` instead (None: they are plain
+    folders).
     """
     folders = [top]
     while folders:
@@ -147,25 +118,14 @@ def _walk(
                 inner.append(path)
             else:
                 yield path
+        # The list is a stack: its last folder is next.
         folders += reversed(inner)
 
 
 def _repository(folder: Path, root: Path, tally: Tally) -> RepositoryPaths | None:
-    """Find the git repository in a folder, and return its paths if the repository may be read.
-
-    A repository may be read only if all its data is in `root`. For example, a linked work tree may have its
-    data elsewhere. A repository with data outside of `root` is counted in `tally`.
-
-    Args:
-        folder: The folder, which may be a work tree or a bare repository. Its parents are not searched.
-        root: The folder that the user named. Nothing outside of it may be read.
-        tally: Counter of folders that are left out; it is updated.
-
-    Returns:
-        The folders of the repository. None if the folder is no repository, or the repository has data outside
-        of `root`.
-    """
+    """Find the git repository (perhaps bare) in a folder; None if there is none that may be read."""
     try:
+        # A linked work tree may have its data elsewhere; nothing outside of the root may be read.
         return find_repository(folder, root)
     except InputError as error:
         tally.add("git folder elsewhere", str(error))
@@ -173,17 +133,8 @@ def _repository(folder: Path, root: Path, tally: Tally) -> RepositoryPaths | Non
 
 
 def _entries(here: Path, tally: Tally) -> list[tuple[Path, bool]]:
-    """List the files and folders in a folder, sorted by name.
-
-    Hidden folders and folders of dependencies, such as `node_modules`, are left out.
-
-    Args:
-        here: The folder.
-        tally: Counter of links and other special files, which are left out; it is updated. If the folder
-            cannot be read, the folder is counted.
-
-    Returns:
-        Pairs: a path, and a bool that is true for a folder.
+    """List the paths in a folder by name, with whether each is a folder; links and skipped folders are left
+    out.
     """
     paths = []
     try:
@@ -202,20 +153,13 @@ def _entries(here: Path, tally: Tally) -> list[tuple[Path, bool]]:
 
 
 def _file(file: Path, root: Path, repository: str, licence: str, tally: Tally) -> Iterator[Code]:
-    """Yield a source file, unless its language is unknown, it cannot be read, or it is too large.
-
-    Args:
-        file: The path of the file.
-        root: The folder of the repository, to which the yielded path is relative.
-        repository: The name of the repository.
-        licence: The name of the licence file.
-        tally: Counter of files that are left out; it is updated.
-    """
+    """Yield a source file, unless its language is unknown, it cannot be read, or it is too large."""
     language = LANGUAGE_OF_SUFFIX.get(file.suffix)
     if not language:
         return
     try:
         with file.open("rb") as opened:
+            # One byte more than allowed shows that a file is too large, without reading all of it.
             data = opened.read(LARGEST + 1)
             size = os.fstat(opened.fileno()).st_size
     except OSError as error:
@@ -228,13 +172,8 @@ def _file(file: Path, root: Path, repository: str, licence: str, tally: Tally) -
 
 
 def _revisions(location: RepositoryPaths, name: str, tags: int, tally: Tally) -> Iterator[Code]:
-    """Yield the source files in several revisions of a git repository, without repeating unchanged files.
-
-    Args:
-        location: The folders of the repository.
-        name: The name of the repository.
-        tags: Number of tagged revisions to read, besides the current commit.
-        tally: Counter of files and revisions that are left out; it is updated.
+    """Yield the source files of the current commit and of tagged revisions, without repeating unchanged
+    files.
     """
     name, seen = name.removesuffix(".git"), set[str]()
     try:
@@ -249,10 +188,7 @@ def _revisions(location: RepositoryPaths, name: str, tags: int, tally: Tally) ->
 
 
 def _tags(repository: Repository, limit: int, tally: Tally) -> list[str]:
-    """Return the hashes of at most `limit` tagged revisions, newest first.
-
-    If git cannot read the tags, the list is empty, and the failure is counted once in `tally`.
-    """
+    """Return the hashes of at most `limit` tagged revisions, newest first; none if git cannot read them."""
     try:
         return repository.tags(limit) if limit else []
     except InputError as error:
@@ -263,16 +199,7 @@ def _tags(repository: Repository, limit: int, tally: Tally) -> list[str]:
 def _revision(
     repository: Repository, revision: str, name: str, seen: set[str], tally: Tally
 ) -> Iterator[Code]:
-    """Yield the source files in one revision of a git repository.
-
-    Args:
-        repository: The open repository.
-        revision: The hash of a commit or tag.
-        name: The name of the repository.
-        seen: Hashes of files that were already read from other revisions. Files with these hashes are
-            skipped. The hashes of all other source files are added to the set.
-        tally: Counter of files that are left out; it is updated.
-    """
+    """Yield the source files in one revision whose hashes are not in `seen`, and add these hashes."""
     code_files = []
     files = repository.files(revision)
     for entry in files:
@@ -298,23 +225,18 @@ def _revision(
 
 
 def _licence(names: list[str]) -> str:
-    """Return the name of the licence file among the given file names; "" if there is none.
-
-    If there are several licence files, the first one in sorted order is returned.
-    """
+    """Return the first licence file among some file names in sorted order; "" if there is none."""
     return min((name for name in names if name.lower().startswith(_LICENCES)), default="")
 
 
 def _installed_licences() -> dict[str, str]:
-    """Return a dict from the import names of installed packages to the paths of their licence files.
-
-    The paths are relative to `site-packages`. A path is "" if the package has no licence file.
-    """
+    """Map import names to the licence files of their packages, relative to `site-packages` ("" if none)."""
     licences = {}
     for name, distributions in metadata.packages_distributions().items():
         try:
             files = metadata.files(distributions[0]) or []
-        except (ValueError, metadata.PackageNotFoundError):  # a broken installation
+        # A broken installation.
+        except (ValueError, metadata.PackageNotFoundError):
             continue
         licences[name] = min((str(f) for f in files if f.name.lower().startswith(_LICENCES)), default="")
     return licences

@@ -1,4 +1,4 @@
-"""Reading of the sources of a corpus: folders with source code, files with comments, data sets by name."""
+"""Reading of sources: folders with source code, files with comments, data sets by name."""
 
 from __future__ import annotations
 
@@ -25,15 +25,7 @@ _TEXT_COLUMNS = {"docstring", "summary", "text"}
 
 @dataclass(frozen=True)
 class Docstring:
-    """The raw documentation of a function, without the function's code.
-
-    Attributes:
-        text: The documentation.
-        language: The programming language.
-        function: The name of the function.
-        path: The path of the source file in the repository.
-        repository: The name of the repository.
-    """
+    """The raw documentation of a function, without the function's code; `path` is in the repository."""
 
     text: str
     language: str
@@ -46,22 +38,11 @@ Item = Code | Docstring | Comment
 
 
 def read(source: str, tags: int, tally: Tally, allow_download: bool = False) -> Iterator[Item]:
-    """Read a source of the corpus: yield its source files, docstrings or comments.
+    """Yield the items of a source.
 
-    A folder with code, a git repository and `installed-python` give source files. A corpus folder and a file
-    give docstrings or comments. A data set may give all three.
-
-    Args:
-        source: A path or glob pattern, `hf:NAME` for a data set (see `train.corpus.hugging_face_data`), or
-            `installed-python` for the Python modules on this machine. A path names a folder with code, a git
-            repository, a corpus folder, a file of JSON lines (`*.jsonl`) or a file of plain lines (any other
-            name). A file is gzipped if its name ends in `.gz`.
-        tags: Number of tagged revisions to read from git repositories, besides the current commit.
-        tally: Counter of files that are left out; it is updated.
-        allow_download: Whether a data set may be downloaded.
-
-    Raises:
-        InputError: No file or folder matches `source`, or a data set cannot be read.
+    `source` is `hf:NAME`, `installed-python`, or a path or glob pattern of folders with code, git
+    repositories, finished corpora, JSON lines (`*.jsonl`) or plain lines (any other name). Names in `.gz` are
+    gzipped.
     """
     if source.startswith(hugging_face_data.PREFIX):
         yield from _data_set(source, tally, allow_download)
@@ -73,7 +54,8 @@ def read(source: str, tags: int, tally: Tally, allow_download: bool = False) -> 
             yield from source_trees.read_folder(path, tags, tally)
             continue
         if str(path) != source and not (path.is_dir() or path.is_file()):
-            tally.add("no file", printable(path))  # a pipe or a device
+            # A pipe or a device.
+            tally.add("no file", printable(path))
             continue
         try:
             yield from _texts(path / corpus_folder.COMMENTS if path.is_dir() else path, tally)
@@ -82,19 +64,15 @@ def read(source: str, tags: int, tally: Tally, allow_download: bool = False) -> 
 
 
 def match_files(pattern: str) -> list[Path]:
-    """Return the files and folders that match a path or glob pattern, sorted.
+    """Return the sorted files and folders that match a path or glob pattern; none for `installed-python`.
 
-    An existing path is not treated as a pattern, even if it has special characters. The argument may also be
-    `installed-python`, the name for the Python modules on this machine. Then the list is empty, because this
-    name is neither a path nor a pattern.
-
-    Raises:
-        InputError: Nothing matches, or the argument is the name of a data set (`hf:NAME`), not a path.
+    Raises InputError if nothing matches, or for the name of a data set.
     """
     if pattern == INSTALLED_PYTHON:
         return []
     if pattern.startswith(hugging_face_data.PREFIX):
         raise InputError(f"source {pattern!r}: expected a path; only comments and pairs come from data sets")
+    # An existing path is not a pattern, even if it has special characters.
     if os.path.lexists(pattern):
         return [Path(pattern)]
     files = sorted(glob.glob(pattern, recursive=True))  # noqa: PTH207 (Path.glob takes no absolute pattern)
@@ -104,18 +82,7 @@ def match_files(pattern: str) -> list[Path]:
 
 
 def source_paths(source: str) -> list[Path]:
-    """Return the local files and folders from which one source of a corpus is read.
-
-    Args:
-        source: A path or glob pattern, `hf:NAME` for a data set, or `installed-python` for the folders of
-            Python's standard library and of the installed packages.
-
-    Returns:
-        The files and folders. The list is empty for a data set that is on the Hugging Face hub.
-
-    Raises:
-        InputError: Nothing matches.
-    """
+    """Return the local files and folders of a source; none for a data set on the hub."""
     if source.startswith(hugging_face_data.PREFIX):
         folder = hugging_face_data.parse_source(source).folder
         return [folder] if folder else []
@@ -123,17 +90,7 @@ def source_paths(source: str) -> list[Path]:
 
 
 def rows(source: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the rows of JSON-lines files, or of a data set in a local folder; a row is a dict.
-
-    Args:
-        source: A path or glob pattern of JSON-lines files, or `hf:FOLDER` for a data set in `FOLDER`.
-
-    Yields:
-        The location of the row (such as the file and line), for error messages, and the row.
-
-    Raises:
-        InputError: Nothing matches, or a row cannot be read.
-    """
+    """Yield the rows of JSON-lines files or of `hf:FOLDER`, each with its location for error messages."""
     if source.startswith(hugging_face_data.PREFIX):
         yield from hugging_face_data.rows(hugging_face_data.parse_source(source))
         return
@@ -142,34 +99,14 @@ def rows(source: str) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def input_files(source: str) -> list[Path]:
-    """Return the paths of the files that contain the data of a source, sorted.
-
-    The source consists of JSON-lines files, or is a data set in a local folder.
-
-    Args:
-        source: A path or glob pattern of JSON-lines files, or `hf:FOLDER` for a data set in `FOLDER`.
-
-    Raises:
-        InputError: No file matches, or there is no such folder.
-    """
+    """Return the sorted files of a source of JSON lines or of `hf:FOLDER`."""
     if source.startswith(hugging_face_data.PREFIX):
         return hugging_face_data.data_files(hugging_face_data.parse_source(source))
     return match_files(source)
 
 
 def _data_set(source: str, tally: Tally, allow_download: bool) -> Iterator[Item]:
-    """Yield a source file, docstring or comment for each row of a data set of Hugging Face `datasets`.
-
-    If the user named a column, the text in this column is yielded as a comment. Otherwise, the columns of the
-    row decide: code in the column `content` gives a source file, `docstring` gives a docstring, and `summary`
-    or `text` gives a comment. A row with an unusable value is left out.
-
-    Args:
-        source: The data set, as `hf:NAME[:CONFIG][:SPLIT][#COLUMN]`. NAME is a local folder, or a data set of
-            the Hugging Face hub.
-        tally: Counter of rows that are left out; it is updated.
-        allow_download: Whether a data set may be downloaded.
-    """
+    """Yield an item for each row of a data set; a row with an unusable value is left out."""
     named = hugging_face_data.parse_source(source)
     for item in hugging_face_data.read_code_or_texts(named, tally, allow_download):
         if isinstance(item, Code | Comment):
@@ -186,11 +123,7 @@ def _data_set(source: str, tally: Tally, allow_download: bool) -> Iterator[Item]
 
 
 def _texts(file: Path, tally: Tally) -> Iterator[Docstring | Comment]:
-    """Yield a docstring or a comment for each line of a file of JSON lines (`*.jsonl`) or plain lines.
-
-    A JSON object with the key `docstring` becomes a docstring. One with the key `summary` or `text` becomes a
-    comment. A plain line is one comment. Invalid lines are skipped, and counted in `tally`.
-    """
+    """Yield a docstring or a comment for each line of a file; invalid lines are counted."""
     for number, line in lines(file):
         if ".jsonl" not in file.suffixes:
             yield Comment(line)
@@ -203,19 +136,7 @@ def _texts(file: Path, tally: Tally) -> Iterator[Docstring | Comment]:
 
 
 def _comment(row: dict[str, Any], where: str) -> Docstring | Comment:
-    """Convert a JSON object into a docstring or a comment.
-
-    An object with the key `docstring` (as in the data set CodeSearchNet) becomes a docstring: raw
-    documentation, whose markup must still be removed. An object with the key `summary` (as in a corpus) or
-    `text` becomes a comment: plain text.
-
-    Args:
-        row: The object.
-        where: The place of the object, such as file and line, for error messages.
-
-    Raises:
-        InputError: The object has no text under these keys, or it has a docstring but no `language`.
-    """
+    """Convert a row with `docstring` to a docstring, and one with `summary` or `text` to a comment."""
     if "docstring" in row:
         text, language = text_under(row, "docstring", where), text_under(row, "language", where)
         return Docstring(text, language, *(str(row.get(key, "")) for key in ("func_name", "path", "repo")))

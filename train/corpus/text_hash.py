@@ -7,13 +7,10 @@ import re
 
 
 def words(text: str) -> list[str]:
-    """Split a cleaned (lower-case ASCII) text into its words, without punctuation."""
+    """Split a cleaned text into its words, without punctuation."""
     return re.findall("[a-z0-9]+", text)
 
 
 def identity(text: str) -> bytes:
-    """Hash the words of a cleaned (lower-case ASCII) text to 8 bytes.
-
-    Equal sequences of words have equal hashes.
-    """
+    """Hash the words of a cleaned text to 8 bytes."""
     return hashlib.blake2b(" ".join(words(text)).encode(), digest_size=8).digest()

@@ -1,8 +1,4 @@
-"""Worker processes on one machine, which extract the comments from batches of source files in parallel.
-
-The comments from one batch are written to a file, which is called a part of the corpus. The worker processes
-end when the process that started them ends.
-"""
+"""Worker processes on one machine, which make parts and end when the process that started them ends."""
 
 from __future__ import annotations
 
@@ -24,28 +20,20 @@ from train.corpus.engine import Job
 
 _PR_SET_PDEATHSIG = 1
 
-_excluded = ExcludedTexts(())  # set in each worker process
+# Set in each worker process.
+_excluded = ExcludedTexts(())
 
 
 def run_jobs(jobs: Iterable[Job], excluded: ExcludedTexts, workers: int) -> None:
-    """Extract the comments from batches of source files in several processes; write a file for each batch.
-
-    Such a file is called a part of the corpus. Only a few batches are in memory at a time.
-
-    Args:
-        jobs: For each batch, the pickled batch and the file to write.
-        excluded: Evaluation texts to leave out.
-        workers: Number of processes.
-
-    Raises:
-        InputError: A file cannot be written, or a process was killed, perhaps for lack of memory.
-    """
-    context = multiprocessing.get_context("spawn")  # not fork, because torch may run threads
+    """Make the parts of the jobs in several processes; only a few batches are in memory at a time."""
+    # Not fork, because torch may run threads.
+    context = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(workers, context, _prepare_worker, (excluded, os.getpid()))
     running: set[Future[None]] = set()
     try:
         for data, file in jobs:
             running.add(pool.submit(_work, data, file))
+            # Each worker has a batch in work and one in waiting.
             if len(running) >= 2 * workers:
                 running = _await(running, FIRST_COMPLETED)
         _await(running)
@@ -58,12 +46,7 @@ def run_jobs(jobs: Iterable[Job], excluded: ExcludedTexts, workers: int) -> None
 
 
 def _await(running: set[Future[None]], until: str = "ALL_COMPLETED") -> set[Future[None]]:
-    """Wait for running jobs, raise their errors, and return the jobs that are not finished.
-
-    Args:
-        running: The jobs.
-        until: When to stop waiting: "ALL_COMPLETED" or "FIRST_COMPLETED", as in `concurrent.futures.wait`.
-    """
+    """Wait as `concurrent.futures.wait` does, raise errors, and return the unfinished jobs."""
     done, others = wait(running, return_when=until)
     for future in done:
         future.result()
@@ -71,31 +54,26 @@ def _await(running: set[Future[None]], until: str = "ALL_COMPLETED") -> set[Futu
 
 
 def _prepare_worker(excluded: ExcludedTexts, parent: int) -> None:
-    """Prepare a new worker process, which extracts the comments from batches of source files.
-
-    The excluded texts are stored for all jobs of the worker. The worker will end when its parent ends.
-
-    Args:
-        excluded: Evaluation texts to leave out of all files that this worker writes.
-        parent: The id of the parent: the process that started the worker.
-    """
+    """Prepare a new worker of the process with the id `parent`."""
     global _excluded
     _excluded = excluded
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # only the parent reports an interrupt
+    # Only the parent reports an interrupt.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     _end_with_parent(parent)
 
 
 def _end_with_parent(parent: int) -> None:
-    """Make this process end when its parent process (with the id `parent`) ends or is killed."""
-    if sys.platform == "linux":  # the kernel kills this process, even while it is in a library
+    """Make this process end when its parent ends or is killed."""
+    # The kernel kills this process, even while it is in a library.
+    if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:  # the parent has ended before
+    # The parent has ended before.
+    if os.getppid() != parent:
         os._exit(1)
     threading.Thread(target=_exit_after_parent, daemon=True).start()
 
 
 def _exit_after_parent() -> None:
-    """Wait until the parent process has ended, then end this worker process."""
     parent = multiprocessing.parent_process()
     assert parent
     parent.join()

@@ -29,7 +29,7 @@ from train.runtime.tool_exit_status import run_tool
 
 
 def main() -> int:
-    """Parse the command line, fetch or list the data sets, and return the exit status."""
+    """Run the command line, and return the exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m train.data",
         description=__doc__,
@@ -58,7 +58,7 @@ def main() -> int:
 
 
 def _fetch(options: argparse.Namespace) -> None:
-    """Fetch the data sets that the command line names. With `--list`, only print them as a table."""
+    """Fetch the data sets that the command line names, or print them as a table."""
     table = yaml_and_overrides.load(Catalog, options.catalog, [])
     sets = table.choose(options.names)
     if options.list:

@@ -1,7 +1,4 @@
-"""Readers of word lists: abbreviations, synonyms (equal meanings) and antonyms (opposite meanings).
-
-A reader is a function that converts fetched files into rows (JSON objects).
-"""
+"""Readers of word lists: abbreviations, synonyms (equal meanings) and antonyms (opposite meanings)."""
 
 from __future__ import annotations
 
@@ -11,30 +8,17 @@ from train.data.parse_fetched_file import Row, SourceFile
 
 
 def antonyms(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield pairs of words with opposite meanings, as rows with `a`, `b` and the label "opposite".
-
-    A line with two words is a pair; other lines are skipped.
-    """
+    """Yield word pairs with opposite meanings, with the label "opposite"."""
     return _word_pairs(files, "opposite")
 
 
 def synonyms(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield pairs of words with the same meaning, as rows with `a`, `b` and the label "same".
-
-    A line with two words is a pair; other lines are skipped.
-    """
+    """Yield word pairs with the same meaning, with the label "same"."""
     return _word_pairs(files, "same")
 
 
 def _word_pairs(files: Iterable[SourceFile], label: str) -> Iterator[Row]:
-    """Yield pairs of words as rows, each with the words `a` and `b` and a `label`.
-
-    A line with two words is a pair. Other lines are skipped.
-
-    Args:
-        files: The files with the pairs.
-        label: How the two words of every pair are related: "same" or "opposite" (in meaning).
-    """
+    """Yield a row with `a`, `b` and `label` for each line with two words."""
     for file in files:
         for line in file.lines():
             words = line.split()
@@ -43,10 +27,9 @@ def _word_pairs(files: Iterable[SourceFile], label: str) -> Iterator[Row]:
 
 
 def abbreviations(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield abbreviations of words, as rows such as `{"word": "message", "abbr": "msg", "degree": ...}`.
+    """Yield rows such as `{"word": "message", "abbr": "msg", "degree": ...}`.
 
-    The value of `degree` is copied from the data set. It says how much the data set recommends the
-    abbreviation, as in "recommended".
+    `degree` says how much the data set recommends the abbreviation, as in "recommended".
     """
     for file in files:
         for item in file.json():

@@ -1,7 +1,4 @@
-"""The catalog of data sets, `sets.yaml`: their repositories, files, readers and checksums.
-
-A reader is a function that converts fetched files into rows (JSON objects).
-"""
+"""The catalog of data sets, `sets.yaml`: their repositories, files, readers and checksums."""
 
 from __future__ import annotations
 
@@ -64,15 +61,13 @@ READERS: dict[str, Reader] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Input:
-    """Files of one git repository, and the function that converts them into rows (JSON objects).
+    """Files of one repository, and their reader.
 
     Attributes:
-        repository: Owner and name on GitHub, as in "owner/name".
-        paths: Paths of the files, in the order in which they are read; `*` matches any characters.
-        reader: Name of a reader (a function that converts files into rows), one of the keys of `READERS`.
-        language: Programming language, which is added to each row as `language`; "" adds nothing.
-        source: The origin of the texts, such as "rencos", which is added to each row as `source`; "" adds
-            nothing.
+        paths: The files in the order in which they are read; `*` matches any characters.
+        reader: A key of `READERS`.
+        language: Programming language, which is added to each row; "" adds nothing.
+        source: The origin of the texts, such as "rencos", which is added to each row; "" adds nothing.
     """
 
     repository: str
@@ -91,12 +86,9 @@ class OutputFile:
     """A file of converted data: JSON lines from one or several inputs.
 
     Attributes:
-        path: The path of the file, relative to the folder for all data.
-        rows: Number of lines.
+        path: Relative to the folder for all data.
         sha256: SHA-256 of the content, before compression if the file is gzipped.
-        inputs: The files to convert.
-        cleaning: Name of the function that filters the rows, one of the keys of `CLEANINGS`; "" keeps all
-            rows.
+        cleaning: A key of `CLEANINGS`; "" keeps all rows.
     """
 
     path: str
@@ -108,12 +100,13 @@ class OutputFile:
     def __post_init__(self) -> None:
         if self.cleaning and self.cleaning not in CLEANINGS:
             raise InputError(f"cleaning must be one of {', '.join(CLEANINGS)}, not {self.cleaning!r}")
+        # A catalog may come from somebody else: it must not write outside of the folder for data.
         if Path(self.path).is_absolute() or ".." in Path(self.path).parts:
             raise InputError(f"path must stay below the root, unlike {self.path!r}")
 
     @property
     def repositories(self) -> set[str]:
-        """The git repositories from which the input files come, each as "owner/name"."""
+        """The repositories of the inputs."""
         return {part.repository for part in self.inputs}
 
 
@@ -122,11 +115,9 @@ class DataSet:
     """A data set: one or several files with the same licence and terms.
 
     Attributes:
-        name: The name.
         about: A short description.
         licence: The licence that the original repositories state, or a note that none was found.
         terms: Conditions for using or sharing the texts.
-        files: The files into which the data from the repositories are converted.
     """
 
     name: str
@@ -143,13 +134,11 @@ class DataSet:
 
 @dataclass(frozen=True)
 class Catalog:
-    """All data sets, and the versions of their repositories.
+    """All data sets, and the commits of their repositories.
 
     Attributes:
-        commits: A dict from the name of a repository ("owner/name") to the hash of the commit to fetch.
-        evaluation_texts: Files with texts for evaluation. An output file may have a filter
-            (`OutputFile.cleaning`). The filter removes these texts, so that they are not used for training.
-        sets: The data sets.
+        commits: From a repository to the hash of the commit to fetch.
+        evaluation_texts: Files of texts that cleanings remove, so that models are not trained on them.
     """
 
     commits: dict[str, str]
@@ -168,11 +157,7 @@ class Catalog:
                 raise InputError(f"commits: that of {name} must be 40 hexadecimal digits, not {commit}")
 
     def choose(self, names: Iterable[str]) -> list[DataSet]:
-        """Return the data sets with the given names, or all data sets if `names` is empty.
-
-        Raises:
-            InputError: There is no data set with one of the names.
-        """
+        """Return the data sets with the given names; all if there are no names."""
         by_name = {one.name: one for one in self.sets}
         for name in names:
             if name not in by_name:

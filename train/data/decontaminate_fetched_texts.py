@@ -1,4 +1,4 @@
-"""Decontamination of the fetched training texts: recognition of texts that also occur in evaluation data."""
+"""Decontamination of fetched training texts: recognition of texts that also occur in evaluation data."""
 
 from __future__ import annotations
 
@@ -6,28 +6,22 @@ import re
 from collections.abc import Iterable
 
 _WORD = re.compile("[a-z0-9]+")
-_EQUAL = 3  # words; shorter evaluation texts do not exclude equal texts
-_PREFIX = 6  # words; shorter texts do not exclude texts that begin with them
+# Words; shorter evaluation texts do not exclude equal texts.
+_EQUAL = 3
+# Words; shorter texts do not exclude texts that begin with them.
+_PREFIX = 6
 
 
 def key(text: str) -> str:
-    """Return a text's words in lower case, without punctuation, as a key for finding equal texts."""
+    """Return the key of a text."""
     return " ".join(_WORD.findall(text.lower()))
 
 
 class EvaluationTexts:
-    """Texts of the evaluation data, which must not occur in the training texts.
+    """Texts of the evaluation data.
 
-    `text in evaluation_texts` is true in two cases:
-
-    - The text equals an evaluation text of at least three words.
-    - The text begins with an evaluation text, or an evaluation text begins with the text. The shorter of the
-      two must have at least six words.
-
-    Case and punctuation are ignored.
-
-    Args:
-        texts: The evaluation texts.
+    `text in evaluation_texts` is true if the text equals an evaluation text of three or more words, or if one
+    of them begins with the other, which has six or more words. Case and punctuation are ignored.
     """
 
     def __init__(self, texts: Iterable[str]) -> None:
@@ -44,17 +38,13 @@ class EvaluationTexts:
             return True
         others = self._by_start.get(_start(own), ())
         return any(
-            (own + " ").startswith(other + " ") or (other + " ").startswith(own + " ") for other in others
+            # The space keeps "get user" from beginning "get users".
+            (own + " ").startswith(other + " ") or (other + " ").startswith(own + " ")
+            for other in others
         )
 
 
 def _start(key: str) -> str:
-    """Return the first six words of a text, to find texts with the same beginning.
-
-    If the text has fewer words, the result is "": the text is too short to be compared by its beginning.
-
-    Args:
-        key: The text's words in lower case, without punctuation (the result of the function `key`).
-    """
+    """Return the first six words of a key; "" if there are fewer."""
     words = key.split(" ", _PREFIX)
     return " ".join(words[:_PREFIX]) if len(words) >= _PREFIX else ""

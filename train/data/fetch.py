@@ -1,4 +1,4 @@
-"""Fetching of data sets from git repositories: their files are converted, verified and written atomically."""
+"""Fetching of data sets: their files are converted, verified and written atomically."""
 
 from __future__ import annotations
 
@@ -22,19 +22,9 @@ from train.data.remote_repository import RemoteRepository
 
 
 def fetch(catalog: Catalog, sets: Iterable[DataSet], root: Path, host: str, cache: Path) -> None:
-    """Fetch data sets from git repositories, and convert them; files that exist and are intact are kept.
+    """Fetch data sets into `root`, except for files that are intact.
 
-    Args:
-        catalog: The catalog of all data sets.
-        sets: The data sets to fetch.
-        root: The folder for the data. Files are written only to a folder that is missing, empty, or made by
-            simllm.
-        host: Where the git repositories are: the part of their URLs before "/owner/name", or a local folder.
-        cache: An empty folder, for temporary copies of the repositories.
-
-    Raises:
-        InputError: `root` has files that simllm did not write, a repository cannot be fetched, or a
-            converted file has a wrong checksum.
+    `cache` is an empty folder for temporary copies of the repositories.
     """
     converter = Converter(catalog, host, cache)
     for one in sets:
@@ -43,6 +33,7 @@ def fetch(catalog: Catalog, sets: Iterable[DataSet], root: Path, host: str, cach
             print(f"{one.name}: already there", file=sys.stderr)
             continue
         OutputFolder(root, "data sets").own()
+        # Files are written one by one: an interrupted fetch keeps those that are complete.
         with locked(root):
             for file in missing:
                 OutputFolder(root).check_addition(file.path)
@@ -54,12 +45,7 @@ def fetch(catalog: Catalog, sets: Iterable[DataSet], root: Path, host: str, cach
 
 
 def _is_intact(path: Path, file: OutputFile) -> bool:
-    """Return whether a file exists and is intact, so that it need not be fetched again.
-
-    Args:
-        path: The path of the file. A file whose name ends in `.gz` is decompressed before the check.
-        file: The description of the file in the catalog, with the expected checksum.
-    """
+    """Return whether a file has the expected content."""
     try:
         content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
     except (OSError, EOFError, zlib.error):
@@ -68,20 +54,12 @@ def _is_intact(path: Path, file: OutputFile) -> bool:
 
 
 def _compress(name: str, content: bytes) -> bytes:
-    """Return the content of a file, gzipped if the file's name ends in `.gz`."""
+    # Without the time, equal contents give equal files.
     return gzip.compress(content, mtime=0) if name.endswith(".gz") else content
 
 
 class Converter:
-    """Converter of files from remote git repositories into JSON lines.
-
-    A repository is opened when its files are needed for the first time.
-
-    Args:
-        catalog: The catalog of all data sets.
-        host: Where the repositories are: the part of their URLs before "/owner/name", or a local folder.
-        folder: A folder for temporary copies of the repositories.
-    """
+    """Converter of files from repositories, which are opened in `folder` when they are first needed."""
 
     def __init__(self, catalog: Catalog, host: str, folder: Path) -> None:
         self._catalog = catalog
@@ -90,16 +68,7 @@ class Converter:
         self._open: dict[str, RemoteRepository] = {}
 
     def content(self, file: OutputFile) -> bytes:
-        """Make the content of an output file: fetch the files from which it is made, and convert them.
-
-        The content is JSON lines, not yet compressed.
-
-        Args:
-            file: The output file, as the catalog describes it.
-
-        Raises:
-            InputError: A file cannot be fetched, or the content has a wrong checksum.
-        """
+        """Make the content of an output file, before compression; raise InputError for a wrong checksum."""
         try:
             rows = self.rows(file.inputs)
             if file.cleaning:
@@ -115,13 +84,7 @@ class Converter:
         return content
 
     def rows(self, inputs: Iterable[Input]) -> Iterator[Row]:
-        """Fetch and convert the files of all inputs, and yield their rows (JSON objects).
-
-        The `language` and `source` of an input are added to its rows, unless they are "".
-
-        Args:
-            inputs: Each input names files of one git repository, and the reader that converts them into rows.
-        """
+        """Yield the rows of all inputs, with their `language` and `source`."""
         for part in inputs:
             labels = {name: value for name in ("language", "source") if (value := getattr(part, name))}
             for row in READERS[part.reader](self._repository(part.repository).files(part.paths)):
@@ -129,22 +92,13 @@ class Converter:
 
     @cached_property
     def evaluation_texts(self) -> EvaluationTexts:
-        """All texts of the evaluation data, which must not occur in the training data.
-
-        The evaluation files, which the catalog lists, are fetched on first use.
-        """
+        """The evaluation texts of the catalog, which are fetched on first use."""
         names = ("text", "reference", "candidate", "candidate_clean")
         rows = self.rows(self._catalog.evaluation_texts)
         return EvaluationTexts(row[name] for row in rows for name in names if name in row)
 
     def _repository(self, repository: str) -> RemoteRepository:
-        """Return a remote git repository, and open it if this is its first use.
-
-        The catalog of data sets lists the commit from which files of the repository are read.
-
-        Args:
-            repository: Owner and name, as in "owner/name".
-        """
+        """Return a repository at the commit of the catalog."""
         if repository not in self._open:
             folder = self._folder / repository.replace("/", "+")
             self._open[repository] = RemoteRepository(

@@ -1,4 +1,4 @@
-"""Cleaning of the fetched training texts: repeated texts and evaluation texts are left out."""
+"""Cleanings of fetched training texts: repeated texts and evaluation texts are left out."""
 
 from __future__ import annotations
 
@@ -9,19 +9,14 @@ from collections.abc import Iterable, Iterator
 from train.data.decontaminate_fetched_texts import EvaluationTexts, key
 from train.data.parse_fetched_file import Row
 
-_FEWEST = 2  # words; shorter texts are left out
-_THIRD = 3  # one of three pairs with generated summaries is kept
+# Words; shorter texts are left out.
+_FEWEST = 2
+# One of three pairs with generated summaries is kept.
+_THIRD = 3
 
 
 def clean_corpus(rows: Iterable[Row], evaluation: EvaluationTexts) -> Iterator[Row]:
-    """Yield the rows whose texts are usable for training, with white space in the texts collapsed.
-
-    A row is left out if its text repeats an earlier text, is an evaluation text, or has fewer than two words.
-
-    Args:
-        rows: Rows (JSON objects) with a text under the key `text`.
-        evaluation: The texts of the evaluation data.
-    """
+    """Yield the rows with usable texts: new, not for evaluation, two or more words. Collapse white space."""
     seen = set()
     for row in rows:
         text = " ".join(row["text"].split())
@@ -32,17 +27,13 @@ def clean_corpus(rows: Iterable[Row], evaluation: EvaluationTexts) -> Iterator[R
 
 
 def third_of_pairs(rows: Iterable[Row], evaluation: EvaluationTexts) -> Iterator[Row]:
-    """Yield about a third of the distinct text pairs; pairs with an evaluation text are left out.
+    """Yield about a third of the distinct pairs `reference` and `candidate`, in the order of their hashes.
 
-    A hash of each pair decides whether it is chosen, so that the choice is always the same. The chosen pairs
-    are yielded in the order of their hashes.
-
-    Args:
-        rows: Rows with the texts of a pair, under `reference` and `candidate`.
-        evaluation: The texts of the evaluation data.
+    Pairs with an evaluation text are left out.
     """
     kept = {}
     for row in rows:
+        # A hash of the pair decides, so that the choice is always the same.
         digest = hashlib.sha256(json.dumps([row["reference"], row["candidate"]]).encode()).digest()
         if int.from_bytes(digest) % _THIRD or digest in kept:
             continue

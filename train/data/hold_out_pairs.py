@@ -26,11 +26,7 @@ from train.runtime.tool_exit_status import run_tool
 
 
 def main() -> int:
-    """Run the command line: choose a share of labelled text pairs for testing, and write them to a file.
-
-    Returns:
-        The exit status.
-    """
+    """Run the command line, and return the exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m train.data.hold_out_pairs",
         description=__doc__,
@@ -47,19 +43,7 @@ def main() -> int:
 
 
 def write_held_out(patterns: Iterable[str], share: float, output: Path, overwrite: bool) -> None:
-    """Choose labelled text pairs for testing, and write them as one file of JSON lines.
-
-    Args:
-        patterns: Paths or glob patterns of JSON lines with the texts `a` and `b`, and a `label`.
-        share: Approximate share of the first texts (`a`) to choose, between 0 and 1. All pairs with a chosen
-            first text are chosen.
-        output: The file to write. Each line has a pair with its label, and the name of the pair's original
-            file under `set`.
-        overwrite: Whether an existing file may be replaced.
-
-    Raises:
-        InputError: The share is not between 0 and 1, no pair is chosen, or a file cannot be read.
-    """
+    """Write the held-out pairs of all files as JSON lines."""
     if not 0 < share < 1:
         raise InputError(f"--share {share:g}: expected more than 0 and less than 1")
     sources = [file for pattern in patterns for file in match_files(pattern)]
@@ -72,19 +56,15 @@ def write_held_out(patterns: Iterable[str], share: float, output: Path, overwrit
 
 
 def held_out_pairs(file: Path, share: float) -> Iterator[dict[str, str]]:
-    """Yield the labelled text pairs of a file that are held out for testing.
+    """Yield the held-out pairs of a file of JSON lines with `a`, `b` and `label`.
 
-    A hash of a pair's first text decides whether the pair is held out.
-
-    Args:
-        file: JSON lines with the texts `a` and `b`, and a `label`.
-        share: Approximate share of the distinct first texts (`a`) whose pairs are held out, between 0 and 1.
-
-    Yields:
-        A dict with the texts `a` and `b`, their `label`, and the file's name before its first dot as `set`.
+    About `share` of the distinct first texts are held out, with all their pairs. `set` is the file's name
+    before its first dot.
     """
     for where, row in read_json_lines.objects(file):
         first, second, label = (read_json_lines.text_under(row, name, where) for name in ("a", "b", "label"))
+        # The first text alone decides, so that a text is never in both training and test, and pairs that are
+        # added later change nothing.
         digest = hashlib.sha256(identity(first)).digest()
         if int.from_bytes(digest[:4]) < share * 2**32:
             yield {"a": first, "b": second, "label": label, "set": file.name.partition(".")[0]}

@@ -1,8 +1,7 @@
-"""Readers of text pairs without ratings: human paraphrases, and references with generated summaries.
+"""Readers of text pairs without ratings.
 
-A reader is a function that converts fetched files into rows (JSON objects). A row has two texts about code.
-Paraphrases have the keys `a` and `b`. In the other rows, the key `candidate` has a generated summary or
-commit message, and the key `reference` has the text that a person wrote for the same code or commit.
+Paraphrases are under `a` and `b`. A generated summary or commit message is under `candidate`, and the text
+that a person wrote for the same code or commit is under `reference`.
 """
 
 from __future__ import annotations
@@ -14,15 +13,15 @@ from itertools import combinations
 
 from train.data.parse_fetched_file import Row, SourceFile
 
-_MOST = 5  # descriptions of one command that are paired with each other
-_LONGEST = 120  # characters of a command in the name of its group
+# Descriptions of one command that are paired with each other.
+_MOST = 5
+# Characters of a command in the name of its group.
+_LONGEST = 120
 
 
 def descriptions_by_id(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield all pairs of texts that describe the same code in the data set CodeNN.
-
-    A line of the files has an id, a tab and a text. Texts with the same id describe the same code. A row has
-    two such texts, `a` and `b`, and a name for the code as `group`.
+    """Yield all pairs of texts that describe the same code in CodeNN: lines with the same id, a tab and the
+    text.
     """
     for file in files:
         groups: dict[str, list[str]] = {}
@@ -35,11 +34,9 @@ def descriptions_by_id(files: Iterable[SourceFile]) -> Iterator[Row]:
 
 
 def descriptions_by_command(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield pairs of descriptions of the same shell command, from the data set nl2bash.
+    """Yield pairs of descriptions of the same shell command in nl2bash.
 
-    Line i of the first file describes the command in line i of the second file. If a command has more than
-    five distinct descriptions, only the first five are paired. A row has two descriptions of one command, `a`
-    and `b`, and a name for the command as `group`. The name is "nl2bash-" and the beginning of the command.
+    Line i of the first file describes the command in line i of the second file.
     """
     descriptions, commands = (file.lines() for file in files)
     groups: dict[str, dict[str, None]] = {}
@@ -51,11 +48,7 @@ def descriptions_by_command(files: Iterable[SourceFile]) -> Iterator[Row]:
 
 
 def rewritten_intents(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield pairs of a question about code and the same question reworded by people, from CoNaLa.
-
-    A row has the question `a`, the reworded question `b`, and a name for the question as `group`. Questions
-    that were not reworded are left out.
-    """
+    """Yield pairs of a question and its version reworded by people, from CoNaLa."""
     for file in files:
         for item in file.json():
             a, b = item["intent"].strip(), (item["rewritten_intent"] or "").strip()
@@ -64,12 +57,10 @@ def rewritten_intents(files: Iterable[SourceFile]) -> Iterator[Row]:
 
 
 def generated_summaries(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield pairs of a reference and a generated summary from the repository CodeSumEvaluation.
+    """Yield references and generated summaries from the repository CodeSumEvaluation.
 
-    A file `test.pred` has the summaries that a model generated. The file `test.gold` in the same folder has
-    the references. If this folder has no `test.gold`, the one in the closest folder above is used. Line i of
-    both files is a pair. A row has the `reference`, the generated summary (`candidate`), and the names of the
-    `dataset` and the `model`.
+    `test.pred` has the generated summaries of a model, and `test.gold` in the same folder, or in the closest
+    one above that has it, the references.
     """
     files = list(files)
     golds = {file.path.parent: file.lines() for file in files if file.path.name == "test.gold"}
@@ -82,10 +73,7 @@ def generated_summaries(files: Iterable[SourceFile]) -> Iterator[Row]:
 
 
 def commit_messages(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield pairs of a human and a generated commit message from the repository CommitMsgEmpirical.
-
-    A row has the human message (`reference`) and the generated message (`candidate`), but no rating.
-    """
+    """Yield human and generated commit messages from the repository CommitMsgEmpirical, without ratings."""
     for file in files:
         for row in csv.DictReader(io.StringIO(file.text, newline="")):
             yield {"reference": row["Reference"], "candidate": row["Generation"]}

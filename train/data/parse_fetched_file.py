@@ -1,4 +1,4 @@
-"""A file of a remote git repository, and methods that parse common formats."""
+"""A file of a repository, and methods that parse common formats."""
 
 from __future__ import annotations
 
@@ -15,12 +15,7 @@ Row = dict[str, Any]  # an object of a JSON-lines file
 
 @dataclass(frozen=True)
 class SourceFile:
-    """A file of a remote git repository, with its content.
-
-    Attributes:
-        path: The path in the repository.
-        data: The content.
-    """
+    """A file of a repository, with its content; `path` is in the repository."""
 
     path: PurePosixPath
     data: bytes
@@ -28,10 +23,12 @@ class SourceFile:
     @property
     def text(self) -> str:
         """The content as text; bytes that are not UTF-8 become U+FFFD."""
+        # Bytes that are not UTF-8 become U+FFFD.
         return self.data.decode("utf-8", "replace").removeprefix("\ufeff")
 
     def lines(self) -> list[str]:
         r"""Split the text into lines, without the `\n` or `\r\n` at their ends."""
+        # Not splitlines: that would also split at characters such as U+2028, inside of texts.
         lines = self.text.split("\n")
         if not lines[-1]:
             del lines[-1]

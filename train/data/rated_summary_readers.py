@@ -1,7 +1,4 @@
-"""Readers of summaries and code snippets that people have rated.
-
-A reader is a function that converts fetched files into rows (JSON objects).
-"""
+"""Readers of summaries and code snippets that people have rated."""
 
 from __future__ import annotations
 
@@ -22,11 +19,10 @@ _SHEN_METRICS = ("bleu4", "bleu42", "rouge", "cider", "ciderd")
 
 
 def haque(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield the pairs of Haque et al. (2022): a reference and a generated summary (the candidate).
+    """Yield the pairs of Haque et al. (2022) with their ratings and the metrics that the authors studied.
 
-    A row has the two texts, their human ratings, and the scores of the automatic metrics that the authors
-    studied. Six people rate a pair. Three of them rate how accurate, adequate and concise the reference is;
-    the other three rate the candidate in the same way. Then all six rate how similar both texts are.
+    Three of a pair's six raters rate how accurate, adequate and concise the reference is, the other three the
+    generated summary. All six rate how similar both are.
     """
     for file in files:
         groups: dict[str, list[dict[str, str]]] = {}
@@ -62,14 +58,7 @@ def haque(files: Iterable[SourceFile]) -> Iterator[Row]:
 
 
 def shen(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield the pairs of Shen et al. (2021) from an Excel sheet: a reference and a generated summary of code.
-
-    A row has the reference, the generated summary (`candidate`), the code that both describe, one human
-    rating of the pair, and the scores of some automatic metrics.
-
-    Raises:
-        InputError: The package `xlrd` is not installed.
-    """
+    """Yield the pairs of Shen et al. (2021), from an Excel sheet, with one rating each and some metrics."""
     try:
         import xlrd
     except ImportError:
@@ -78,7 +67,8 @@ def shen(files: Iterable[SourceFile]) -> Iterator[Row]:
         sheet = xlrd.open_workbook(file_contents=file.data, logfile=io.StringIO()).sheet_by_index(0)
         header, *rows = (sheet.row_values(number) for number in range(sheet.nrows))
         rows = [dict(zip(header, row, strict=True)) for row in rows]
-        rows = [row for row in rows if row["human"] != "human"]  # the header is repeated in the middle
+        # The header is repeated in the middle.
+        rows = [row for row in rows if row["human"] != "human"]
         for number, row in enumerate(rows):
             yield {
                 "id": number,
@@ -94,16 +84,13 @@ def shen(files: Iterable[SourceFile]) -> Iterator[Row]:
 
 
 def conala_grades(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield the generated Python snippets of Evtikhiev et al. (2023), with grades that people gave.
-
-    A row has the generated snippet (`candidate`), its grades (`ratings`), the correct snippet (`reference`),
-    and the name of the system that generated the snippet (`system`).
-    """
+    """Yield the generated Python snippets of Evtikhiev et al. (2023), with the grades that people gave."""
     for file in files:
         for number, item in enumerate(file.json()):
             systems = [key.removeprefix("grade-") for key in item if key.startswith("grade-")]
             for system in systems:
-                if system == "snippet":  # the reference has grades, too
+                # The reference has grades, too.
+                if system == "snippet":
                     continue
                 yield {
                     "id": f"{number}/{system}",

@@ -23,51 +23,33 @@ _QUIET = {"GIT_TERMINAL_PROMPT": "0", "GIT_ASKPASS": "true", "LC_ALL": "C"}
 _SETTINGS = ("gc.auto=0", "http.lowSpeedLimit=1", "http.lowSpeedTime=60", "fetch.negotiationAlgorithm=noop")
 _FETCH = ("fetch", "--quiet", "--no-tags", "--no-write-fetch-head")
 _NO_CONTENTS = "--filter=blob:none"
-_BATCH = 20_000  # files in one request, so that no request is too large for a server
+# Files in one request, so that no request is too large for a server.
+_BATCH = 20_000
 
 
 class RemoteRepository:
-    """One commit of a remote git repository, with a local folder for the fetched files."""
+    """One commit of a remote repository, and a new or empty folder, which becomes a bare repository."""
 
     def __init__(self, repository: str, commit: str, host: str, folder: Path) -> None:
-        """Prepare the local folder for files of a remote repository; nothing is fetched yet.
-
-        Args:
-            repository: Owner and name, as in "owner/name".
-            commit: The full hash of the commit.
-            host: The part of the repository's URL before "/owner/name", or a local folder of repositories.
-            folder: A folder that is new or empty; it becomes a bare git repository.
-        """
         self._commit = commit
         self._failure = f"{repository}: cannot be fetched at {commit} from {host}"
         self._url = f"{host if '://' in host else Path(host).absolute().as_uri()}/{repository}"
         settings = [part for setting in _SETTINGS for part in ("-c", setting)]
         self._git = ["git", *settings, f"--git-dir={folder}"]
-        self._blobs: dict[str, str] = {}  # the object of each ordinary file, by its path
+        # The object of each ordinary file, by its path.
+        self._blobs: dict[str, str] = {}
+        # An empty template: no hooks of this machine in the repository.
         self._run("init", "--quiet", "--bare", "--template=", str(folder))
 
     def fetch_all(self) -> None:
-        """Fetch all files of this object's commit, and let HEAD of the local repository point to the commit.
-
-        Earlier commits are not fetched.
-
-        Raises:
-            InputError: git fails.
-        """
+        """Fetch all files of the commit, without earlier commits, and let HEAD point to the commit."""
         self._run(*_FETCH, "--depth=1", self._url, self._commit)
         self._run("update-ref", "--no-deref", "HEAD", self._commit)
 
     def files(self, patterns: Iterable[str]) -> list[SourceFile]:
-        """Fetch files by their paths, and return them with their contents.
+        """Fetch files by paths or patterns, in which `*` matches any characters.
 
-        Args:
-            patterns: Paths, or patterns in which `*` matches any characters.
-
-        Returns:
-            The files, in the order of `patterns`. Files that match the same pattern are sorted by path.
-
-        Raises:
-            InputError: A file is missing or cannot be fetched.
+        The files are in the order of the patterns, and sorted by path within a pattern.
         """
         if not self._blobs:
             self._list_files()
@@ -77,6 +59,7 @@ class RemoteRepository:
         for first in range(0, len(distinct), _BATCH):
             request = "\n".join(distinct[first : first + _BATCH])
             self._run(*_FETCH, _NO_CONTENTS, "--stdin", self._url, stdin=request)
+        # The output is the size of each object, a line feed, its content and a line feed.
         contents = self._run("cat-file", "--batch=%(objectsize)", stdin="\n".join(blobs))
         files, place = [], 0
         for path in paths:
@@ -87,23 +70,17 @@ class RemoteRepository:
         return files
 
     def _list_files(self) -> None:
-        """Fetch the list of the commit's ordinary files (no links), and store their paths and hashes.
-
-        The contents of the files are not fetched.
-        """
+        """Fetch the list of the commit's ordinary files, without their contents."""
         self._run(*_FETCH, _NO_CONTENTS, "--depth=1", self._url, self._commit)
         for line in self._run("ls-tree", "-r", "-z", "--full-tree", self._commit).split(b"\0")[:-1]:
             facts, _, path = line.partition(b"\t")
             mode, _, blob = facts.decode().split()
+            # Links have the mode 120000, submodules 160000.
             if mode.startswith("100"):
                 self._blobs[path.decode("utf-8", "surrogateescape")] = blob
 
     def _match(self, pattern: str) -> list[str]:
-        """Return the paths of the commit's files that match a path, or a pattern with `*`.
-
-        Raises:
-            InputError: No file matches.
-        """
+        """Return the paths that match a path or a pattern, at least one."""
         if pattern in self._blobs:
             return [pattern]
         paths = [path for path in self._blobs if fnmatchcase(path, pattern)] if "*" in pattern else []
@@ -112,11 +89,7 @@ class RemoteRepository:
         return paths
 
     def _run(self, *arguments: str, stdin: str = "") -> bytes:
-        """Run git with arguments and standard input, and return its output.
-
-        Raises:
-            InputError: git is not installed, or git fails; then the error has git's message.
-        """
+        """Run git, and return its output; an InputError has git's message."""
         environment = {name: value for name, value in os.environ.items() if name not in _LOCAL} | _QUIET
         try:
             done = subprocess.run(

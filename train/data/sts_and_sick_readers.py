@@ -1,8 +1,4 @@
-"""Readers of sentence pairs with human ratings of their similarity: STS-B, SICK and the SemEval tasks.
-
-A reader is a function that converts fetched files into rows (JSON objects). A row has the sentences `a` and
-`b`, and the rating as `score`.
-"""
+"""Readers of sentence pairs `a` and `b` with a human rating of their similarity, `score`."""
 
 from __future__ import annotations
 
@@ -12,21 +8,14 @@ from train.data.parse_fetched_file import Row, SourceFile
 
 
 def stsb(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield the sentence pairs of the data set STS-B, from comma-separated values.
-
-    A row has the sentences `a` and `b`, and the rating of their similarity as `score`.
-    """
+    """Yield the pairs of STS-B."""
     for file in files:
         for a, b, score in file.csv():
             yield {"a": a, "b": b, "score": float(score)}
 
 
 def sick(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield the sentence pairs of the data set SICK.
-
-    A row has the sentences `a` and `b`, and the rating of their similarity as `score`. The label `nli` says
-    whether `a` implies `b`, contradicts `b`, or neither.
-    """
+    """Yield the pairs of SICK; `nli` says whether `a` implies `b`, contradicts it, or neither."""
     for file in files:
         rows = file.columns()
         next(rows)  # the header
@@ -35,13 +24,10 @@ def sick(files: Iterable[SourceFile]) -> Iterator[Row]:
 
 
 def semeval(files: Iterable[SourceFile]) -> Iterator[Row]:
-    """Yield the rated sentence pairs of the SemEval shared tasks on similarity.
-
-    Pairs without a rating are left out. A row has the sentences `a` and `b`, the rating of their similarity
-    as `score`, and the name of the file (without suffix) as `set`.
-    """
+    """Yield the rated pairs of the SemEval tasks on similarity, with the name of the file as `set`."""
     for file in files:
         for columns in file.columns():
+            # Pairs without a rating have an empty first column.
             if columns[0]:
                 a, b = columns[-2:]
                 yield {"set": file.path.stem, "score": float(columns[0]), "a": a, "b": b}

@@ -33,16 +33,7 @@ from train.tokens import vocabulary
 
 
 def distil(config: DistillConfig, world: World, stop: StopRequest) -> Path:
-    """Train a student (a small model) on the embeddings of its teachers (larger models), or resume the run.
-
-    Args:
-        config: The configuration of the run.
-        world: The processes of the run.
-        stop: Handles signals. After a signal, training saves its state and stops.
-
-    Returns:
-        The model folder of the student, with the weights that were best on the dev data during training.
-    """
+    """Distil a student, or resume the run, and return the model folder that is best on the dev data."""
     out, revision = Path(config.out), git_revision()
     log = world.first_then_others(lambda: open_log(config, world))
     task, facts = prepare(config, world)
@@ -67,18 +58,9 @@ def distil(config: DistillConfig, world: World, stop: StopRequest) -> Path:
 
 
 def prepare(config: DistillConfig, world: World) -> tuple[DistillationTask, dict[str, object]]:
-    """Prepare the texts, the vocabulary, the teachers' embeddings and the student for distillation.
+    """Prepare texts, vocabulary, teachers' embeddings and student, and load what the run folder has already.
 
-    The student is a small model that learns the embeddings of its teachers, which are larger models. Results
-    that are already in the run folder are loaded, not computed again.
-
-    Args:
-        config: The configuration of the run.
-        world: The processes of the run.
-
-    Returns:
-        The task (the student, its losses and its evaluation), and a dict that describes the texts and the
-        teachers. The dict is stored with the trained model.
+    Returns the task, and facts about texts and teachers for the provenance of the trained model.
     """
     out = Path(config.out)
     tell = print_progress if world.is_first else lambda line: None
@@ -111,18 +93,11 @@ def prepare(config: DistillConfig, world: World) -> tuple[DistillationTask, dict
 
 
 def load_or_make_student(config: DistillConfig, tokenizer: Tokenizer, world: World) -> SimLLM:
-    """Load the untrained student (a small model) from the run folder; if there is none, make and save it.
-
-    Args:
-        config: The configuration of the run.
-        tokenizer: The student's tokenizer.
-        world: The processes of the run.
-
-    Returns:
-        A `SimLLM` (a metric that scores text pairs) whose encoder is the untrained student.
-    """
+    """Load the untrained student from the run folder; if there is none, make and save it."""
     teacher = teacher_embeddings.identity(Path(config.start.teacher)) if config.start else None
     layers = config.start.layers if config.start else ()
+    # Everything that decides the untrained weights is in the folder's name: a changed setting makes a new
+    # one.
     choice = run_folder.short_hash(asdict(config.model), teacher, layers, tokenizer.hash, config.seed)
     folder = Path(config.out) / "start" / choice
     if world.is_first and not folder.is_dir():

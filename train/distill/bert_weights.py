@@ -32,18 +32,7 @@ _BIAS = "encoder.relative_attention_bias.weight"
 
 
 def load_encoder(folder: Path) -> Encoder:
-    """Load the weights from a BERT or MPNet folder into simllm's encoder, which is an MPNet.
-
-    BERT differs from MPNet in three ways. It has no relative position bias, so the bias is set to 0. Its
-    position vectors start at row 0 of their table instead of row 2, so two rows are inserted. It adds a token
-    type vector to all tokens, so this vector is added to the position vectors.
-
-    Args:
-        folder: A model folder in the format of transformers.
-
-    Raises:
-        InputError: The folder has another kind of model, or a weight is missing.
-    """
+    """Load the weights of a BERT or MPNet folder, in the format of transformers, into simllm's encoder."""
     file = folder / "config.json"
     facts = read_json(file)
     kind = facts.get("model_type")
@@ -55,6 +44,7 @@ def load_encoder(folder: Path) -> Encoder:
     if facts.get("position_embedding_type", "absolute") != "absolute":
         raise InputError(f"{file}: only absolute positions are known")
     shape = {name: facts[name] for name in (*_SHAPE, *_OPTIONAL) if name in facts}
+    # BERT's position vectors start at row 0 of their table, MPNet's at row 2: two rows are inserted.
     positions = facts["max_position_embeddings"] + (2 if kind == "bert" else 0)
     config = build(
         ModelConfig, {"layer_norm_eps": 1e-12, "max_position_embeddings": positions} | shape, str(file)
@@ -64,6 +54,8 @@ def load_encoder(folder: Path) -> Encoder:
         name.removeprefix(f"{kind}."): weight for name, weight in read_headers(weight_files(folder)).items()
     }
     if kind == "mpnet":
+        # The ignored prefix "" is that of all names: weights that simllm lacks, such as a pooler, are left
+        # out.
         fill(encoder, stored, str(folder), transformers_name, ignored=("",))
     else:
         _fill_from_bert(encoder, stored, folder)
@@ -71,25 +63,27 @@ def load_encoder(folder: Path) -> Encoder:
 
 
 def _fill_from_bert(encoder: Encoder, stored: Mapping[str, StoredWeight], folder: Path) -> None:
-    """Read BERT weights into an encoder that computes the same hidden states; it was built by `on_meta`."""
+    """Read BERT weights into an encoder that was built by `on_meta` and computes the same hidden states."""
     names = {transformers_name(name): name for name in encoder.state_dict()}
     shapes = {name: tuple(encoder.state_dict()[own].shape) for name, own in names.items()}
     del shapes[_BIAS]
     rows, width = shapes[_POSITIONS]
     shapes[_POSITIONS] = (rows - 2, width)
-    kinds = stored[_TYPES].shape[:1] if _TYPES in stored else ()  # only the first is used
+    # BERT adds a token type vector to each token. Texts here have only type 0, so that its vector can be
+    # added to the position vectors.
+    kinds = stored[_TYPES].shape[:1] if _TYPES in stored else ()
     shapes[_TYPES] = (max((1, *kinds)), width)
     stored = {_mpnet_name(name): weight for name, weight in stored.items()}
     check_shapes(stored, shapes, str(folder))
     weights = {names[name]: stored[name].read() for name in shapes if name != _TYPES}
     table = weights[names[_POSITIONS]] + stored[_TYPES].read()[0]
     weights[names[_POSITIONS]] = torch.cat([torch.zeros(2, width), table])
+    # BERT has no relative position bias; 0 has no effect.
     weights[names[_BIAS]] = torch.zeros(tuple(encoder.relative_bias.table.weight.shape))
     encoder.load_state_dict(weights, assign=True)
 
 
 def _mpnet_name(name: str) -> str:
-    """Translate the name of a parameter from BERT to MPNet."""
     for theirs, ours in _BERT_NAMES.items():
         name = name.replace(theirs, ours)
     return name

@@ -11,17 +11,19 @@ from train.runtime.config import MAY_BE_ZERO, TrainingConfig
 
 @dataclass(frozen=True, kw_only=True)
 class TextsConfig:
-    """Settings for one source of texts: its files, which texts to use, and how many variants to make.
-
-    Rules make a variant by changing a text. The variant is a rewording, or has another meaning.
-    """
+    """One source of texts."""
 
     source: str  # file or glob pattern: plain lines, or JSON lines with `fields`
-    fields: tuple[str, ...] = ()  # fields of JSON lines with the texts of a group; none: plain lines
-    only: dict[str, tuple[str, ...]] = field(default_factory=dict)  # values, one of which a field must have
-    leave_out: dict[str, tuple[str, ...]] = field(default_factory=dict)  # values that a field must not have
-    limit: int | None = None  # largest number of groups, chosen at random; none: all
-    variants: float = 0.0  # share of the groups that get a rule-made rewording and change of meaning
+    # Fields of JSON lines with the texts of a group; none: plain lines.
+    fields: tuple[str, ...] = ()
+    # Values, one of which a field must have.
+    only: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    # Values that a field must not have.
+    leave_out: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    # Largest number of groups, chosen at random; None: all.
+    limit: int | None = None
+    # Share of the groups that get variants.
+    variants: float = 0.0
     max_words: int = 40  # groups with a longer text are left out
 
     def __post_init__(self) -> None:
@@ -33,7 +35,7 @@ class TextsConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class ImitationConfig:
-    """Settings for an encoder that learns the embeddings of its teachers, which are larger encoders."""
+    """Settings for an encoder that learns the embeddings of its teachers."""
 
     texts: tuple[TextsConfig, ...]
     max_texts: int | None = None  # largest number of texts; none: all texts
@@ -60,12 +62,11 @@ class ImitationConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class StartConfig:
-    """Settings for the student's initial weights, which are taken from a teacher model.
+    """The teacher from which the student's initial weights are taken.
 
     Attributes:
         teacher: The folder of a BERT or MPNet model.
-        layers: Indices of the teacher's layers to copy, one for each layer of the student. If empty, the
-            student's layers start with random weights.
+        layers: Indices of the teacher's layers, one for each layer of the student; empty: random layers.
     """
 
     teacher: str
@@ -74,13 +75,11 @@ class StartConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class DistillConfig(ImitationConfig, TrainingConfig):
-    """Settings for distillation: a small model (the student) learns the embeddings of its teachers.
-
-    The teachers are larger sentence encoders.
-    """
+    """All settings of a distillation."""
 
     exclude: tuple[str, ...] = ()  # rated files, whose texts are excluded from training
-    hold_out_contrast: bool = False  # do not swap the words that decide the contrast set to make variants
+    # Whether variants never swap the words that decide the contrast set.
+    hold_out_contrast: bool = False
     model: ModelConfig  # shape of the student; its vocabulary is learned from the texts
     start: StartConfig | None = None  # initial weights of the student; none: random
     chunk_tokens: int  # tokens that are embedded at once, padding included

@@ -1,8 +1,4 @@
-"""The batches of distillation: the texts of each update (optimizer step), and the embeddings to learn.
-
-An encoder learns the embeddings that its teachers (larger sentence encoders) give to the texts. Contrastive
-training uses these batches, too, if its configuration has the key `imitation`.
-"""
+"""The batches of distillation and of imitation: the texts of each update, and the embeddings to learn."""
 
 from __future__ import annotations
 
@@ -25,13 +21,11 @@ from train.runtime.seeded_random_numbers import combined_seed
 
 @dataclass(frozen=True)
 class ImitationBatch:
-    """The N tokenized texts of one update (optimizer step), with the targets for their embeddings.
+    """The N tokenized texts of one update, and what the encoder should learn.
 
     Attributes:
-        ids: The token ids of each text.
-        targets: (N, D) embeddings that the encoder should learn.
-        cosines: (N, N) similarity of every two texts: the cosine between a teacher's embeddings of the two
-            texts, averaged over all teachers.
+        targets: (N, D) embeddings.
+        cosines: (N, N) cosines between texts, averaged over all teachers.
     """
 
     ids: list[list[int]]
@@ -40,23 +34,16 @@ class ImitationBatch:
 
 
 class Imitation:
-    """Batches and loss for training an encoder on the embeddings of its teachers (larger encoders).
-
-    The training texts are in groups, such as a text and its rewording. An update (optimizer step) uses whole
-    groups.
+    """Batches and loss for training an encoder on the embeddings of its teachers.
 
     Args:
-        config: The settings of the imitation.
-        targets: The texts, and the embeddings that the encoder should learn. The constructor rotates the
-            targets towards the encoder's present embeddings, so that they are easier to learn.
+        config: The weights of the losses, and the number of groups per update.
+        targets: The targets, which are rotated towards the encoder's present embeddings.
         tokenizer: The encoder's tokenizer.
-        embed: Function that computes (B, D) embeddings from (B, L) token ids and their (B, L) mask. It uses
-            the encoder that is being trained.
-        max_length: The largest number of tokens of a text; longer texts are cut.
-        chunk_tokens: The largest number of tokens in a chunk, padding included. A chunk is the texts that are
-            embedded at once.
-        temperature: The temperature of the softmax in `neighbour_distillation_loss`, which compares cosines
-            between texts.
+        embed: Computes (B, D) embeddings from (B, L) token ids and mask, with the encoder in training.
+        max_length: Tokens of a text; longer texts are cut.
+        chunk_tokens: Tokens that are embedded at once, padding included.
+        temperature: Of the softmax in `neighbour_distillation_loss`.
         cache_gradients: Whether to save memory by embedding each chunk twice: without and with gradients.
         seed: Seed for the order of the groups.
         world: The processes of the run.
@@ -80,6 +67,7 @@ class Imitation:
         self.chunk_tokens, self.temperature, self.seed = chunk_tokens, temperature, seed
         self.cache_gradients = cache_gradients
         groups = targets.groups
+        # Group g has the texts starts[g] to starts[g + 1] of the flat list.
         self.starts = np.cumsum([0, *map(len, groups)])
         whole = tokenizer.encode([text for group in groups for text in group])
         self.ids = [tokenizer.truncate(ids, max_length) for ids in whole]
@@ -88,18 +76,7 @@ class Imitation:
         self._updates = Prefetcher(self._make)
 
     def losses(self, update: int) -> list[LossPart]:
-        """Prepare the computation of the loss of one update (optimizer step).
-
-        The texts of the update are divided into chunks, and the chunks are divided among the processes.
-
-        Args:
-            update: Number of the update, from 0.
-
-        Returns:
-            For each chunk of this process, a function without arguments. The function returns a summand of
-            the loss (a scalar), and the number of tokens in the chunk. The summands of all chunks of all
-            processes add up to the loss of the update.
-        """
+        """Return the parts of the loss of one update that this process computes, one for each chunk."""
         batch = self._updates[update]
         return embedding_loss_parts(
             batch.ids,
@@ -113,20 +90,11 @@ class Imitation:
         )
 
     def choose_groups(self, update: int) -> np.ndarray:
-        """Choose the groups of texts for one update (optimizer step).
-
-        A group has texts that are used in the same update, such as a text and its rewording. Each epoch uses
-        all groups once, in a new random order.
-
-        Args:
-            update: Number of the update, from 0.
-
-        Returns:
-            (G,) indices of the chosen groups among all groups; G is the number of groups in one update.
-        """
+        """Return the (G,) groups of one update; an epoch uses all groups once, in a new random order."""
         count, size = len(self.starts) - 1, self.config.groups
         places = np.arange(update * size, (update + 1) * size)
         result = np.empty(size, int)
+        # An update may reach over the end of an epoch into the next one.
         for epoch in np.unique(places // count):
             order = np.random.default_rng(combined_seed(self.seed, int(epoch))).permutation(count)
             inside = places // count == epoch
@@ -134,27 +102,13 @@ class Imitation:
         return result
 
     def _make(self, update: int) -> ImitationBatch:
-        """Collect the tokenized texts of one update (optimizer step), and what the encoder should learn.
-
-        The encoder should learn an embedding of each text, and the cosine between every two texts. Both come
-        from the embeddings of its teachers (larger encoders).
-
-        Args:
-            update: Number of the update, from 0.
-        """
         groups = self.choose_groups(update)
         numbers = np.concatenate([np.arange(self.starts[g], self.starts[g + 1]) for g in groups])
         whole = self.targets.teacher_embeddings(numbers)
         return ImitationBatch([self.ids[i] for i in numbers], self.targets.reduce(whole), whole @ whole.T)
 
     def _loss(self, embeddings: Tensor, batch: ImitationBatch) -> Tensor:
-        """Compute the weighted sum of the losses that compare the encoder with its teachers.
-
-        Args:
-            embeddings: (N, D) embeddings of the texts, computed by the encoder that is being trained.
-            batch: The N texts, with the embeddings and the cosines between texts that the encoder should
-                learn from its teachers.
-        """
+        """Compute the loss of an update from the (N, D) embeddings of its texts."""
         device = self.world.device
         targets, cosines = batch.targets.to(device), batch.cosines.to(device)
         return weighted_loss(self.config, embeddings, targets, cosines, self.temperature)

@@ -1,9 +1,4 @@
-"""Groups of training texts for distillation, in which a student learns its teachers' embeddings.
-
-A group is a text, a pair of texts, or a text with variants that rules make from it. The variants are a
-rewording with the same meaning, and a text with a changed meaning. All texts in a group are used in the same
-optimizer step, so that the student learns to compare them.
-"""
+"""Groups of training texts for distillation."""
 
 from __future__ import annotations
 
@@ -40,14 +35,11 @@ GROUPS, LINES = "groups.jsonl", "texts.txt"
 
 @dataclass(frozen=True)
 class StoredTexts:
-    """The texts whose embeddings an encoder learns from its teachers, and the folder that stores the texts.
+    """The groups of a run, and the folder that stores them.
 
     Attributes:
-        groups: The texts in groups. Texts in one group, such as a text and its rewording, are used in the
-            same update (optimizer step).
-        folder: The folder that stores the texts. It may have more texts than `groups`, because the setting
-            `max_texts` limits `groups`.
-        sha256: A SHA-256 of all texts in the folder.
+        groups: As many as the setting `max_texts` allows; the folder may have more.
+        sha256: SHA-256 of all texts in the folder.
     """
 
     groups: list[Group]
@@ -56,10 +48,7 @@ class StoredTexts:
 
     @property
     def flat(self) -> list[str]:
-        """All texts in one list, in the order of `groups`.
-
-        A group is a tuple of texts that belong together, such as a text and its rewording.
-        """
+        """All texts in one list, in the order of `groups`."""
         return [text for group in self.groups for text in group]
 
 
@@ -72,28 +61,20 @@ def collect_texts(
     hold_out_contrast: bool,
     seed: int,
 ) -> StoredTexts:
-    """Collect the training texts of a distillation, or load them if this run has collected them before.
-
-    The encoder learns the embeddings that larger encoders give to these texts.
+    """Collect the groups of a run, or load those that the run folder `out` has already.
 
     Args:
-        config: The settings for learning these embeddings, such as the files of texts.
-        out: The folder of the run.
+        config: The sources, and the largest number of texts.
+        out: The run folder.
         world: The processes of the run.
-        exclude: Files with text pairs that people have rated. Their texts are left out, so that these files
-            can be used to evaluate the encoder.
-        hold_out_contrast: Whether to hold out the word pairs of the contrast set. In this test set, many
-            texts differ by a pair of words, such as "attaches" and "detaches". Rules make variants of some
-            training texts, such as rewordings. If true, the rules never replace one word of a pair by the
-            other. Then the variants do not teach the encoder these word pairs.
-        seed: Seed for choosing texts and making variants.
-
-    Raises:
-        InputError: A file of texts cannot be read, or no text is left.
+        exclude: Rated files whose texts are left out, so that they can evaluate the encoder.
+        hold_out_contrast: Whether the rules for variants never replace a held-out word by its counterpart.
+        seed: Seed for choosing groups, their order and their variants.
     """
     held_out = frozenset(deciding_word_pairs() if hold_out_contrast else ())
     choice = short_hash([asdict(source) for source in config.texts], list(exclude), sorted(held_out), seed)
     folder = out / "texts" / choice
+    # Only the first process writes the files; the others load them.
     groups, flat = world.first_then_others(
         lambda: flatten(gather(config.texts, exclude, held_out, seed, folder), config.max_texts)
     )
@@ -106,28 +87,10 @@ def gather(
     sources: Sequence[TextsConfig], exclude: Sequence[str], held_out: frozenset[tuple[str, str]], seed: int,
     folder: Path,
 ) -> list[Group]:  # fmt: skip
-    """Read, clean and shuffle the groups of texts from all sources, or load the stored result.
+    """Read, clean and shuffle the groups of all sources, or load the stored result.
 
-    A group is a text, a pair of texts, or a text with variants that rules make from it. The variants are a
-    rewording with the same meaning, and a text with a changed meaning.
-
-    Args:
-        sources: Settings for each source. A group is left out if all its texts occurred in earlier groups.
-        exclude: Files or glob patterns of evaluation data (rated text pairs). A group is left out if one of
-            its texts is in these files.
-        held_out: Pairs of words that are kept for evaluation, such as "open" and "close". The rules never
-            replace one word of a pair by the other.
-        seed: Seed for the order of the groups, for choosing groups if a source has a limit, and for the
-            variants.
-        folder: The folder of the result. It has two files: `groups.jsonl` with a group on each line, as a
-            JSON list, and `texts.txt` with one text on each line. If `groups.jsonl` exists, it is loaded, and
-            must be from the same arguments.
-
-    Returns:
-        The groups, in random order.
-
-    Raises:
-        InputError: A source is missing, has no texts, or has only excluded texts.
+    `folder` gets `groups.jsonl` with a group on each line, as a JSON list, and `texts.txt` with a text on
+    each line. An existing `groups.jsonl` must be from the same arguments.
     """
     file = folder / GROUPS
     if not file.is_file():
@@ -155,6 +118,7 @@ def gather(
             if not kept:
                 raise InputError(f"texts {source.source!r}: all texts are excluded")
         mixed = [groups[number] for number in random.permutation(len(groups))]
+        # Both files appear at once, so that an interrupted run leaves no half of them.
         with OutputFolder(folder, "training texts").replacing(keep_edits=False) as partial:
             output_file.write(partial / LINES, "".join(f"{text}\n" for group in mixed for text in group))
             output_file.write(partial / GROUPS, "".join(json.dumps(group) + "\n" for group in mixed))
@@ -162,12 +126,7 @@ def gather(
 
 
 def _read(source: TextsConfig) -> Iterator[Group]:
-    """Read training texts from one source (one or several files), and yield the cleaned texts in groups.
-
-    A group has the texts that are used in the same optimizer step. If `source.fields` names fields of JSON
-    lines, the texts in these fields of a line are a group. Otherwise, each line of plain text is a group with
-    one text. A group with an empty text, or with a text of more than `source.max_words` words, is left out.
-    """
+    """Yield the groups of one source, cleaned: the fields of a JSON line, or a line of plain text."""
     if source.fields:
         groups = (
             tuple(clean(text_under(row, name, where)) for name in source.fields)
@@ -181,12 +140,7 @@ def _read(source: TextsConfig) -> Iterator[Group]:
 
 
 def _all_seen(group: Group, seen: set[bytes]) -> bool:
-    """Return whether all texts of a group occurred in earlier groups, and remember the texts of this group.
-
-    Args:
-        group: The texts of the group.
-        seen: The hashes of the texts in earlier groups. The hashes of this group's texts are added.
-    """
+    """Return whether all texts of a group occurred in earlier groups, and add their hashes to `seen`."""
     keys = {identity(text) for text in group}
     seen_before = keys <= seen
     seen |= keys
@@ -194,19 +148,7 @@ def _all_seen(group: Group, seen: set[bytes]) -> bool:
 
 
 def _with_variants(group: Group, words: lexicon.Lexicon, random: np.random.Generator) -> Group:
-    """Add two texts to a group of texts: a rewording of its first text, and one with a changed meaning.
-
-    A group has the training texts that are used in the same optimizer step, such as a single text or a pair
-    of texts. Rules make the two variants of the first text. A variant that the rules cannot make is left out.
-
-    Args:
-        group: The texts of the group.
-        words: The word lists for the rules.
-        random: The random generator.
-
-    Returns:
-        The texts of the group, followed by the variants.
-    """
+    """Add the variants of the first text of a group, as far as the rules can make them."""
     text = group[0]
     changed = change(text, words, random)
     variants = (reword(text, words, random), *([changed[1]] if changed else []))
@@ -214,20 +156,9 @@ def _with_variants(group: Group, words: lexicon.Lexicon, random: np.random.Gener
 
 
 def flatten(groups: Sequence[Group], limit: int | None) -> tuple[list[Group], list[str]]:
-    """Take whole groups of texts from the start of a list, up to `limit` texts in total.
+    """Take whole groups from the start of a list, up to `limit` texts in total, and list their texts.
 
-    A group is a tuple of texts that belong together, such as a text and its rewording. The first group that
-    would exceed the limit is left out, and so are all groups after it.
-
-    Args:
-        groups: Groups of texts.
-        limit: The largest number of texts; None: all groups are taken.
-
-    Returns:
-        The taken groups, and all texts of these groups in the same order.
-
-    Raises:
-        InputError: The first group alone has more than `limit` texts.
+    Raises InputError if the first group alone is larger.
     """
     kept: list[Group] = []
     flat: list[str] = []
@@ -242,10 +173,6 @@ def flatten(groups: Sequence[Group], limit: int | None) -> tuple[list[Group], li
 
 
 def digest(folder: Path) -> str:
-    """Compute the SHA-256 of the stored training texts, to recognize data that was made from the same texts.
-
-    Args:
-        folder: The folder in which `gather` stored the training texts, in the file `groups.jsonl`.
-    """
+    """Compute the SHA-256 of the stored groups, to recognize data that was made from the same texts."""
     with (folder / GROUPS).open("rb") as data:
         return hashlib.file_digest(data, "sha256").hexdigest()

@@ -1,7 +1,4 @@
-"""Loading of a teacher, a larger sentence encoder, as a function that embeds texts.
-
-The module also loads the teacher's tokenizer, and finds out how the teacher pools the states of its tokens.
-"""
+"""Loading of a teacher as a function that embeds texts."""
 
 from __future__ import annotations
 
@@ -24,28 +21,16 @@ from simllm.scoring.embed_texts import embed
 from simllm.scoring.token_windows import Tokenized
 from train.distill.bert_weights import KINDS, load_encoder
 
-_LONGEST = 128  # tokens of a text that a teacher reads
+# Tokens of a text that a teacher reads.
+_LONGEST = 128
 
 Embed = Callable[[Sequence[str]], np.ndarray]  # n texts -> (n, D) float32 of length 1
 
 
 def load(folder: Path, device: torch.device) -> Embed:
-    """Load a teacher model as a function that embeds texts.
-
-    BERT and MPNet models with mean pooling run on simllm's encoder, which is several times faster on a
-    CPU. The library sentence-transformers runs all other models.
-
-    Args:
-        folder: A model folder in the format of sentence-transformers or transformers.
-        device: The GPU or CPU that runs the teacher.
-
-    Returns:
-        A function that computes (n, D) float32 embeddings, with length 1, from n texts.
-
-    Raises:
-        InputError: The folder has no loadable model.
-    """
+    """Load a model folder in the format of sentence-transformers or transformers."""
     if _has_mean_pooling(folder) and read_json(folder / "config.json").get("model_type") in KINDS:
+        # simllm's encoder is several times faster on a CPU than sentence-transformers.
         encoder, tokenizer = load_encoder(folder), load_tokenizer(folder)
         engine = make_engine(encoder.eval().to(device), "fast")
         if tokenizer.get_vocab_size() > encoder.config.vocab_size:
@@ -58,7 +43,8 @@ def load(folder: Path, device: torch.device) -> Embed:
 
         return embed_fast
 
-    for kind in _module_types(folder):  # sentence-transformers imports what the file names
+    # sentence-transformers imports what this file names: only its own modules are let through.
+    for kind in _module_types(folder):
         if not re.fullmatch(r"sentence_transformers(\.\w+)+", kind, re.ASCII):
             raise InputError(f"{folder}: {shown(kind)} is not a module of sentence-transformers")
     try:
@@ -71,7 +57,8 @@ def load(folder: Path, device: torch.device) -> Embed:
             trust_remote_code=False,
             model_kwargs={"use_safetensors": True},
         )
-    except Exception as error:  # the library raises errors of many kinds
+    # The library raises errors of many kinds.
+    except Exception as error:
         reason = " ".join(str(error).split())
         raise InputError(f"{folder}: cannot be loaded as a teacher ({reason})") from None
 
@@ -84,23 +71,19 @@ def load(folder: Path, device: torch.device) -> Embed:
 
 
 def _scale_to_unit_length(embeddings: np.ndarray) -> np.ndarray:
-    """Scale each of n embeddings to length 1; `embeddings` is (n, D)."""
+    """Scale each of the (n, D) embeddings to length 1."""
     return embeddings / np.linalg.norm(embeddings, axis=1, keepdims=True).clip(min=1e-12)
 
 
 def _has_mean_pooling(folder: Path) -> bool:
-    """Return whether a teacher's embedding of a text is the mean of the last hidden states of all tokens.
-
-    The result is False if the teacher has further layers after the pooling, such as a dense layer. If the
-    folder does not say how the teacher pools, the result is True.
-
-    Args:
-        folder: The model folder, in the format of sentence-transformers or transformers.
+    """Return whether a teacher's embedding is the plain mean of the last hidden states, without further
+    layers.
     """
     file = folder / "1_Pooling" / "config.json"
     kinds = [kind.rpartition(".")[2] for kind in _module_types(folder)]
     if not set(kinds) <= {"Transformer", "Pooling", "Normalize"}:
         return False
+    # Without this file, sentence-transformers pools by the mean, too.
     if not file.is_file():
         return True
     facts = read_json(file)
@@ -119,5 +102,5 @@ def _module_types(folder: Path) -> list[str]:
 
 
 def load_tokenizer(folder: Path) -> Backend:
-    """Load the tokenizer from a teacher's folder, without padding and truncation."""
+    """Load a teacher's tokenizer, without padding and truncation."""
     return read_backend(folder / "tokenizer.json")

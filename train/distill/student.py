@@ -1,9 +1,4 @@
-"""The student before training: an encoder with token vectors and, optionally, layers from a teacher.
-
-The student has its own vocabulary. The teacher's tokenizer splits each of the student's tokens into one or
-several tokens of the teacher. The mean of the teacher's vectors for these tokens is the initial vector of the
-student's token. The teacher's layers can be copied if the student's layers have the same shape.
-"""
+"""The student before training: an encoder with token vectors and, optionally, layers from a teacher."""
 
 from __future__ import annotations
 
@@ -22,24 +17,13 @@ from train.distill.config import StartConfig
 from train.distill.load_teachers import load_tokenizer
 from train.distill.pca_targets import compute_principal_axes
 
-_SPACE = "▁"  # first character of a token at the start of a word
+# First character of a token at the start of a word.
+_SPACE = "▁"
 _SPECIAL = {"<s>": ("<s>", "[CLS]"), "</s>": ("</s>", "[SEP]"), "<mask>": ("<mask>", "[MASK]")}
 
 
 def make_student(config: ModelConfig, tokenizer: Tokenizer, source: StartConfig | None, seed: int) -> Encoder:
-    """Make an untrained student, with random weights or weights from a teacher.
-
-    Args:
-        config: The shape of the student, such as its number of layers.
-        tokenizer: The student's tokenizer.
-        source: Settings that name the teacher (a larger encoder) and the layers to copy from it. None: all
-            weights are random.
-        seed: Seed for the random weights.
-
-    Raises:
-        InputError: The teacher cannot be loaded, is narrower than the student, or has layers of another
-            shape.
-    """
+    """Make an untrained student, with random weights or weights from a teacher."""
     torch.manual_seed(seed)
     student = Encoder(config)
     if source is None:
@@ -48,6 +32,7 @@ def make_student(config: ModelConfig, tokenizer: Tokenizer, source: StartConfig 
     teacher = load_encoder(folder)
     vectors = average_token_vectors(teacher, load_tokenizer(folder), tokenizer)
     if vectors.shape[1] > config.hidden_size:
+        # Principal axes keep most of the similarities between the token vectors.
         vectors = vectors @ torch.from_numpy(compute_principal_axes(vectors.numpy(), config.hidden_size))
     elif vectors.shape[1] < config.hidden_size:
         raise InputError(f"{folder}: has width {vectors.shape[1]}, the student {config.hidden_size}")
@@ -59,18 +44,7 @@ def make_student(config: ModelConfig, tokenizer: Tokenizer, source: StartConfig 
 
 
 def _copy_layers(teacher: Encoder, student: Encoder, source: StartConfig) -> None:
-    """Copy chosen layers of a teacher, and its other weights except the token vectors, into a student.
-
-    Args:
-        teacher: The encoder to copy from.
-        student: The encoder to change.
-        source: The settings. `source.layers` has, for each layer of the student, the index of the teacher's
-            layer to copy.
-
-    Raises:
-        InputError: The two encoders differ in shape, or `source.layers` does not have one valid index for
-            each layer of the student.
-    """
+    """Copy the layers `source.layers` of a teacher, and all its other weights except the token vectors."""
     count = len(teacher.layers)
     for name in ("hidden_size", "num_attention_heads", "intermediate_size"):
         ours, theirs = getattr(student.config, name), getattr(teacher.config, name)
@@ -95,22 +69,10 @@ def _copy_layers(teacher: Encoder, student: Encoder, source: StartConfig) -> Non
 
 
 def average_token_vectors(teacher: Encoder, backend: Backend, tokenizer: Tokenizer) -> Tensor:
-    """Compute the student's initial token vectors from a teacher's token vectors.
+    """Compute the student's initial token vectors from a teacher's vectors of width D.
 
-    The teacher's tokenizer splits each of the student's tokens into one or several tokens of the teacher. The
-    mean of the teacher's vectors for these tokens is the initial vector of the student's token. For example,
-    if the teacher splits "walking" into "walk" and "##ing", the student's token for "walking" gets the mean
-    of their two vectors. A token inside a word, such as "ing", gets the vector of "##ing" if the teacher has
-    this token.
-
-    Args:
-        teacher: The teacher, whose token vectors have width D.
-        backend: The teacher's tokenizer.
-        tokenizer: The student's tokenizer.
-
-    Returns:
-        (student's vocabulary size, D) vectors. A vector is 0 if the student's token has no counterpart among
-        the teacher's tokens.
+    The teacher's tokenizer splits each of the student's tokens; the mean of the vectors of these parts is the
+    initial vector, 0 if there are none. Returns (student's vocabulary size, D).
     """
     table = teacher.embeddings.token.weight.detach()
     vocabulary = backend.get_vocab()
@@ -127,16 +89,11 @@ def average_token_vectors(teacher: Encoder, backend: Backend, tokenizer: Tokeniz
 
 
 def _teacher_ids(token: str, backend: Backend, vocabulary: dict[str, int]) -> list[int]:
-    """Split a student's token with the teacher's tokenizer, and return the ids of the teacher's tokens.
-
-    Args:
-        token: The student's token. It starts with "▁" if it starts a word.
-        backend: The teacher's tokenizer.
-        vocabulary: A dict from the teacher's tokens to their ids.
-    """
+    """Split a student's token with the teacher's tokenizer, and return the ids of the parts."""
     if token.startswith(_SPACE):
         text = token.removeprefix(_SPACE)
         return backend.encode(text, add_special_tokens=False).ids if text else []
-    if f"##{token}" in vocabulary:  # WordPiece marks the inside of a word
+    # WordPiece marks the inside of a word.
+    if f"##{token}" in vocabulary:
         return [vocabulary[f"##{token}"]]
     return backend.encode(token, add_special_tokens=False).ids

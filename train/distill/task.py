@@ -1,4 +1,4 @@
-"""The distillation task, which gives the training loop the student, its losses and its evaluation."""
+"""The distillation task: the student, its losses and its evaluation."""
 
 from __future__ import annotations
 
@@ -18,14 +18,7 @@ from train.runtime.mixed_precision import autocast
 
 
 class DistillationTask:
-    """The distillation task, which gives the training loop the student, its losses and its evaluation.
-
-    Args:
-        config: The configuration of the run.
-        metric: A model that scores text pairs. Its encoder is the untrained student, which training changes.
-        targets: The training texts, and the embeddings that the student should learn.
-        world: The processes of the run.
-    """
+    """The task that the training loop runs: the student is the encoder of `metric`, and changes."""
 
     def __init__(
         self,
@@ -52,47 +45,25 @@ class DistillationTask:
 
     @property
     def flops_per_token(self) -> float:
-        """Approximate floating-point operations of training per token, for the reported hardware utilization.
-
-        Each weight of the layers needs 2 operations in the forward pass and 4 in the backward pass.
-        """
+        """Estimated floating-point operations per trained token."""
+        # Each weight needs 2 operations in the forward pass and 4 in the backward pass.
         return 6.0 * sum(p.numel() for p in self.model.layers.parameters())
 
     def format_loss(self, loss: float) -> str:
-        """Format the loss of one update (optimizer step) for the progress bar."""
+        """Format the loss of one update for the progress bar."""
         return f"loss {loss:.3f}"
 
     def describe_texts(self, update: int) -> str:
-        """Describe the texts of one update (optimizer step), for the error message of a diverged training.
-
-        The description has the number of groups, and the first text. A group has related texts, such as a
-        text and its rewording.
-        """
+        """Describe the groups of one update for the error message of a diverged run."""
         groups = self.imitation.choose_groups(update)
         return f"{len(groups)} groups of texts ({self.imitation.first_texts[groups[0]]!r}, …)"
 
     def losses(self, update: int) -> Sequence[LossPart]:
-        """Return functions that compute the loss of one update (optimizer step), term by term.
-
-        The texts of the update are divided into chunks, and the chunks are divided among the processes. The
-        loss is the sum of one term for each chunk.
-
-        Args:
-            update: Number of the update, from 0.
-
-        Returns:
-            A function without arguments for each chunk of this process. The function returns the chunk's term
-            of the loss (a scalar), and the number of tokens in the chunk.
-        """
+        """Return the parts of the loss of one update that this process computes."""
         return self.imitation.losses(update)
 
     def evaluate(self) -> tuple[float, dict[str, float]]:
-        """Evaluate the student on the dev data.
-
-        Returns:
-            The number that chooses the best model (lower is better), and a dict of figures for the log. The
-            number is the negative mean of the correlations between the student's scores and human ratings.
-        """
+        """Return the dev criterion (lower is better) and the figures for the log, by name."""
         return self.dev_criterion(self.metric)
 
     def _embed(self, tokens: Tensor, mask: Tensor) -> Tensor:

@@ -1,8 +1,7 @@
-"""Computation and storage of the embeddings that teachers give to the training texts of a distillation.
+"""The embeddings that teachers give to the training texts, computed once and stored in shards.
 
-A teacher is a larger sentence encoder, from which the trained encoder learns. The embeddings are computed
-once and stored in shards. A shard is a folder with the embeddings of up to 8192 texts, and their checksum. A
-resumed run computes only the missing shards.
+A shard is a folder with the embeddings of up to 8192 texts and their checksum. A resumed run computes only
+the missing shards.
 """
 
 from __future__ import annotations
@@ -25,26 +24,16 @@ from train.runtime.distributed import World
 from train.runtime.training_log_and_tensorboard import print_progress
 from train.tokens.shards import digest
 
-SHARD = 8192  # texts in a shard
+# Texts in a shard.
+SHARD = 8192
 _FILE, _CHECKSUM = "embeddings.npy", "sha256"  # in the folder of a shard
 
 
 def embed_all(teacher: Path, texts: Sequence[str], folder: Path, world: World) -> list[np.ndarray]:
-    """Return a teacher's embeddings of all texts, in shards of up to `SHARD` (8192) texts.
+    """Return a teacher's embeddings of all texts: for each shard, a memory-mapped (n, D) float16 array.
 
-    Missing shards are computed and stored. Each process computes some of the missing shards.
-
-    Args:
-        teacher: The teacher's folder.
-        texts: All training texts.
-        folder: The folder of the stored shards. Existing shards must be from these texts and this teacher.
-        world: The processes of the run.
-
-    Returns:
-        For each shard, a memory-mapped (n, D) float16 array with the embeddings of its n texts.
-
-    Raises:
-        InputError: The teacher cannot be loaded, or a shard cannot be read or written.
+    The processes divide the missing shards among themselves. Existing shards in `folder` must be from the
+    same texts and teacher.
     """
     starts = range(0, len(texts), SHARD)
     missing = [start for start in starts if not _is_whole(_shard_folder(folder, start), world.is_first)]
@@ -55,42 +44,26 @@ def embed_all(teacher: Path, texts: Sequence[str], folder: Path, world: World) -
         for number, start in enumerate(mine, 1):
             print_progress(f"  {teacher.name}: shard {number} of {len(mine)}")
             _write(_shard_folder(folder, start), embed_texts(texts[start : start + SHARD]))
-        world.sum_values(0.0)  # wait for the others
+        # Wait for the others, whose shards are read next.
+        world.sum_values(0.0)
     return [np.load(_shard_folder(folder, start) / _FILE, mmap_mode="r") for start in starts]
 
 
 def _shard_folder(folder: Path, start: int) -> Path:
-    """Return the folder of one shard, which holds the embeddings of up to `SHARD` (8192) texts.
-
-    Args:
-        folder: The folder of all shards, which contains the returned folder.
-        start: Index of the shard's first text, a multiple of `SHARD`.
-    """
+    """Return the folder of the shard whose first text has index `start`, a multiple of `SHARD`."""
     return folder / f"{start // SHARD:05}"
 
 
 def _write(shard: Path, embeddings: np.ndarray) -> None:
-    """Write one shard (a teacher's embeddings of up to `SHARD` texts) as float16, with a checksum.
-
-    Args:
-        shard: The folder of the shard. If it exists, it is replaced.
-        embeddings: (n, D) embeddings of the n texts of the shard.
-    """
+    """Write or replace a shard with (n, D) embeddings."""
     with OutputFolder(shard, "embeddings").replacing(keep_edits=False) as partial:
+        # float16 halves the disk space.
         np.save(partial / _FILE, embeddings.astype(np.float16))
         output_file.write(partial / _CHECKSUM, digest(partial / _FILE))
 
 
 def _is_whole(shard: Path, warn: bool) -> bool:
-    """Return whether a shard of embeddings exists and matches its checksum.
-
-    Args:
-        shard: The folder of the shard.
-        warn: Whether to print a warning if the shard is damaged.
-
-    Raises:
-        InputError: A file cannot be read.
-    """
+    """Return whether a shard exists and matches its checksum; warn of a damaged one if `warn`."""
     if not shard.is_dir():
         return False
     try:
@@ -105,7 +78,7 @@ def _is_whole(shard: Path, warn: bool) -> bool:
 
 
 def identity(folder: Path) -> str:
-    """Return a name that identifies a teacher: its folder name and the start of a SHA-256 over its files.
+    """Return a teacher's folder name with the start of a SHA-256 over its files.
 
     A changed teacher gets another name, so that its stored embeddings are not reused.
     """
@@ -120,15 +93,7 @@ def identity(folder: Path) -> str:
 
 
 def gather_embeddings(shards: Sequence[np.ndarray], numbers: np.ndarray) -> Tensor:
-    """Collect a teacher's embeddings of some texts.
-
-    Args:
-        shards: The arrays from `embed_all`, which have the teacher's embeddings of all texts.
-        numbers: (n,) indices of the wanted texts, among all texts.
-
-    Returns:
-        (n, D) float32 embeddings.
-    """
+    """Collect the (n, D) float32 embeddings of the texts `numbers` from the arrays of `embed_all`."""
     return torch.from_numpy(
         np.stack([shards[number // SHARD][number % SHARD] for number in numbers]).astype(np.float32)
     )

@@ -1,4 +1,4 @@
-"""Losses of distillation. They compare a student's embeddings, or their cosines, with the teachers'."""
+"""Losses that compare a student's embeddings, or their cosines, with the teachers'."""
 
 from __future__ import annotations
 
@@ -10,35 +10,24 @@ from train.distill.config import ImitationConfig
 
 
 def cosine_loss(embeddings: Tensor, targets: Tensor) -> Tensor:
-    """Compute the mean of 1 - cosine between N embeddings and their targets, both (N, D)."""
+    """Compute the mean of 1 - cosine between (N, D) embeddings and their targets."""
     return 1 - F.cosine_similarity(embeddings, targets, dim=1).mean()
 
 
 def squared_loss(embeddings: Tensor, targets: Tensor) -> Tensor:
-    """Compute the mean squared distance between N embeddings and their targets, both (N, D).
-
-    The embeddings are first scaled to length 1. The targets must already have length 1.
-    """
+    """Compute the mean squared distance between (N, D) embeddings, scaled to length 1, and unit targets."""
     return (F.normalize(embeddings, dim=1) - targets).square().sum(1).mean()
 
 
 def neighbour_distillation_loss(embeddings: Tensor, cosines: Tensor, temperature: float) -> Tensor:
     """Compute how much the similarities among N texts differ between a student and a teacher.
 
-    The similarity of two texts is the cosine between their embeddings. For each text, the cosines with the
-    other texts are divided by the temperature, and a softmax makes a distribution over the other texts. The
-    loss is the KL divergence KL(teacher || student) between the distributions of teacher and student,
-    averaged over the N texts.
-
-    Args:
-        embeddings: (N, D) embeddings from the student; they need not have norm 1.
-        cosines: (N, N) cosines between the teacher's embeddings of the N texts.
-        temperature: The temperature of both softmaxes.
-
-    Returns:
-        The loss, a scalar.
+    For each text, a softmax over the cosines with the other texts, divided by the temperature, makes a
+    distribution. The loss is the mean of KL(teacher || student). `embeddings` are the student's (N, D), of
+    any length; `cosines` are the teacher's (N, N).
     """
     unit = F.normalize(embeddings, dim=1)
+    # A text is not its own neighbour. -1e4 instead of -inf keeps the KL divergence free of 0 * inf.
     own = torch.eye(len(unit), dtype=torch.bool, device=unit.device)
     student = (unit @ unit.T / temperature).masked_fill(own, -1e4).log_softmax(dim=1)
     teacher = (cosines / temperature).masked_fill(own, -1e4).log_softmax(dim=1)
@@ -48,21 +37,7 @@ def neighbour_distillation_loss(embeddings: Tensor, cosines: Tensor, temperature
 def weighted_loss(
     config: ImitationConfig, embeddings: Tensor, targets: Tensor, cosines: Tensor, temperature: float
 ) -> Tensor:
-    """Compute the loss of distillation for N texts, as a weighted sum of three losses.
-
-    The three losses are the cosine loss, the squared loss and the neighbour distillation loss.
-
-    Args:
-        config: The weights of the losses. A loss with weight 0 is not computed.
-        embeddings: (N, D) embeddings from the student (the encoder that is being trained).
-        targets: (N, D) embeddings that the student should learn.
-        cosines: (N, N) cosines between the N texts. Entry (i, j) is the cosine between a teacher's
-            embeddings of texts i and j, averaged over all teachers (larger encoders).
-        temperature: The temperature of the softmaxes in `neighbour_distillation_loss`.
-
-    Returns:
-        The loss, a scalar.
-    """
+    """Compute the weighted sum of the three losses for N texts; a loss with weight 0 is not computed."""
     loss = embeddings.new_zeros(())
     if config.cosine_weight:
         loss = loss + config.cosine_weight * cosine_loss(embeddings, targets)

@@ -20,27 +20,21 @@ _EXAMPLE = re.compile(r'"([^"]+)"')
 
 
 def read_glosses(wordnet: Path) -> Iterator[str]:
-    """Read the definitions and example sentences of WordNet's synsets (sets of synonyms).
+    """Yield the texts of each synset: the definition, "WORD : DEFINITION" of the first synonym, the examples.
 
-    Args:
-        wordnet: The folder of WordNet's database files (see wndb(5WN)).
-
-    Yields:
-        For each synset, several texts: the definition, the text "WORD : DEFINITION" with the first synonym as
-        WORD, and each example.
-
-    Raises:
-        InputError: A database file is missing, or one of its lines is not a synset.
+    The folder has WordNet's database files (see wndb(5WN)).
     """
     for part in _PARTS:
         file = wordnet / f"data.{part}"
         for number, line in read_lines.lines(file):
-            if line.startswith("  "):  # the licence
+            # The licence stands above the data.
+            if line.startswith("  "):
                 continue
             synset, _, gloss = line.partition(" | ")
             fields = synset.split(" ")
             if len(fields) < 5:
                 raise InputError(f"{file}, line {number}: expected a synset of WordNet")
+            # Adjectives may end in a marker of their position, such as "(p)".
             word = re.sub(r"\(\w+\)$", "", fields[4]).replace("_", " ")
             parts = (part.strip() for part in _EXAMPLE.sub("", gloss).split(";"))
             definition = "; ".join(part for part in parts if part)
@@ -51,7 +45,7 @@ def read_glosses(wordnet: Path) -> Iterator[str]:
 
 
 def main() -> int:
-    """Parse the command line, write WordNet's definitions and examples, and return the exit status."""
+    """Run the command line, and return the exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m train.distill.wordnet_glosses",
         description=__doc__,

@@ -24,13 +24,13 @@ from train.runtime.tool_exit_status import run_tool
 
 
 def main() -> int:
-    """Parse the command line, run the chosen command, and return the exit status."""
+    """Run the command line, and return the exit status."""
     options = _parser().parse_args()
     return run_tool(lambda: _run(options))
 
 
 def _run(options: argparse.Namespace) -> None:
-    """Run the command that the user chose, or raise InputError if its output folder exists."""
+    """Run the command that the user chose, unless its output folder exists."""
     if options.out.exists() or options.out.is_symlink():
         raise InputError(f"{options.out}: exists already")
     OutputFolder(options.out).check_place()
@@ -45,11 +45,7 @@ def _export(options: argparse.Namespace) -> None:
 
 
 def _import(options: argparse.Namespace) -> None:
-    """Run the command `import-checkpoint`: write an MPNet checkpoint of fairseq as a model folder.
-
-    The tokenizer is loaded from the file after `--tokenizer`, or converted from the SentencePiece model after
-    `--sentencepiece`. One of these options must be given.
-    """
+    """Run `import-checkpoint`; either `--tokenizer` or `--sentencepiece` must be given."""
     if options.tokenizer is not None:
         tokenizer = Tokenizer.load(options.tokenizer)
     elif options.sentencepiece is not None:
@@ -63,7 +59,6 @@ def _import(options: argparse.Namespace) -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    """Make the argument parser for `python -m train.fairseq` and its two subcommands."""
     parser = argparse.ArgumentParser(
         prog="python -m train.fairseq",
         description=__doc__,

@@ -1,4 +1,4 @@
-"""fairseq's vocabulary file `dict.txt`, with a symbol (token) and its count on each line.
+"""fairseq's vocabulary file `dict.txt`, with a symbol and its count on each line.
 
 The symbol on the first line has id 4. The ids 0 to 3 are `<s> <pad> </s> <unk>`, which are not in the file.
 
@@ -21,15 +21,10 @@ _IMPLIED, _MASK = SPECIAL_TOKENS[:4], SPECIAL_TOKENS[4]
 
 
 def write_dictionary(file: Path, tokenizer: Tokenizer, counts: np.ndarray) -> None:
-    """Write the vocabulary of a tokenizer as a `dict.txt` for fairseq.
-
-    The tokens `<s>`, `<pad>`, `</s>` and `<unk>` are left out, because fairseq adds them itself.
-
-    Args:
-        file: The file to write.
-        tokenizer: The tokenizer; its tokens are written in the order of their ids.
-        counts: (V,) number of occurrences of each token id in the training texts.
+    """Write the vocabulary of a tokenizer as a `dict.txt`; `counts` is (V,), the occurrences of each token
+    id.
     """
+    # fairseq adds the first four tokens itself.
     tokens = (tokenizer.backend.id_to_token(i) for i in range(len(_IMPLIED), tokenizer.vocab_size))
     with file.open("w", encoding="utf-8", newline="\n") as target:
         for token, count in zip(tokens, counts[len(_IMPLIED) :], strict=True):
@@ -37,14 +32,7 @@ def write_dictionary(file: Path, tokenizer: Tokenizer, counts: np.ndarray) -> No
 
 
 def read_dictionary(file: Path) -> dict[str, int]:
-    """Read fairseq's `dict.txt`, which lists the symbols (tokens) of a vocabulary.
-
-    Returns:
-        A dict from each symbol to its id. `<mask>` is included even if it is not in the file.
-
-    Raises:
-        InputError: The file cannot be read, or a line is not valid.
-    """
+    """Read the ids of the symbols of a `dict.txt`, and of `<mask>` even if it is not in the file."""
     ids = {symbol: i for i, symbol in enumerate(_IMPLIED)}
     for number, line in read_lines.lines(file):
         symbol, _, count = line.rstrip().rpartition(" ")

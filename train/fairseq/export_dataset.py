@@ -1,14 +1,11 @@
-"""Export of the token shards (token ids on disk) of a pretraining run as fairseq's memory-mapped dataset.
+"""Export of the shards of a pretraining run as fairseq's memory-mapped dataset.
 
     train.bin  train.idx    the training texts
     valid.bin  valid.idx    the held-out texts
     dict.txt                the tokens of the vocabulary, and how often they occur in the training texts
 
-A text is written as its tokens and `</s>`, like `fairseq-preprocess` does. The `<s>` at the start of each
-text in the shards is left out, because MPNet's training code for fairseq adds `<s>` before every sample. A
-sample is one text or, with fairseq's option `--sample-break-mode complete`, several texts. The format is
-`MMapIndexedDataset` of fairseq 0.12.2 (fairseq/data/indexed_dataset.py). It is the same in fairseq 0.8, on
-which MPNet's code is based.
+The format is `MMapIndexedDataset` of fairseq 0.12.2 (fairseq/data/indexed_dataset.py). It is the same in
+fairseq 0.8, on which MPNet's code is based.
 """
 
 from __future__ import annotations
@@ -27,21 +24,15 @@ from train.fairseq import dictionary
 from train.tokens import shards
 
 _MAGIC, _VERSION = b"MMIDIDX\0\0", 1
-_CODES = {"<u2": 8, "<i4": 4}  # fairseq's code of each dtype
+# fairseq's code of each dtype.
+_CODES = {"<u2": 8, "<i4": 4}
 _BOS = SPECIAL_TOKENS.index("<s>")
-_CHUNK = 2**18  # tokens or texts that are in memory at once
+# Tokens or texts that are in memory at once.
+_CHUNK = 2**18
 
 
 def export_dataset(run: Path, out: Path) -> None:
-    """Convert the token shards (token ids on disk) of a pretraining run to a fairseq dataset.
-
-    Args:
-        run: The folder of the pretraining run.
-        out: The folder to write.
-
-    Raises:
-        InputError: `run` is not the folder of a pretraining run, or its shards are damaged.
-    """
+    """Convert the shards of the pretraining run in `run` to a fairseq dataset in `out`."""
     tokenizer = Tokenizer.load(_tokenizer_file(run))
     folders = {"train": run / "shards" / build.TRAIN, "valid": run / "shards" / build.TEST}
     with OutputFolder(out, "a fairseq dataset").replacing() as partial:
@@ -58,20 +49,10 @@ def export_dataset(run: Path, out: Path) -> None:
 
 
 def write_texts(stem: Path, parts: Iterable[np.ndarray], lengths: np.ndarray, vocab_size: int) -> np.ndarray:
-    """Write tokenized texts as a fairseq dataset: the token ids in `stem`.bin, the index in `stem`.idx.
+    """Write the token ids to `stem`.bin and the index to `stem`.idx; return the (V,) counts of the token ids.
 
-    Args:
-        stem: The path of both files without the suffix.
-        parts: Arrays of token ids. Their concatenation has all texts, one after the other. Each text begins
-            with `<s>` and ends with `</s>`.
-        lengths: (N,) number of tokens of each text.
-        vocab_size: Number V of tokens in the vocabulary.
-
-    Returns:
-        (V,) int64 number of occurrences of each token id; 0 for `<s>`, which is not written.
-
-    Raises:
-        InputError: A token id is too large, or `lengths` does not fit the token ids.
+    The concatenated `parts` have all texts, each from `<s>` to `</s>`; `lengths` is (N,). Raises InputError
+    if they do not fit together.
     """
     dtype = np.dtype("<u2" if vocab_size <= 2**16 else "<i4")
     counts = np.zeros(vocab_size, np.int64)
@@ -84,6 +65,9 @@ def write_texts(stem: Path, parts: Iterable[np.ndarray], lengths: np.ndarray, vo
                         f"token id {len(id_counts) - 1}, but the tokenizer has {vocab_size} tokens"
                     )
                 counts[: len(id_counts)] += id_counts
+                # A text is its tokens and `</s>`, like `fairseq-preprocess` writes it. `<s>` is left out,
+                # because MPNet's training code for fairseq adds it before every sample: one text or, with
+                # `--sample-break-mode complete`, several texts.
                 target.write(ids[ids != _BOS].astype(dtype).tobytes())
     if not 0 < counts[_BOS] == len(lengths) or counts.sum() != lengths.sum():
         raise InputError(f"{counts[_BOS]} texts begin and {len(lengths)} have a length; damaged or empty")
@@ -93,19 +77,11 @@ def write_texts(stem: Path, parts: Iterable[np.ndarray], lengths: np.ndarray, vo
 
 
 def _write_index(file: Path, lengths: np.ndarray, dtype: np.dtype) -> None:
-    """Write the index file of a fairseq dataset.
-
-    The index file has a header, the length of each text, and the byte offset of each text in the `.bin` file.
-    A length in the index file does not count the `<s>` of the text, because the `.bin` file lacks it.
-
-    Args:
-        file: The index file to write.
-        lengths: (N,) number of tokens of each text, including `<s>`.
-        dtype: The type of the token ids in the `.bin` file.
-    """
+    """Write the header, and the length and the byte offset of each text; `lengths` (N,) counts `<s>`."""
     with file.open("wb") as target:
         target.write(_MAGIC + struct.pack("<QBQ", _VERSION, _CODES[dtype.str], len(lengths)))
         for chunk in _chunks(lengths):
+            # The `.bin` file lacks the `<s>` of each text.
             target.write((chunk - 1).astype("<i4").tobytes())
         start = 0
         for chunk in _chunks(lengths):
@@ -120,11 +96,7 @@ def _chunks(array: np.ndarray) -> Iterator[np.ndarray]:
 
 
 def _tokenizer_file(run: Path) -> Path:
-    """Return the tokenizer file in the folder of a pretraining run.
-
-    If the run has saved a model, this is the model's tokenizer file. Otherwise, it is the tokenizer file in
-    the folder `vocabulary`.
-    """
+    """Return the tokenizer of a run's model or, if there is no model yet, of its vocabulary."""
     model = run / "model" / "tokenizer.json"
     candidates = [model] if model.is_file() else sorted(run.glob("vocabulary/*/tokenizer.json"))
     if len(candidates) != 1:

@@ -1,8 +1,8 @@
 """Import of an MPNet checkpoint of fairseq as a model folder of simllm.
 
-The checkpoint has the weights and settings. fairseq's file `dict.txt` lists the symbols (tokens) in the order
-of the rows of the token embeddings. Neither file defines how texts are split into tokens. Therefore, the user
-must also give a tokenizer.
+The checkpoint has the weights and settings. `dict.txt` lists the symbols in the order of the rows of the
+token embeddings. Neither file defines how texts are split into tokens. Therefore, the user must also give a
+tokenizer.
 """
 
 from __future__ import annotations
@@ -56,20 +56,10 @@ _METERS = [(_Ignored, f"fairseq.meters.{kind}Meter") for kind in ("Average", "Ti
 def import_checkpoint(
     model: Path, dict_txt: Path, tokenizer: Tokenizer, out: Path, mismatch_as_unk: bool = False
 ) -> None:
-    """Convert an MPNet checkpoint of fairseq to a model folder of simllm.
+    """Convert a checkpoint to a model folder; the tokenizer's tokens are matched with the symbols by name.
 
-    Args:
-        model: The checkpoint file.
-        dict_txt: The file `dict.txt` that fairseq used in training. It lists the symbols (tokens) of the
-            vocabulary.
-        tokenizer: The tokenizer; its tokens are matched with the symbols of `dict.txt` by name.
-        out: The model folder to write.
-        mismatch_as_unk: Whether `dict.txt` and the tokenizer may have different tokens. Then a token that is
-            only in the tokenizer gets the embedding of `<unk>`. A token that is only in `dict.txt` is left
-            out. If false, a difference is an error.
-
-    Raises:
-        InputError: A file cannot be read, or weights, settings, symbols and tokens do not fit together.
+    With `mismatch_as_unk`, a token without a symbol gets the embedding of `<unk>`, and a symbol without a
+    token is left out. Otherwise, both are errors.
     """
     stored, settings = read_checkpoint(model)
     ids = dictionary.read_dictionary(dict_txt)
@@ -96,19 +86,13 @@ def import_checkpoint(
 
 
 def read_checkpoint(file: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Read the weights and settings from a checkpoint of fairseq.
+    """Read the weights by canonical name, and the settings.
 
     Only tensors and plain values are unpickled, so that the file cannot run code.
-
-    Returns:
-        The weights by canonical name (the same for all versions of fairseq), and the settings by name.
-
-    Raises:
-        InputError: The file cannot be read, is not a checkpoint, or has objects other than tensors and plain
-            values.
     """
     try:
-        if zipfile.is_zipfile(file):  # torch writes the weights uncompressed; others may expand without bound
+        # torch writes the weights uncompressed; others may expand without bound.
+        if zipfile.is_zipfile(file):
             with zipfile.ZipFile(file) as archive:
                 if any(part.compress_type != zipfile.ZIP_STORED for part in archive.infolist()):
                     raise InputError(f"{file}: refused, it is compressed; torch.save does not compress")
@@ -118,7 +102,8 @@ def read_checkpoint(file: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         raise InputError(f"{file}: cannot be read ({error.strerror})") from None
     except InputError:
         raise
-    except Exception as error:  # a damaged file may raise anything
+    # A damaged file may raise anything.
+    except Exception as error:
         if refused := re.search(r"GLOBAL (\S+)", str(error)):
             raise InputError(f"{file}: refused, it holds more than weights ({refused[1]})") from None
         raise InputError(f"{file}: damaged, or not a checkpoint of fairseq") from None
@@ -128,27 +113,20 @@ def read_checkpoint(file: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     for name, weight in model.items():  # a view may repeat a few stored values without bound
         if weight.numel() * weight.element_size() > weight.untyped_storage().nbytes():
             raise InputError(f"{file}: {shown(name)} has fewer values than its shape says")
+    # Newer versions of fairseq store the settings under "cfg".
     settings = _as_dict(stored.get("args")) or _as_dict(_as_dict(stored.get("cfg")).get("model"))
     return parameter_names.canonical_weights(model), settings
 
 
 def _as_dict(settings: object) -> dict[str, Any]:
-    """Return fairseq's settings as a dictionary; versions of fairseq store them in different types.
-
-    The dictionary is empty if the settings have an unknown type.
-    """
+    """Return settings as a dictionary; versions of fairseq store them in different types."""
     if isinstance(settings, argparse.Namespace):
         return vars(settings)
     return dict(settings) if isinstance(settings, Mapping) else {}
 
 
 def _encoder(stored: Mapping[str, Tensor], config: ModelConfig) -> Encoder:
-    """Build an encoder with the weights of a fairseq checkpoint.
-
-    Args:
-        stored: The weights, as `read_checkpoint` returns them.
-        config: The configuration of the encoder.
-    """
+    """Build an encoder with the weights of `read_checkpoint`."""
     encoder, prefix = on_meta(lambda: Encoder(config)), "encoder."
     state = parameter_names.rename_weights(
         stored, {prefix + name: tensor for name, tensor in encoder.state_dict().items()}
@@ -160,15 +138,7 @@ def _encoder(stored: Mapping[str, Tensor], config: ModelConfig) -> Encoder:
 
 
 def _config(settings: Mapping[str, Any], vocab_size: int) -> ModelConfig:
-    """Convert the settings of a fairseq checkpoint to a model configuration.
-
-    Args:
-        settings: The settings, as `read_checkpoint` returns them.
-        vocab_size: Number of tokens in the vocabulary.
-
-    Raises:
-        InputError: A setting is missing or not supported.
-    """
+    """Convert the settings of `read_checkpoint`; raise InputError if one is missing or not supported."""
     problems = [f"setting {name} is missing" for name in _SETTINGS.values() if settings.get(name) is None]
     problems += [
         f"{name}={settings[name]} is not supported"
@@ -179,25 +149,12 @@ def _config(settings: Mapping[str, Any], vocab_size: int) -> ModelConfig:
         raise InputError("; ".join(problems))
     values = {ours: settings[theirs] for ours, theirs in _SETTINGS.items()}
     config = build(ModelConfig, values | {"vocab_size": vocab_size}, "settings")
+    # fairseq counts positions from the padding id + 1: its table has two rows more.
     return replace(config, max_position_embeddings=config.max_position_embeddings + 2)
 
 
 def _rows(ids: Mapping[str, int], tokenizer: Tokenizer, mismatch_as_unk: bool, where: str) -> list[int]:
-    """Find the row in fairseq's token embeddings for each token of the tokenizer.
-
-    Args:
-        ids: A dict from fairseq's symbols (tokens) to their rows in the token embeddings.
-        tokenizer: The tokenizer.
-        mismatch_as_unk: Whether symbols and tokens may differ. Then a token without a row gets the row of
-            `<unk>`, and a symbol that is not a token is ignored.
-        where: The path of `dict.txt`, for error messages.
-
-    Returns:
-        Row numbers, in the order of the token ids.
-
-    Raises:
-        InputError: Symbols and tokens differ, and `mismatch_as_unk` is false.
-    """
+    """Find the row in fairseq's token embeddings for each token id of the tokenizer."""
     tokens = [str(tokenizer.backend.id_to_token(i)) for i in range(tokenizer.vocab_size)]
     # fairseq pads a dictionary with these symbols to a multiple of 8.
     expected = set(tokens) | {symbol for symbol in ids if re.fullmatch(r"madeupword\d{4}", symbol)}

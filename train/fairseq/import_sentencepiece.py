@@ -12,24 +12,15 @@ from simllm.model.tokenizer import SPECIAL_TOKENS, UNK_ID, Tokenizer
 from simllm.text_cleaning import clean
 from train.tokens import vocabulary
 
-_PROBE = 50  # pieces in one text that tests the conversion
+# Pieces in one text that tests the conversion.
+_PROBE = 50
 
 
 def from_sentencepiece(file: Path, symbols: Iterable[str] = ()) -> Tokenizer:
-    """Convert a SentencePiece BPE model to a tokenizer of simllm.
+    """Convert a SentencePiece BPE model to a tokenizer, with simllm's special tokens and text cleaning.
 
-    In the new tokenizer, the special tokens come first. The pieces (tokens) of the SentencePiece model follow
-    in the same order as in that model, because the order decides how words are split. Texts are cleaned by
-    the rules of simllm, not by the rules in the model.
-
-    Args:
-        file: The SentencePiece model.
-        symbols: The symbols (tokens) of fairseq's vocabulary file `dict.txt`. Symbols of one character that
-            are not in the SentencePiece model become tokens, too, so that their embeddings can be imported.
-
-    Raises:
-        InputError: The file is not a SentencePiece model. Or the new tokenizer would split texts differently
-            from the model, because the model is a unigram model or has user-defined symbols.
+    Symbols of one character that the model lacks become tokens, so that their embeddings can be imported.
+    Raises InputError for other models, which would split texts differently.
     """
     if not file.is_file():
         raise InputError(f"{file}: no such file; expected a SentencePiece model")
@@ -37,6 +28,7 @@ def from_sentencepiece(file: Path, symbols: Iterable[str] = ()) -> Tokenizer:
         source = sentencepiece.SentencePieceProcessor(model_file=str(file))
     except (RuntimeError, OSError):
         raise InputError(f"{file}: not a SentencePiece model") from None
+    # The pieces keep their order, which decides how words are split.
     pieces = list(SPECIAL_TOKENS)
     for i in range(source.get_piece_size()):
         if not (source.is_control(i) or source.is_unknown(i) or source.is_byte(i)):
@@ -46,6 +38,7 @@ def from_sentencepiece(file: Path, symbols: Iterable[str] = ()) -> Tokenizer:
         probe = clean("".join(pieces[start : start + _PROBE]).replace("\N{LOWER ONE EIGHTH BLOCK}", " "))
         ids = source.encode(probe)
         theirs = [SPECIAL_TOKENS[UNK_ID] if source.is_unknown(i) else source.id_to_piece(i) for i in ids]
+        # A unigram model, or one with user-defined symbols, splits the probe differently.
         if theirs != tokenizer.backend.encode(probe).tokens[1:-1]:
             raise InputError(f"{file}: not a plain BPE model; give its tokenizer as a tokenizer.json")
     unique = set(pieces)
@@ -54,5 +47,6 @@ def from_sentencepiece(file: Path, symbols: Iterable[str] = ()) -> Tokenizer:
 
 def _bpe(pieces: list[str]) -> Tokenizer:
     backend = vocabulary.bpe(pieces)
-    backend.model.fuse_unk = True  # as SentencePiece does
+    # As SentencePiece does.
+    backend.model.fuse_unk = True
     return Tokenizer(backend)

@@ -1,9 +1,8 @@
-"""Translation of fairseq's parameter names to those of simllm.
+"""Translation of fairseq's parameter names to those of simllm, by way of canonical names.
 
 fairseq's names are from fairseq/models/masked_permutation_net.py and
-fairseq/modules/transformer_sentence_encoder.py of github.com/microsoft/MPNet. fairseq's RoBERTa is the
-same network without relative positions. Different versions of fairseq use different names. Therefore, the
-names are first changed to "canonical" names, which are the same for all versions, and then to simllm's names.
+fairseq/modules/transformer_sentence_encoder.py of github.com/microsoft/MPNet. fairseq's RoBERTa is the same
+network without relative positions.
 """
 
 from __future__ import annotations
@@ -44,12 +43,9 @@ _IGNORED_WEIGHTS = re.compile(
 
 
 def fairseq_name(name: str) -> str:
-    """Translate a parameter name of simllm's pretraining model to the canonical name in fairseq.
+    """Translate a parameter name of `PermutedLanguageModel` to the canonical name.
 
-    simllm's pretraining model is `PermutedLanguageModel`. Canonical names are the same for all versions of
-    fairseq.
-
-    For example, `encoder.embeddings.token.weight` becomes `sentence_encoder.embed_tokens.weight`.
+    `encoder.embeddings.token.weight` becomes `sentence_encoder.embed_tokens.weight`.
     """
     for ours, theirs in _FAIRSEQ_NAMES.items():
         name = name.replace(ours, theirs)
@@ -57,15 +53,8 @@ def fairseq_name(name: str) -> str:
 
 
 def canonical_weights(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Rename fairseq's weights to canonical names, which are the same for all versions of fairseq.
-
-    A joint projection of query, key and value is split into three weights.
-
-    Args:
-        weights: The weights by their names in a checkpoint.
-
-    Returns:
-        The weights by canonical name.
+    """Rename the weights of a checkpoint to canonical names, and split joint projections of query, key and
+    value.
     """
     result = {}
     for name, tensor in weights.items():
@@ -81,21 +70,10 @@ def canonical_weights(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def rename_weights(weights: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Rename fairseq's weights to the names of simllm, and convert them to float32.
+    """Rename canonical weights to simllm's names, and convert them to float32.
 
-    If `weights` has no relative position bias, as in RoBERTa, this bias is set to 0.
-
-    Args:
-        weights: fairseq's weights by canonical name, as `canonical_weights` returns them. Weights of output
-            layers ("heads") are left out if `expected` lacks them.
-        expected: Tensors with simllm's names and shapes: the `state_dict` of a `PermutedLanguageModel`.
-
-    Returns:
-        The weights by simllm's names.
-
-    Raises:
-        InputError: Weights are missing, unknown, not finite, or have a wrong shape. The message names all
-            such weights.
+    `expected` is the `state_dict` of a `PermutedLanguageModel`; weights of heads that it lacks are left out.
+    The InputError names all weights that are missing, unknown, not finite or of a wrong shape.
     """
     names = {fairseq_name(ours): ours for ours in expected}
     problems = [
@@ -104,6 +82,7 @@ def rename_weights(weights: Mapping[str, Tensor], expected: Mapping[str, Tensor]
     state = {}
     for name, ours in names.items():
         tensor, like = weights.get(name), expected[ours]
+        # RoBERTa has no relative position bias; 0 has no effect.
         if tensor is None and name == _RELATIVE_BIAS:
             tensor = torch.zeros(like.shape)
         if tensor is None:

@@ -38,16 +38,12 @@ from train.tokens.shards import Shards
 
 @dataclass(frozen=True)
 class PretrainingData:
-    """The tokenizer, the tokenized texts and the initial token embeddings of a pretraining run.
+    """What a pretraining run needs.
 
     Attributes:
-        tokenizer: The tokenizer.
-        train: The training texts.
         test: The held-out texts.
         vectors: (V, D) initial token embeddings for V tokens; None: random.
-        corpus_hash: A hash of the corpus.
-        counts: The numbers of texts that were kept and left out when the corpus was built. They are stored
-            with the model.
+        counts: The texts that were kept and left out when the corpus was built.
     """
 
     tokenizer: Tokenizer
@@ -59,17 +55,7 @@ class PretrainingData:
 
 
 def pretrain(config: PretrainConfig, world: World, stop: StopRequest) -> Path:
-    """Pretrain an encoder, or resume a pretraining that was stopped.
-
-    Args:
-        config: The configuration.
-        world: The number of processes, and the rank and device of this process.
-        stop: Handles signals. After a signal, training saves its state and stops.
-
-    Returns:
-        The model folder, with the weights that had the lowest perplexity on the held-out texts during
-        training.
-    """
+    """Pretrain an encoder, or resume the run; return the model folder with the lowest held-out perplexity."""
     out, revision = Path(config.out), git_revision()
     log = world.first_then_others(lambda: open_log(config, world))
     data = world.first_then_others(lambda: prepare_data(config, verbose=world.is_first))
@@ -96,14 +82,7 @@ def pretrain(config: PretrainConfig, world: World, stop: StopRequest) -> Path:
 
 
 def prepare_data(config: PretrainConfig, verbose: bool) -> PretrainingData:
-    """Build the corpus, the vocabulary and the token shards; load those that already exist in `config.out`.
-
-    Token shards are files with the token ids of the corpus.
-
-    Args:
-        config: The configuration of the pretraining.
-        verbose: Whether to print the steps.
-    """
+    """Build the corpus, the vocabulary and the shards, or load those that `config.out` has already."""
     out = Path(config.out)
     report = print_progress if verbose else lambda line: None
     report("corpus")
@@ -132,6 +111,7 @@ def prepare_data(config: PretrainConfig, verbose: bool) -> PretrainingData:
         vectors = token_vectors.load_or_compute(
             out / "vectors" / name, train, model.vocab_size, model.hidden_size
         )
+        # The vectors have a standard deviation of 1.
         vectors *= model.initializer_range
     report("training")
     return PretrainingData(tokenizer, train, test, vectors, corpus_hash, corpus["counts"])

@@ -16,11 +16,16 @@ class PretrainConfig(TrainingConfig):
 
     corpus: CorpusConfig
     model: ModelConfig
-    token_vectors: str  # initial token embeddings: random, or ppmi (from neighbours in the corpus)
-    packing: str  # documents: one text per input; blocks: inputs of full length, cut anywhere
-    predict_probability: float  # share of a text's tokens that are predicted
-    batch_tokens: int  # approximate tokens of text in a batch, which a device processes at once
-    accumulation: int  # batches per update, over all processes
+    # Initial token embeddings: random, or ppmi (from neighbours in the corpus).
+    token_vectors: str
+    # documents: one text per input; blocks: inputs of full length, cut anywhere.
+    packing: str
+    # Share of a text's tokens that are predicted.
+    predict_probability: float
+    # Approximate tokens of text in a batch, which a device processes at once.
+    batch_tokens: int
+    # Batches per update, over all processes.
+    accumulation: int
     test_texts: int  # number of held-out texts for the perplexity
     # Whether a process keeps only its part of weights, gradients and moments, for models that outgrow a GPU.
     sharding: bool = field(default=False, metadata=ADDED_LATER)
@@ -52,5 +57,5 @@ class PretrainConfig(TrainingConfig):
 
     @property
     def update_tokens(self) -> int:
-        """Approximate number of text tokens in one update (optimizer step)."""
+        """Approximate number of text tokens in one update."""
         return self.batch_tokens * self.accumulation

@@ -20,20 +20,14 @@ from train.runtime.optimizer_and_schedule import make_optimizer
 from train.runtime.training_loop import set_up_encoders
 from train.tokens.shards import Shards
 
-_TYPICAL = 16  # tokens of a typical summary
-_PROBE = 2048  # tokens of the trial batch on a CPU, which take seconds
+# Tokens of a typical summary.
+_TYPICAL = 16
+# Tokens of the trial batch on a CPU, which take seconds.
+_PROBE = 2048
 
 
 def estimate(config: PretrainConfig, world: World) -> str:
-    """Estimate the cost of a pretraining run: train on random tokens for two updates, and extrapolate.
-
-    Args:
-        config: The configuration of the run.
-        world: The number of processes of the run, and the device of this process.
-
-    Returns:
-        A table in plain text, one figure per line.
-    """
+    """Train on random tokens for two updates, and extrapolate to a table in plain text."""
     device, whole = world.device, config
     if device.type == "cpu" and peak_flops(device, config.precision) < peak_flops(device, "fp32"):
         # The CPU emulates bfloat16: a trial would take minutes.
@@ -48,7 +42,8 @@ def estimate(config: PretrainConfig, world: World) -> str:
     set_up_encoders(task.model, config)
     adam = make_optimizer(task.model, config)
     times, activations = [], 0
-    for update in range(2):  # the first update also compiles, allocates and fills caches
+    # The first update also compiles, allocates and fills caches.
+    for update in range(2):
         started = time.perf_counter()
         with _saved_bytes(device) as saved:
             loss, tokens = task.losses(update)[0]()
@@ -61,8 +56,10 @@ def estimate(config: PretrainConfig, world: World) -> str:
         times.append(time.perf_counter() - started)
 
     parameters = sum(p.numel() for p in task.model.parameters())
+    # Weights, gradients and Adam's two moments take 4 bytes each per parameter.
     memory = 16 * parameters + activations / tokens * whole.batch_tokens
     if device.type == "cuda":  # the trial batch has the real size
+        # The trial batch has the real size.
         memory = torch.cuda.max_memory_allocated(device)
     speed = tokens / times[-1] * world.size
     total = whole.update_tokens * whole.updates
@@ -87,14 +84,9 @@ def estimate(config: PretrainConfig, world: World) -> str:
 
 @contextmanager
 def _saved_bytes(device: torch.device) -> Iterator[dict[int, int]]:
-    """Open a context that records the sizes of the tensors stored for the backward pass.
+    """Record the tensors that are stored for the backward pass: from memory address to bytes.
 
-    On a GPU, nothing is recorded, because PyTorch itself measures the memory there.
-
-    Yields:
-        A dictionary from the memory address of each stored tensor to its size in bytes. Weights are left
-        out, because the cost estimate counts them separately. The dictionary is filled inside the context,
-        and stays empty on a GPU.
+    The dictionary is filled inside the context, and stays empty on a GPU, where PyTorch measures memory.
     """
     saved: dict[int, int] = {}
     if device.type == "cuda":
@@ -102,7 +94,8 @@ def _saved_bytes(device: torch.device) -> Iterator[dict[int, int]]:
         return
 
     def keep(tensor: Tensor) -> Tensor:
-        if not (tensor.is_leaf and tensor.requires_grad):  # weights are counted already
+        # Weights are counted already.
+        if not (tensor.is_leaf and tensor.requires_grad):
             saved[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
         return tensor
 
@@ -111,7 +104,6 @@ def _saved_bytes(device: torch.device) -> Iterator[dict[int, int]]:
 
 
 def _format_time(seconds: float) -> str:
-    """Format a duration in seconds, minutes, hours or days."""
     for unit, size in (("days", 86_400), ("hours", 3600), ("minutes", 60)):
         if seconds >= 2 * size:
             return f"{seconds / size:.1f} {unit}"

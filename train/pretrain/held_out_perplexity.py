@@ -1,4 +1,4 @@
-"""Perplexity of a language model on held-out texts: exp of the mean loss per predicted token."""
+"""Perplexity on held-out texts: exp of the mean loss per predicted token."""
 
 from __future__ import annotations
 
@@ -8,17 +8,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-if TYPE_CHECKING:  # the command that draws perplexities starts faster without torch
+# The command that draws perplexities starts faster without torch.
+if TYPE_CHECKING:
     from train.pretrain.batches import PretrainingBatches
     from train.pretrain.permutation import PermutedBatch
     from train.runtime.distributed import World
 
 
 def compute_perplexity(loss: float) -> float:
-    """Compute the perplexity from the mean loss per predicted token, in nats.
-
-    The result is at most exp(700). Without this limit, it would overflow if the training diverges.
-    """
+    """Compute the perplexity from the mean loss in nats."""
+    # exp(710) overflows, which happens when the training diverges.
     return math.exp(min(loss, 700.0))
 
 
@@ -31,26 +30,13 @@ def measure_perplexity(
     batch_tokens: int,
     is_sharded: bool,
 ) -> float:
-    """Measure the perplexity of a model on the first held-out texts.
+    """Measure the perplexity on the first `texts` held-out texts, always in the same random order of tokens.
 
-    Every call uses the same texts, and the same random order of the tokens in each text.
-
-    Args:
-        batches: Makes batches of the held-out texts.
-        loss_of: Function that computes the loss of a batch: the sum over its predicted tokens, in nats.
-        world: The processes that share the texts.
-        texts: How many texts to take from the start of the held-out texts, as in
-            `PretrainingBatches.evaluation_texts`.
-        batch_tokens: Approximate number of tokens in a batch.
-        is_sharded: Whether each process stores only a part of the model's weights. If true, a batch needs all
-            processes at the same time, so every process computes all batches. If false, the batches are
-            divided among the processes.
-
-    Returns:
-        The perplexity over the texts of all processes.
+    `loss_of` sums the loss of a batch over its predicted tokens, in nats.
     """
     loss, count = 0.0, 0
     parts = batches.evaluation_texts(texts, batch_tokens)
+    # A sharded model needs all processes at the same time, so that each computes all batches.
     for part in parts if is_sharded else parts[world.rank :: world.size]:
         batch = batches.make_batch(np.zeros_like(part), part)
         loss += loss_of(batch)

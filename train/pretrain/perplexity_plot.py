@@ -25,7 +25,7 @@ from train.runtime.tool_exit_status import run_tool
 
 
 def main() -> int:
-    """Parse the command line, draw the perplexity curves of pretraining runs, and return the exit status."""
+    """Run the command line, and return the exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m train.pretrain.perplexity_plot",
         description=__doc__,
@@ -44,17 +44,12 @@ def _draw(logs: list[Path], output: Path, overwrite: bool) -> None:
 
 
 def draw(logs: list[Path], output: Path) -> None:
-    """Draw the training and test perplexity over the updates (optimizer steps) of one or several runs.
-
-    Args:
-        logs: The `log.jsonl` of each run.
-        output: The image file; its suffix chooses the format.
-
-    Raises:
-        InputError: A log is not from a pretraining run, or the image cannot be drawn or written.
+    """Draw the training and test perplexity of the runs with these logs; the suffix of `output` is its
+    format.
     """
     try:
-        from simllm.io.svg_figure import Figure, style  # first: it imports matplotlib
+        # First: this module imports matplotlib.
+        from simllm.io.svg_figure import Figure, style
 
         from matplotlib.ticker import LogLocator, ScalarFormatter  # isort: skip
     except ImportError:
@@ -80,18 +75,14 @@ def draw(logs: list[Path], output: Path) -> None:
         axes.legend(frameon=False)
         try:
             figure.savefig(drawn, dpi=160, format=output.suffix[1:])
-        except ValueError as error:  # an unknown suffix
+        # An unknown suffix.
+        except ValueError as error:
             raise InputError(f"{output}: cannot be drawn ({error})") from None
     output_file.write(output, drawn.getvalue())
 
 
 def _read(log: Path) -> tuple[list[float], list[float], list[float]]:
-    """Read the log of a pretraining run.
-
-    Returns:
-        Three lists, with one entry for each line of the log: the number of updates (optimizer steps) done,
-        the training perplexity and the test perplexity. NaN stands for a missing value.
-    """
+    """Read updates, training and test perplexities from a log; NaN stands for a missing value."""
     rows: list[dict[str, Any]] = [row for _, row in read_json_lines.objects(log)]
     if not rows or any(not {"update", "train_loss", "test_perplexity"} <= row.keys() for row in rows):
         raise InputError(

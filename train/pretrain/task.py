@@ -1,7 +1,4 @@
-"""Pretraining, as a task for the training loop: the model, its batches, its loss and its perplexity.
-
-The model is pretrained by permuted language modelling (as in MPNet) or by masked language modelling.
-"""
+"""Pretraining as a task for the training loop: the model, its batches, its loss and its perplexity."""
 
 from __future__ import annotations
 
@@ -31,20 +28,9 @@ from train.tokens.shards import Shards
 
 
 class PretrainingTask:
-    """The pretraining task: permuted or masked language modelling.
+    """Permuted or masked language modelling, evaluated by the perplexity on held-out texts.
 
-    The model is evaluated by its perplexity on held-out texts.
-
-    Args:
-        config: The configuration of the pretraining.
-        train: The training texts.
-        test: The held-out texts.
-        world: The number of processes, and the rank and device of this process.
-        vectors: (V, D) initial token embeddings for V tokens; None: random.
-
-    Raises:
-        InputError: No text is long enough to predict a token; or `compile` is set but the model cannot be
-            compiled; or `sharding` is set but an update has too few tokens to give each process a text.
+    `vectors` are (V, D) initial token embeddings; None: random.
     """
 
     def __init__(
@@ -72,7 +58,8 @@ class PretrainingTask:
         )
         # FlexAttention is made for GPUs and does not support dropout of attention weights.
         self.compiled = world.device.type == "cuda" and not config.model.attention_probs_dropout_prob
-        if config.compile and not self.compiled:  # the shapes of `grouped_attention` vary too much
+        # The shapes of `grouped_attention` vary too much to be compiled.
+        if config.compile and not self.compiled:
             raise InputError("compile: pretraining needs a GPU and attention_probs_dropout_prob 0 for it")
         if not (self.test_batches.texts < config.test_texts).any():
             raise InputError("test_texts: none of these texts is long enough to predict a token of")
@@ -87,7 +74,8 @@ class PretrainingTask:
         if self.is_sharded and self.update_batches * config.model.max_length > config.update_tokens:
             raise InputError("sharding: each process needs texts in each update; raise batch_tokens")
         if self.compiled:
-            torch._dynamo.config.recompile_limit = 64  # shapes of batches, in training and evaluation
+            # Shapes of batches, in training and evaluation.
+            torch._dynamo.config.recompile_limit = 64
             torch._dynamo.config.fail_on_recompile_limit_hit = (
                 True  # uncompiled, it would need too much memory
             )
@@ -99,53 +87,25 @@ class PretrainingTask:
 
     @property
     def update_batches(self) -> int:
-        """The number of batches in an update (optimizer step), over all processes.
-
-        It is the configured number (`config.accumulation`), rounded up so that each process has equally many
-        batches.
-        """
+        """The batches in an update over all processes: as configured, but equally many for each process."""
+        # Rounded up.
         return -(-self.config.accumulation // self.world.size) * self.world.size
 
     def losses(self, update: int) -> Sequence[LossPart]:
-        """Return functions that compute this process's share of the loss of one update (optimizer step).
+        """Return the parts of the loss of one update that this process computes, one for each of its batches.
 
-        An update consists of batches, which are divided among the processes. The loss is the mean over the
-        predicted tokens of all batches, in nats. Each batch contributes one term: the summed loss of its own
-        predicted tokens, divided by the number of predicted tokens in the whole update. The terms of all
-        batches add up to the loss.
-
-        Args:
-            update: The number of the update, from 0.
-
-        Returns:
-            One function without arguments for each batch of this process. The function returns the term of
-            the batch (a scalar), and the number of text tokens in the batch.
+        The loss is the mean over the predicted tokens of all batches, in nats.
         """
         batches, predicted = self._prefetcher[update]
         return [partial(self._loss_part, batch, predicted) for batch in batches]
 
     def _loss_part(self, batch: PermutedBatch, predicted: int) -> tuple[Tensor, int]:
-        """Compute the loss on one batch of an update (optimizer step).
-
-        The losses of all predicted tokens in the batch are added, and the sum is divided by `predicted`.
-
-        Args:
-            batch: The batch.
-            predicted: Number of predicted tokens in all batches of the update.
-
-        Returns:
-            The loss in nats, a scalar, and the number of text tokens in the batch.
-        """
+        """Compute a batch's summand of the loss, in nats, and the number of its text tokens."""
+        # Divided by the predicted tokens of the whole update: the summands of all batches add up to the mean.
         return self._loss(batch) / predicted, batch.text_tokens
 
     def evaluate(self) -> tuple[float, dict[str, float]]:
-        """Compute the perplexity on the held-out texts.
-
-        Every call uses the same texts, and the same random order of the tokens in each text.
-
-        Returns:
-            The perplexity, and a dictionary for the log, with the perplexity under `test_perplexity`.
-        """
+        """Compute the perplexity on the held-out texts, alone and for the log."""
         perplexity = measure_perplexity(
             self.test_batches,
             lambda batch: self._loss(self._pad_and_pin(batch)).item(),
@@ -157,15 +117,13 @@ class PretrainingTask:
         return perplexity, {"test_perplexity": perplexity}
 
     def format_loss(self, loss: float) -> str:
-        """Format the mean loss per predicted token (in nats) and the perplexity for the progress bar."""
+        """Format the mean loss per predicted token and the perplexity for the progress bar."""
         return f"loss {loss:.3f}, perplexity {compute_perplexity(loss):,.1f}"
 
     def describe_texts(self, update: int) -> str:
-        """Describe the texts in an update (optimizer step), so that a bad text can be found.
+        """Describe the texts in an update, so that a bad text can be found.
 
-        The description has the epoch (from 0), the number of texts, and the first five texts, given by their
-        line numbers in the corpus (from 1). If texts are packed into blocks (inputs of full length), the
-        numbers of the first five blocks (from 1) are given instead.
+        The first five texts are given by their line numbers in the corpus, or the numbers of blocks, from 1.
         """
         epochs, texts = self.batches.texts_of_update(update, 1)[0]
         kind = "block" if self.config.packing == "blocks" else f"line of {TRAIN}"
@@ -173,22 +131,16 @@ class PretrainingTask:
         return f"epoch {epochs[0]}, {len(texts)} texts ({kind} {first}, …)"
 
     def _prepare_batches(self, update: int) -> tuple[list[PermutedBatch], int]:
-        """Make this process's batches for an update (optimizer step).
-
-        Args:
-            update: The number of the update, from 0.
-
-        Returns:
-            The batches, and the number of predicted tokens in the batches of all processes.
-        """
+        """Make this process's batches, and count the predicted tokens in the batches of all processes."""
         parts = self.batches.texts_of_update(update, self.update_batches)
         own = [part for part in parts[self.world.rank :: self.world.size] if len(part[1])]
         batches = [self._pad_and_pin(self.batches.make_batch(*part)) for part in own]
         return batches, self.batches.count_predicted(parts)
 
     def _pad_and_pin(self, batch: PermutedBatch) -> PermutedBatch:
-        """Pad a batch if the model is compiled, and copy it to pinned memory if the model is on a GPU."""
-        if self.compiled:  # few shapes; with 8,192 tokens per batch or more, 1% is padding on average
+        """Pad a batch if the model is compiled, and pin it in memory if the model is on a GPU."""
+        # Few shapes; with 8,192 tokens per batch or more, 1% is padding on average.
+        if self.compiled:
             blocks = max(1, self.config.batch_tokens // 64 // BLOCK_SIZE)
             batch = pad_streams(batch, blocks * BLOCK_SIZE)
         return batch if self.world.device.type == "cpu" else batch.pinned()

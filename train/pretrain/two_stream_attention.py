@@ -1,9 +1,6 @@
-"""Attention for a batch of texts that lie one after the other; a token attends only to its own text.
+"""Attention for a batch of texts that lie one after the other; a row attends only to its own text.
 
-`grouped_attention` is for CPUs. It computes the attention of texts with equal length together, without
-padding. `flex_attention_over_texts` is for GPUs. One compiled kernel computes the attention of all texts, but
-skips each block of the attention matrix whose rows and columns belong to different texts. The two functions
-give the same results.
+`grouped_attention` is for CPUs, `flex_attention_over_texts` for GPUs. Both give the same results.
 """
 
 from __future__ import annotations
@@ -21,42 +18,23 @@ from train.pretrain.permutation import PermutedBatch, is_visible
 
 MakeAttention = Callable[[PermutedBatch, RelativeBias, float], AttentionFunction]
 
-BLOCK_SIZE = 128  # rows and columns that the kernel computes or skips together
+# Rows and columns that the kernel computes or skips together.
+BLOCK_SIZE = 128
 
 
 def grouped_attention(batch: PermutedBatch, relative_bias: RelativeBias, dropout: float) -> AttentionFunction:
-    """Make an attention function for one batch, without padding (for CPUs).
+    """Make the attention function of one batch, without padding.
 
-    Consecutive texts with the same number of tokens and the same number of predicted tokens are computed
-    together, to save time.
-
-    Args:
-        batch: The batch.
-        relative_bias: The relative position bias of the encoder.
-        dropout: Dropout probability of attention weights.
-
-    Returns:
-        A function that computes the attention of this batch from queries, keys and values.
+    Consecutive texts of the same shape are computed together. `dropout` is that of attention weights.
     """
+    # (texts, n tokens, m predicted tokens) of each group of texts with equal shape.
     groups = [(sum(1 for _ in texts), *shape) for shape, texts in groupby(map(tuple, batch.shape.tolist()))]
 
     def split(x: Tensor, dim: int) -> list[Tensor]:
-        """Split a tensor into one tensor for each group of texts.
+        """Split the rows along `dim` into a tensor for each group, with the dimensions (texts, rows of a
+        text).
 
-        The texts of a group are consecutive. They have the same number of tokens, and the same number of
-        predicted tokens. The attention of a group is therefore computed at once, without padding.
-
-        Each text has two streams (sequences of rows). A row of the content stream is a token of the text, or
-        a placeholder for a predicted token. A row of the query stream predicts one token.
-
-        Args:
-            x: The tensor. The rows along dimension `dim` are the content streams of all texts, and then the
-                query streams of all texts. Some tensors have no query streams.
-            dim: The dimension of the rows.
-
-        Returns:
-            A tensor for each group. Two dimensions replace `dim`: the texts of the group, and the rows of
-            each text. The rows of a text are its content stream, and then its query stream.
+        A text's rows are its content stream and then its query stream; some tensors have no query streams.
         """
         content, queries = x.tensor_split([len(batch.prediction_turns)], dim)
         streams = [(content, [t * (n + m) for t, n, m in groups])]
@@ -68,13 +46,15 @@ def grouped_attention(batch: PermutedBatch, relative_bias: RelativeBias, dropout
             for part, (texts, _, _) in zip(parts, groups, strict=True)
         ]
 
-    biases = []  # (H, texts, R, C) each
+    # (H, texts, R, C) each.
+    biases = []
     for positions, visible_originals, turns in zip(
         *(split(x, 0) for x in (batch.positions, batch.visible_originals, batch.prediction_turns)),
         strict=True,
     ):
         bias = relative_bias(positions, positions[:, : turns.shape[1]]).transpose(0, 1)
-        hidden = ~is_visible(visible_originals[0, :, None], turns[0])  # equal for all texts of a group
+        # Equal for all texts of a group.
+        hidden = ~is_visible(visible_originals[0, :, None], turns[0])
         biases.append(bias.masked_fill(hidden, torch.finfo(bias.dtype).min))
 
     def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
@@ -91,21 +71,10 @@ def grouped_attention(batch: PermutedBatch, relative_bias: RelativeBias, dropout
 def flex_attention_over_texts(
     batch: PermutedBatch, relative_bias: RelativeBias, dropout: float = 0.0
 ) -> AttentionFunction:
-    """Make a function that computes the attention of one batch in blocks, for GPUs.
+    """Make the attention function of one batch, which must be padded by `pad_streams` to `BLOCK_SIZE`.
 
-    The texts of the batch stand one after the other, in one long sequence. The attention matrix of this
-    sequence is divided into blocks of `BLOCK_SIZE` rows and columns. To save time, the returned function
-    skips a block if its rows and its columns belong to different texts. This function is slow unless
-    compiled.
-
-    Args:
-        batch: The batch, padded by `train.pretrain.permutation.pad_streams` to multiples of `BLOCK_SIZE`
-            rows.
-        relative_bias: The relative position bias of the encoder.
-        dropout: Dropout probability of attention weights; only 0 is supported.
-
-    Raises:
-        ValueError: `dropout` is not 0.
+    The function is slow unless compiled. It skips each block of the attention matrix whose rows and columns
+    belong to different texts. Raises ValueError for any `dropout`.
     """
     if dropout:
         raise ValueError("flex attention does not support dropout of attention weights")
@@ -128,25 +97,14 @@ def flex_attention_over_texts(
 
 
 def _block_mask(texts: Tensor, columns: int, may_attend: Callable[..., Tensor]) -> BlockMask:
-    """Make the mask that tells FlexAttention which entries of a batch's attention matrix to compute.
+    """Make the mask of the blocks to compute: `columns` is C, `texts` is (T,) and ascends within each stream.
 
-    FlexAttention computes the matrix in square blocks. With this mask, it skips a block if its rows and its
-    columns belong to different texts.
-
-    The matrix has T rows, those of a `PermutedBatch`. The first rows are the content stream, which has the
-    tokens of all texts and a placeholder for each predicted token. The other rows are the query stream, which
-    makes the predictions. The columns are the rows of the content stream, because all rows attend only to the
-    content stream.
-
-    Args:
-        texts: (T,) index of the text to which each row belongs. The indices ascend within the content stream,
-            and again within the query stream.
-        columns: Number of columns, which is the number of rows of the content stream.
-        may_attend: Function that returns whether a row attends to a column: a `mask_mod` of FlexAttention.
+    `may_attend` is a `mask_mod` of FlexAttention: whether a row attends to a column.
     """
     rows = texts.unflatten(0, (-1, BLOCK_SIZE))
     first, last = rows[:, 0], rows[:, -1]
     blocks = columns // BLOCK_SIZE
+    # The indices of texts ascend, so that two blocks share a text only if their ranges overlap.
     overlap = (first[:, None] <= last[:blocks]) & (last[:, None] >= first[:blocks])
     return BlockMask.from_kv_blocks(
         overlap.sum(1, dtype=torch.int32)[None, None],

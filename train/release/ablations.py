@@ -41,7 +41,7 @@ _CONFIGS: dict[str, type[TrainingConfig]] = {**_FIRST_STAGES, "train.contrastive
 
 @dataclass(frozen=True, kw_only=True)
 class Variant:
-    """A variant of the training recipe, in which some settings are changed by overrides (`key=value`)."""
+    """A variant of the training recipe."""
 
     name: str
     overrides: tuple[str, ...] = ()  # overrides of the contrastive training
@@ -50,18 +50,13 @@ class Variant:
 
     @property
     def folder(self) -> str:
-        """The name of the variant's run folder, such as `no-teacher` for the variant `no teacher`."""
+        """The name of the run folder, such as `no-teacher` for the variant `no teacher`."""
         return re.sub(r"\W+", "-", self.name)
 
 
 @dataclass(frozen=True, kw_only=True)
 class FirstStage:
-    """Settings for a short first training stage: pretraining or distillation before contrastive training.
-
-    The ablations train variants of the training recipe. Some variants have two stages: this first stage, and
-    then contrastive training. Each other variant has only contrastive training, from the model that the
-    variant's configuration names.
-    """
+    """A short first stage, for the variants that do not start from the recipe's initial model."""
 
     training: str  # the Python module to run: train.pretrain or train.distill
     recipe: str  # a configuration file of this training
@@ -74,7 +69,7 @@ class FirstStage:
 
 @dataclass(frozen=True, kw_only=True)
 class AblationsConfig:
-    """Settings for the ablations: the training recipe, its variants, and the data sets to measure them on."""
+    """The training recipe, its variants, and the data sets to measure them on."""
 
     recipe: str  # a configuration file of contrastive training
     measure: str  # a configuration file with a `MeasureConfig`
@@ -90,7 +85,7 @@ class AblationsConfig:
 
 
 def main() -> int:
-    """Parse the command line, train and measure variants of the recipe, and return the exit status."""
+    """Run the command line, and return the exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m train.release.ablations",
         description=__doc__,
@@ -104,16 +99,6 @@ def main() -> int:
 
 
 def _ablate(config: Path, output: Path, overwrite: bool) -> None:
-    """Load the configuration file, lock the output file, and run the ablations.
-
-    The ablations train and measure variants of the training recipe.
-
-    Args:
-        config: A YAML file with the keys of `AblationsConfig`.
-        output: The JSON file for the results.
-        overwrite: Whether outdated results, which come from another configuration, may be removed from the
-            output.
-    """
     loaded = yaml_and_overrides.load(AblationsConfig, config, [])
     check_output(output, True, [config, Path(loaded.recipe), Path(loaded.measure)])
     with locked(output):
@@ -121,25 +106,16 @@ def _ablate(config: Path, output: Path, overwrite: bool) -> None:
 
 
 def run_ablations(config: AblationsConfig, output: Path, overwrite: bool = False) -> None:
-    """Train and measure variants of the training recipe, and write the results to a file.
+    """Train and measure all variants, and write the results to a JSON file after each variant.
 
-    In each variant, some settings of the recipe are changed. A variant is skipped if the file already has its
-    result from an earlier run with the same settings.
-
-    Args:
-        config: The configuration of the ablations.
-        output: The JSON file with one result for each variant. It is written after each variant.
-        overwrite: Whether outdated results, which come from another configuration, may be removed from the
-            file.
-
-    Raises:
-        InputError: A configuration is wrong, the output has outdated results and `overwrite` is false, or
-            a training command fails.
-        Interrupted: A signal stopped a training command.
+    A variant is skipped if the file has its result with the same settings. `overwrite` allows results of
+    another configuration to be dropped. Raises Interrupted if a signal stopped a training.
     """
+    # Baselines are the same for all variants, and need not be measured again.
     sets = replace(yaml_and_overrides.load(MeasureConfig, Path(config.measure), []), baselines=())
     check_comments(sets)
     outs = {variant.name: Path(config.out) / variant.folder for variant in config.variants}
+    # Before the first training, so that a folder of other content stops the command at once.
     for out in outs.values():
         OutputFolder(out).check()
     runs = {
@@ -175,36 +151,18 @@ def run_ablations(config: AblationsConfig, output: Path, overwrite: bool = False
 
 
 def _made_model(command: list[str]) -> str:
-    """Return the model folder that a training command from `training_commands` makes."""
+    """Return the model folder that a command from `training_commands` makes."""
     return f"{command[-1].removeprefix('out=')}/model"
 
 
 def _digest(name: str, runs: list[list[str]], first_stages: dict[str, list[str]], sets: MeasureConfig) -> str:
-    """Hash the settings with which a variant of the training recipe is trained and measured.
-
-    If the hash has changed since an earlier run, the earlier result is outdated.
-
-    Some variants have a first stage (pretraining or distillation) before the contrastive training. Another
-    variant may start from the model that this first stage makes. Then the hash of the other variant includes
-    the settings of this first stage.
-
-    Args:
-        name: The variant's name, for error messages.
-        runs: The training commands of the variant, from `training_commands`.
-        first_stages: A dict from the path of each model that a first stage makes to the command that makes
-            the model. It has the first stages of all variants.
-        sets: The settings of the measurements.
-
-    Returns:
-        The first 12 hexadecimal digits of the hash.
-
-    Raises:
-        InputError: The configuration of a training command is wrong.
-    """
+    """Hash the settings with which a variant is trained and measured; another hash outdates a result."""
     try:
         loaded = [_load(command) for command in runs]
         last = loaded[-1]
         if len(runs) == 1 and isinstance(last, ContrastiveConfig) and last.model in first_stages:
+            # The variant starts from the model that another variant's first stage makes: its settings count,
+            # too.
             loaded.insert(0, _load(first_stages[last.model]))
     except InputError as error:
         raise InputError(f"{name}: {error}") from None
@@ -213,29 +171,12 @@ def _digest(name: str, runs: list[list[str]], first_stages: dict[str, list[str]]
 
 
 def _load(command: list[str]) -> TrainingConfig:
-    """Load the configuration of a training command.
-
-    Raises:
-        InputError: The configuration is wrong.
-    """
     module, file, *overrides = command
     return yaml_and_overrides.load(_CONFIGS[module], Path(file), overrides)
 
 
 def _finished_rows(output: Path, overwrite: bool) -> dict[str, dict[str, Any]]:
-    """Read the results of the variants that earlier calls of `run_ablations` wrote to the output file.
-
-    Args:
-        output: The JSON file, a list with one result (row) for each finished variant.
-        overwrite: Whether a file that is not such a list is treated as empty.
-
-    Returns:
-        The result of each finished variant, by the variant's name; an empty dict if the file is missing or
-        empty.
-
-    Raises:
-        InputError: The file cannot be read; or the file is not such a list, and `overwrite` is false.
-    """
+    """Read the results of earlier calls, by variant; `overwrite` treats a file of something else as empty."""
     try:
         text = output.read_text(encoding="utf-8")
         rows = json.loads(text) if text else []
@@ -253,7 +194,6 @@ def _finished_rows(output: Path, overwrite: bool) -> dict[str, dict[str, Any]]:
 
 
 def _is_row(row: Any) -> bool:
-    """Return whether a JSON value has the main keys of a result that `run_ablations` writes."""
     return (
         isinstance(row, dict)
         and {"variant", "commands", "signature", "spearman", "contrast"} <= row.keys()
@@ -263,19 +203,9 @@ def _is_row(row: Any) -> bool:
 
 
 def training_commands(config: AblationsConfig, variant: Variant, out: Path) -> list[list[str]]:
-    """Return the commands that train a model with one variant of the training settings, in order.
+    """Return the one or two commands that train a variant: for each, the module to run and its arguments.
 
-    Some variants have two commands: a first stage (pretraining or distillation), and contrastive training.
-    The others have only contrastive training, which starts from an existing model.
-
-    Args:
-        config: The configuration of the ablations.
-        variant: The variant: it says which settings are changed, and whether there is a first stage.
-        out: The run folder of the contrastive training. The folder of the first stage has the same name with
-            the ending `-first-stage`.
-
-    Returns:
-        For each command, the Python module to run and its arguments.
+    `out` is the run folder of the contrastive training; that of the first stage ends in `-first-stage`.
     """
     runs, start = [], []
     if variant.first_stage is not None:

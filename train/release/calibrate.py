@@ -32,16 +32,12 @@ from train.release.meaning_head_calibration import calibrate_meaning, meaning_te
 from train.runtime.tool_exit_status import run_tool
 
 _PAIRS, _SEED, _KNOTS = 10_000, 12345, 21  # random pairs; random seed; most knots of the map to ratings
-_FEWEST = 20  # rated pairs
+# Rated pairs.
+_FEWEST = 20
 
 
 def main() -> int:
-    """Calibrate the model that the command line names, and return the exit status.
-
-    Calibration fits the scale that converts a score of the model to a percentile and to an expected human
-    rating. A model may also have a meaning head, which predicts the probability that two texts have the same
-    meaning. With the option `--labelled`, these probabilities are calibrated as well.
-    """
+    """Run the command line, and return the exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m train.release.calibrate",
         description=__doc__,
@@ -68,18 +64,9 @@ def main() -> int:
 
 
 def calibrate(folder: Path, comments: Path, rated: Path) -> None:
-    """Fit the score scale of a model, and write the scale into the model folder.
+    """Fit the score scale of a model, and write it into the model folder.
 
-    The scale maps a score to its percentile among the scores of random pairs of comments, and to the
-    expected human rating.
-
-    Args:
-        folder: The model folder.
-        comments: A file of held-out comments, one per line.
-        rated: A file of rated text pairs, in the format for `simllm evaluate`.
-
-    Raises:
-        InputError: simllm did not write the folder, a file is wrong, or there are too few texts.
+    `comments` has held-out comments, one per line; `rated` has rated text pairs as for `simllm evaluate`.
     """
     OutputFolder(folder).check_addition(saved_model.INFO)
     metric = SimLLM(folder)
@@ -96,46 +83,23 @@ def calibrate(folder: Path, comments: Path, rated: Path) -> None:
 
 
 def _random_scores(metric: SimLLM, texts: list[str]) -> Floats:
-    """Score 10,000 random text pairs, from which the percentiles of the score scale are computed.
-
-    Args:
-        metric: The model.
-        texts: The texts to pair, without repetitions.
-
-    Returns:
-        The scores. No text is paired with itself.
-
-    Raises:
-        InputError: There are fewer than two texts.
-    """
+    """Score 10,000 random pairs of different texts; `texts` has no repetitions."""
     if len(texts) < 2:
         raise InputError("expected two or more different comments")
     random = np.random.default_rng(_SEED)
     first = random.integers(len(texts), size=_PAIRS)
+    # A shift by 1 to n - 1 never pairs a text with itself.
     second = (first + random.integers(1, len(texts), size=_PAIRS)) % len(texts)
     return metric.score([texts[i] for i in first], [texts[i] for i in second]).values
 
 
 def fit(random: Floats, scores: Floats, rated: Floats, fitted_on: str) -> ScoreScale:
-    """Fit a score scale, which maps scores to percentiles and to human ratings.
+    """Fit a score scale to (k,) scores of random pairs, and to (n,) scores of pairs with their (n,) ratings.
 
-    The percentiles come from the random pairs. For the ratings, the rated pairs are sorted by score and
-    split into groups. The mean, the 5% quantile and the 95% quantile of the ratings are computed in each
-    group. Isotonic regression then adjusts these three statistics so that they never fall from one group to
-    the next.
-
-    Args:
-        random: (k,) scores of random text pairs.
-        scores: (n,) scores of rated text pairs.
-        rated: (n,) ratings of these text pairs.
-        fitted_on: Description of the random and the rated pairs, which is stored with the scale.
-
-    Returns:
-        The score scale.
-
-    Raises:
-        InputError: There are fewer than 20 rated pairs.
+    The rated pairs are sorted by score and split into groups. Isotonic regression makes the mean, the 5% and
+    the 95% quantile of the groups' ratings rise with the score. `fitted_on` describes the data.
     """
+    # Ten or more pairs a group, so that its quantiles mean something.
     groups = np.array_split(np.argsort(scores, kind="stable"), min(_KNOTS, len(scores) // 10))
     if len(groups) < 2:
         raise InputError(f"{len(scores)} rated pairs are too few to calibrate on; expected {_FEWEST} or more")
@@ -146,7 +110,13 @@ def fit(random: Floats, scores: Floats, rated: Floats, fitted_on: str) -> ScoreS
     mean, low, high = (_rounded(curve) for curve in curves)
     knots = _rounded(np.array([scores[group].mean() for group in groups]))
     return ScoreScale(
-        _rounded(np.quantile(random, np.linspace(0, 1, 1001))), knots, mean, low, high, fitted_on
+        # A thousandth of the random pairs between two neighbouring values.
+        _rounded(np.quantile(random, np.linspace(0, 1, 1001))),
+        knots,
+        mean,
+        low,
+        high,
+        fitted_on,
     )
 
 

@@ -17,7 +17,7 @@ from train.runtime.tool_exit_status import run_tool
 
 
 def main() -> int:
-    """Parse the command line, write the model's golden (expected) scores, and return the exit status."""
+    """Run the command line, and return the exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m train.release.golden",
         description=__doc__,

@@ -49,7 +49,7 @@ from train.runtime.tool_exit_status import run_tool
 
 
 def main() -> int:
-    """Parse the command line, evaluate a model for its model card, and return the exit status."""
+    """Run the command line, and return the exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m train.release.measure",
         description=__doc__,
@@ -67,15 +67,6 @@ def main() -> int:
 
 
 def _write(model: Path, overrides: list[str], config: Path, output: Path | None, overwrite: bool) -> None:
-    """Evaluate a model on test data, and write the results as JSON.
-
-    Args:
-        model: The model folder.
-        overrides: `key=value` items that change the configuration.
-        config: A YAML file with the keys of `MeasureConfig`.
-        output: The file to write; None: standard output.
-        overwrite: Whether an existing output file may be replaced.
-    """
     loaded = yaml_and_overrides.load(MeasureConfig, config, overrides)
     if output:
         check_output(output, overwrite, [model, config, *_input_files(loaded)])
@@ -91,11 +82,7 @@ def _input_files(config: MeasureConfig) -> list[Path]:
 
 
 def check_comments(config: MeasureConfig) -> None:
-    """Check that the files of comments exist, before a training or measurement that takes long.
-
-    Raises:
-        InputError: A file is missing.
-    """
+    """Check that the files of comments exist, before a training or measurement that takes long."""
     for key in ("comments", "unseen_comments"):
         _check_file(config, key)
 
@@ -107,33 +94,11 @@ def _check_file(config: MeasureConfig, key: str) -> None:
 
 
 def measure(model: Path, config: MeasureConfig) -> dict[str, Any]:
-    """Measure a model and the baselines (other metrics) on all data sets.
+    """Measure a model and the baselines on all data sets.
 
-    Args:
-        model: The model folder.
-        config: The data sets and the baselines.
-
-    Returns:
-        A dictionary of JSON values:
-
-        - "signature": a text with everything that can change the model's scores, such as the model's hash;
-        - "spearman": for each file of text pairs with human ratings, the result of `correlate_metrics`;
-        - "contrast": for each metric, its accuracies on the contrast set, from `contrast_accuracies`;
-        - "items": how often each metric scores a rewording of a text higher than a text with another meaning,
-          from `measure_items`;
-        - "flags": how often the model warns that the meaning may have changed, from `measure_flags`;
-        - "unseen_items": how well the model tells rewordings from texts with other meanings, on data on which
-          no model is trained, from `measure_unseen_items`;
-        - "reliability": how well the predicted probabilities that two texts have the same meaning agree with
-          labels, from `measure_reliability`;
-        - "languages", "unseen" and "random_pairs": results on code comments, from `measure_comments`.
-
-        "items", "flags", "unseen_items" and "reliability" are left out if the configuration names no data for
-        them. The last three are also left out if the model has no meaning head (the network that predicts
-        these probabilities).
-
-    Raises:
-        InputError: A data set cannot be read, or a baseline is unavailable.
+    Returns JSON values: "signature", "spearman" (from `correlate_metrics`, by data set), "contrast" (from
+    `contrast_accuracies`, by metric), and the results of `_measure_meaning`, `measure_reliability` and
+    `measure_comments`. Keys without data in the configuration are left out.
     """
     check_comments(config)
     learned = SimLLM(model)
@@ -156,27 +121,16 @@ def measure(model: Path, config: MeasureConfig) -> dict[str, Any]:
 
 
 def set_name(file: Path) -> str:
-    """Return the name of a data set, such as "stsb_en/test" for the file `data/sts/stsb_en/test.jsonl`.
-
-    The folder is part of the name, because several folders have a file `test`.
-    """
+    """Return the name of a data set: "stsb_en/test" for the file `data/sts/stsb_en/test.jsonl`."""
+    # The folder is part of the name, because several folders have a file `test`.
     return f"{file.parent.name}/{file.stem}"
 
 
 def correlate_metrics(file: Path, metrics: Sequence[Metric]) -> dict[str, Any]:
-    """Correlate the scores of each metric with the human ratings in a file.
+    """Correlate each metric's scores with the ratings in a file: "rho", and "low" and "high" of its 95%
+    interval.
 
-    Args:
-        file: A file of rated text pairs.
-        metrics: The metrics.
-
-    Returns:
-        A dictionary. Under "pairs", it has the number of text pairs. Under the name of each metric, it has a
-        dictionary: Spearman's correlation "rho", and the bounds "low" and "high" of its 95% confidence
-        interval.
-
-    Raises:
-        InputError: The file cannot be read, or a metric is not installed.
+    "pairs" is the number of text pairs.
     """
     result = correlate_all(ratings.load(file), metrics)
     if result.missing:
@@ -189,28 +143,8 @@ def correlate_metrics(file: Path, metrics: Sequence[Metric]) -> dict[str, Any]:
 
 
 def _measure_meaning(metrics: Sequence[Metric], learned: SimLLM, config: MeasureConfig) -> dict[str, Any]:
-    """Measure metrics, and the meaning head of a model, on meaning items.
-
-    A meaning item has a main text, rewordings, and texts with other meanings. The meaning head predicts the
-    probability that two texts have the same meaning.
-
-    Args:
-        metrics: The metrics: the model's score, its probability of the same meaning (if it has a meaning
-            head), and the baselines.
-        learned: The model.
-        config: The data sets, with the files of meaning items.
-
-    Returns:
-        A dictionary with these keys:
-
-        - "items": how often each metric scores a rewording higher than a text with another meaning, from
-          `measure_items`;
-        - "flags": how often the model warns that the meaning may have changed, from `measure_flags`;
-        - "unseen_items": how well the model tells rewordings from texts with other meanings, on items on
-          which no model is trained, from `measure_unseen_items`.
-
-        A key is left out if the configuration names no items for it. If the model has no meaning head,
-        "flags" and "unseen_items" are left out.
+    """Measure metrics and the meaning head on meaning items: "items", and with a head "flags" and
+    "unseen_items".
     """
     nothing_excluded, held_out = ExcludedTexts([]), lexicon.load().held_out_words
     figures: dict[str, Any] = {}

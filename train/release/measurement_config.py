@@ -1,4 +1,4 @@
-"""Settings for measuring a model: the keys of a YAML file such as `configs/measure.yaml`."""
+"""Configuration of measurements, such as `configs/measure.yaml`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class MeasureConfig:
-    """Settings for measuring a model: the data sets, and the metrics to compare with."""
+    """The data sets, and the metrics to compare with."""
 
     rated: tuple[str, ...]  # files of text pairs with human ratings
     baselines: tuple[str, ...]  # names of other metrics, as for `simllm evaluate --metrics`

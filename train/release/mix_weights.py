@@ -28,7 +28,7 @@ from train.runtime.tool_exit_status import run_tool
 
 
 def main() -> int:
-    """Parse the command line, mix the weights of models into a new model, and return the exit status."""
+    """Run the command line, and return the exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m train.release.mix_weights",
         description=__doc__,
@@ -48,26 +48,9 @@ def main() -> int:
 
 
 def write_mixed(run: Path, folder: Path, start: Sequence[Path], share: float) -> None:
-    """Mix the encoders of two or more models, and write a model folder with the mixed encoder.
+    """Mix the model of the run in `run` with the mean of the models `start`, and write a model folder.
 
-    One model is the result of the training run in the folder `run`. The others are the models in the folders
-    `start`: usually the model before this training run, or the models of equal runs with other random seeds.
-    The mixed encoder weights are share * (mean weights of `start`) + (1 - share) * (weights of the run's
-    model).
-
-    The tokenizer comes from the run's model. If the run's model has a meaning head (a network that predicts
-    whether two texts have the same meaning), the new model gets the same head. The written weights are
-    rounded to 8 bits.
-
-    Args:
-        run: The folder of the training run. Its model is in the subfolder `model`.
-        folder: The model folder to write.
-        start: The model folders of the other models, at least one.
-        share: The weight of the mean of `start` in the mixture, from 0 to 1.
-
-    Raises:
-        InputError: `share` is out of range, the models differ in shape or vocabulary, or the folder exists
-            and simllm did not write it.
+    `start` is usually the model before this training, or the models of equal runs with other random seeds.
     """
     if not 0 <= share <= 1:
         raise InputError(f"--share {share:g}: expected 0 to 1")
@@ -80,26 +63,14 @@ def write_mixed(run: Path, folder: Path, start: Sequence[Path], share: float) ->
 
 
 def interpolate_weights(end: SavedModel, starts: Sequence[SavedModel], share: float) -> SavedModel:
-    """Mix the encoder weights of a model with the mean weights of other models.
+    """Give `end` the encoder weights share * (mean of `starts`) + (1 - share) * end, and note this as
+    provenance.
 
-    The mixed weights are share * (mean of `starts`) + (1 - share) * end. See Wortsman et al., "Robust
-    fine-tuning of zero-shot models", 2022; and for models that differ in their random seeds, Wortsman et al.,
-    "Model soups", 2022.
-
-    Args:
-        end: The model after a training run. Its encoder weights are replaced by the mixed weights.
-        starts: The model before the training run, or one or more other models of the same shape. They are not
-            changed.
-        share: The weight of the mean of `starts` in the mixture, from 0 to 1.
-
-    Returns:
-        The model `end` with the mixed weights. The description of its training (`info.provenance`) also has
-        `share`, under the key "start_share", and the hashes of `starts`, under the key "starts".
-
-    Raises:
-        InputError: The models differ in shape or vocabulary.
+    See Wortsman et al., "Robust fine-tuning of zero-shot models", 2022; and for models that differ in their
+    random seeds, Wortsman et al., "Model soups", 2022.
     """
     for start in starts:
+        # Weights of equal shape mean nothing together if their tokens have other ids.
         if (end.encoder.config, end.tokenizer.hash) != (start.encoder.config, start.tokenizer.hash):
             raise InputError(f"the start {start.hash} has another shape or vocabulary; it cannot be mixed in")
     weights = [start.encoder.state_dict() for start in starts]

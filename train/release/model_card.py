@@ -1,4 +1,4 @@
-"""The model card of a release, in Markdown: the model, its training, and its evaluation results."""
+"""The model card of a release, in Markdown: the model, its training, and its figures."""
 
 from __future__ import annotations
 
@@ -24,14 +24,7 @@ def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def describe_model(model: Path) -> str:
-    """Return the beginning of the model card: the name, size and hashes of the model.
-
-    Args:
-        model: The model folder.
-
-    Returns:
-        The text in Markdown, with a YAML header.
-    """
+    """Return the beginning of the card: YAML header, name, size and hashes of the model."""
     loaded = saved_model.load(model)
     config = loaded.encoder.config
     parameters = sum(p.numel() for p in loaded.encoder.parameters())
@@ -45,17 +38,7 @@ def describe_model(model: Path) -> str:
 
 
 def describe_training(runs: Sequence[Path]) -> list[str]:
-    """Return the section of the model card about the training.
-
-    Args:
-        runs: The folders of the training runs, in the order in which they trained.
-
-    Returns:
-        The paragraphs of the section, in Markdown.
-
-    Raises:
-        InputError: A run has not stored its objective and its configuration with its model.
-    """
+    """Return the section about the training runs, which are given in the order in which they trained."""
     parts: list[str] = ["## Training"]
     configurations: list[dict[str, Any]] = []
     for number, folder in enumerate(runs, 1):
@@ -75,17 +58,7 @@ def describe_training(runs: Sequence[Path]) -> list[str]:
 
 
 def describe_configuration(configuration: dict[str, Any], earlier: Sequence[dict[str, Any]]) -> str:
-    """Describe the configuration of a training stage, or its differences from that of an earlier stage.
-
-    Args:
-        configuration: The configuration, by key.
-        earlier: The configurations of the stages before, in order.
-
-    Returns:
-        All keys and values, as JSON in Markdown. But if configurations in `earlier` have the same keys, the
-        text names the most similar of them by its number, from 1, and has only the values that differ from
-        it: "like stage 2, except ...".
-    """
+    """Describe the configuration of a stage, or its differences from the most similar earlier stage."""
     changes = {
         number: {key: value for key, value in configuration.items() if other[key] != value}
         for number, other in enumerate(earlier, 1)
@@ -98,19 +71,8 @@ def describe_configuration(configuration: dict[str, Any], earlier: Sequence[dict
 
 
 def figure_sections(figures: dict[str, Any]) -> list[str]:
-    """Return the sections of the model card that report measurements.
-
-    One section reports accuracies on the contrast set, a test set of triples: a reference, a rewording and a
-    text with another meaning. In many triples, two words make the difference in meaning, such as "attaches"
-    and "detaches". The released model saw these word pairs in training. The section can also report a
-    control model, which was trained without these word pairs.
-
-    Args:
-        figures: The figures of the released model, from `train.release.measure`. The key "held_out" may be
-            added, with the figures of the control model.
-
-    Returns:
-        Headings, paragraphs and tables in Markdown.
+    """Return the sections that report figures; "held_out" has the figures of the control model, if there is
+    one.
     """
     return [
         "## Agreement with people",
@@ -137,11 +99,7 @@ def figure_sections(figures: dict[str, Any]) -> list[str]:
 
 
 def _agreement(sets: dict[str, Any]) -> str:
-    """Return a Markdown table of Spearman's correlations with human ratings, by data set and metric.
-
-    Args:
-        sets: For each data set with human ratings, the result of `train.release.measure.correlate_metrics`.
-    """
+    """Return the table of Spearman's correlations with human ratings, by data set and metric."""
     metrics = [name for name in next(iter(sets.values())) if name != "pairs"]
     rows = [
         [
@@ -155,22 +113,8 @@ def _agreement(sets: dict[str, Any]) -> str:
 
 
 def _contrast(figures: dict[str, Any]) -> list[str]:
-    """Return the model card's table of accuracies on the contrast set, which is a test set.
-
-    A triple of the contrast set is a reference, a rewording and a text with another meaning. A metric is
-    right if the rewording scores higher than the text with another meaning. The table has the accuracies of
-    the metrics. The first row is for all kinds of meaning change. Each other row is for one kind, such as
-    "negation".
-
-    In many triples, two words make the difference in meaning, such as "attaches" and "detaches". A control
-    model may have been trained without these words. Then the table has columns for the control model, too.
-
-    Args:
-        figures: The evaluation results of the released model. The results of the control model, if there is
-            one, are under the key "held_out".
-
-    Returns:
-        A paragraph that introduces the control model, if there is one, and the table, in Markdown.
+    """Return the table of accuracies on the contrast set, and a paragraph about the control model, if there
+    is one.
     """
     metrics, intro = figures["contrast"], []
     if "held_out" in figures:
@@ -193,19 +137,7 @@ def _contrast(figures: dict[str, Any]) -> list[str]:
 
 
 def _items(figures: dict[str, Any] | None) -> list[str]:
-    """Return the model card's section on how well metrics tell rewordings from texts with another meaning.
-
-    The section has a table with a column for each metric. The first row is for all kinds of meaning change.
-    Each other row is for one kind, such as "negation". A cell shows how often the metric scores a rewording
-    of a text higher than a text with another meaning. The texts come from meaning items: a main text,
-    rewordings, and texts with other meanings.
-
-    Args:
-        figures: The result of `train.release.measure_meaning.measure_items`, or None.
-
-    Returns:
-        The heading, a paragraph and the table. The list is empty if `figures` is None.
-    """
+    """Return the section on meaning items, with a table of accuracies by kind of change and metric."""
     if figures is None:
         return []
     metrics = [name for name in figures if name != "triples"]
@@ -220,18 +152,7 @@ def _items(figures: dict[str, Any] | None) -> list[str]:
 
 
 def _flags(figures: dict[str, Any] | None) -> list[str]:
-    """Return the model card's paragraph on how often the model warns that a meaning may have changed.
-
-    The warning is the note "meaning may have changed". The model gives this note to two texts if their score
-    is high, but their meanings probably differ. The paragraph says how often rewordings get the note (false
-    alarms), and how often texts with another meaning get it. Only texts with a high score are counted.
-
-    Args:
-        figures: The result of `train.release.measure_meaning.measure_flags`, or None.
-
-    Returns:
-        A list with the paragraph. The list is empty if `figures` is None.
-    """
+    """Return the paragraph on how often rewordings (false alarms) and changes get the warning."""
     if figures is None:
         return []
     shares = [f"{figures[name]['flagged']:.0%} of {figures[name]['similar']:,}" for name in figures]
@@ -243,17 +164,7 @@ def _flags(figures: dict[str, Any] | None) -> list[str]:
 
 
 def _unseen_items(figures: dict[str, Any] | None) -> list[str]:
-    """Return the model card's paragraph on how well the model recognizes a changed meaning in unseen texts.
-
-    The texts come from meaning items that were never used in training. A meaning item has a main text,
-    rewordings, and texts with other meanings.
-
-    Args:
-        figures: The result of `train.release.measure_meaning.measure_unseen_items`, or None.
-
-    Returns:
-        A list with the paragraph. The list is empty if `figures` is None.
-    """
+    """Return the paragraph on items on which no model was trained."""
     if figures is None:
         return []
     areas = {name: f"{area:.3f}".lstrip("0") for name, area in figures["auc"].items()}
@@ -267,17 +178,7 @@ def _unseen_items(figures: dict[str, Any] | None) -> list[str]:
 
 
 def _reliability(figures: dict[str, Any] | None) -> list[str]:
-    """Return the model card's section on how reliable the predicted probability of the same meaning is.
-
-    The meaning head, a part of the model, predicts the probability that two texts have the same meaning.
-
-    Args:
-        figures: The value of the key "reliability" in the result of
-            `train.release.meaning_head_calibration.measure_reliability`, or None.
-
-    Returns:
-        The heading, a paragraph and a table. The list is empty if `figures` is None.
-    """
+    """Return the section on the calibrated probability of the same meaning."""
     if figures is None:
         return []
     rows = [[f"{b['probability']:.2f}", f"{b['share']:.2f}", f"{b['size']:,}"] for b in figures["bins"]]
@@ -291,45 +192,19 @@ def _reliability(figures: dict[str, Any] | None) -> list[str]:
 
 
 def _languages(figures: dict[str, Any]) -> str:
-    """Return a table of the model's results in retrieval, for each programming language.
-
-    The query is the first sentence of a code comment. The model must find the rest of the same comment among
-    the comments in that language.
-
-    Args:
-        figures: The results for each language, by its name. `measure_comments` in
-            `train.release.retrieval_and_random_pairs` returns them under the key "languages".
-    """
+    """Return the table of retrieval by programming language."""
     rows = [[name, f"{x['pairs']}", f"{x['first']:.0%}", f"{x['mrr']:.3f}"] for name, x in figures.items()]
     return markdown_table(["language", "pairs", "nearest", "MRR"], rows)
 
 
 def _main_figures(figures: dict[str, Any]) -> dict[str, float]:
-    """Return the most important evaluation results of a model, by name.
-
-    The results are Spearman's rho on each data set with human ratings, and two accuracies on a test set, the
-    contrast set. The contrast set has triples: a reference, a rewording and a change (a text with another
-    meaning). The first accuracy, "balanced", is for triples in which the rewording and the change share
-    equally many words with the reference. The second accuracy, "adversarial", is for triples in which the
-    change shares more words with the reference than the rewording does.
-
-    Args:
-        figures: All evaluation results of the model, from `train.release.measure`.
-    """
+    """Return Spearman's rho on each data set, and the accuracies on the contrast set, by form."""
     correlations = {name: metrics["simllm"]["rho"] for name, metrics in figures["spearman"].items()}
     return correlations | {form: kinds["all"] for form, kinds in figures["contrast"]["simllm"].items()}
 
 
 def seeds_section(runs: dict[str, dict[str, Any]]) -> list[str]:
-    """Return the section of the model card that compares training runs with different seeds.
-
-    Args:
-        runs: The figures of each run, from `train.release.measure`, by the run's name.
-
-    Returns:
-        A heading, a paragraph and a table in Markdown. The table has a row for each important result, such as
-        Spearman's rho on a data set. A row has the result of each run, and the standard deviation.
-    """
+    """Return the section that compares runs with different seeds, from their figures by the run's name."""
     columns = {name: _main_figures(figures) for name, figures in runs.items()}
     rows = list(columns.values())
     lines = [
@@ -342,14 +217,7 @@ def seeds_section(runs: dict[str, dict[str, Any]]) -> list[str]:
 
 
 def ablations_section(rows: Sequence[dict[str, Any]]) -> list[str]:
-    """Return the section of the model card about ablations (variants of the training recipe).
-
-    Args:
-        rows: The results of the variants, as `train.release.ablations` writes them.
-
-    Returns:
-        A heading, a paragraph and a table in Markdown.
-    """
+    """Return the section about ablations, from the results that `train.release.ablations` wrote."""
     lines = [[row["variant"], *(f"{value:.3f}" for value in _main_figures(row).values())] for row in rows]
     intro = (
         "Short trainings, with one seed each; differences of .01 are noise. The first row is a shortened "

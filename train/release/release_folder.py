@@ -1,7 +1,4 @@
-"""The released model folder: model, score scale, golden (expected) scores, figures, model card and logs.
-
-The score scale converts a score to a percentile and to an expected human rating.
-"""
+"""The released model folder: model, score scale, golden scores, figures, model card and logs."""
 
 from __future__ import annotations
 
@@ -33,26 +30,15 @@ class Release:
 
     Attributes:
         runs: Folders of training runs, in the order in which they trained.
-        out: The model folder to make.
         notes: A Markdown file, which is appended to the model card.
         config: A YAML file with the keys of `MeasureConfig`.
-        centre: A file of code comments, one per line. The model's embeddings are shifted so that the mean
-            embedding of these comments is about 0. None: embeddings are not shifted.
-        calibrate: Two files: held-out comments, and text pairs with human ratings. The score scale, which
-            converts a score to a percentile and to an expected human rating, is fitted to them. None: the
-            model has no score scale.
-        calibrate_meaning: A file of held-out text pairs, with labels that say whether both texts have the
-            same meaning. The meaning head predicts the probability of the same meaning; its probabilities
-            are calibrated with these pairs. `calibrate` must be given, too. None: no calibration.
-        held_out: The folder of a run that was trained like the last of `runs`, but without the word pairs of
-            the contrast set. In this test set, many texts differ in meaning by a word pair, such as
-            "attaches" in one text and "detaches" in the other. The model card compares this run's results
-            with those of the released model. None: no such comparison.
-        seeds: Folders of runs like the last of `runs`, with other random seeds. Of these runs and the last of
-            `runs`, the run with the highest dev criterion is released. The criterion is the mean of figures
-            on dev data, from the provenance of the run's model.
-        ablations: The JSON file that `train.release.ablations` wrote, with the results of variants of the
-            training. The model card shows them in a table. None: no such table.
+        centre: Comments, one per line, whose mean embedding is shifted to about 0; None: no shift.
+        calibrate: Held-out comments, and text pairs with human ratings; None: no score scale.
+        calibrate_meaning: Held-out labelled pairs for the meaning head; needs `calibrate`.
+        held_out: The run of the control model.
+        seeds: Runs like the last of `runs`, with other random seeds. Of all these, the run with the highest
+            dev criterion is released.
+        ablations: The results of `train.release.ablations`, for a table in the card.
     """
 
     runs: Sequence[Path]
@@ -72,16 +58,7 @@ class Release:
 
 
 def write_release(release: Release) -> None:
-    """Write the released model folder.
-
-    The folder is made at a temporary place, and moved to its final place when it is complete.
-
-    Args:
-        release: The inputs, and the folder to write.
-
-    Raises:
-        InputError: An input is missing or wrong, or the folder exists and simllm did not write it.
-    """
+    """Write the released model folder."""
     runs = release.runs
     OutputFolder(release.out, saved_model.CONTENT).check()
     OutputFolder(release.out).check_apart(
@@ -97,7 +74,9 @@ def write_release(release: Release) -> None:
     ablations = json.loads(_text(release.ablations)) if release.ablations else []
     training = model_card.describe_training(stages)
     comments = [line for _, line in read_lines.lines(release.centre)] if release.centre else []
+    # All inputs have been read by now, because making and measuring the model takes long.
     write_model = partial(postprocess, comments=comments)
+    # The folder is made at a temporary place, and moved when it is complete.
     with OutputFolder(release.out, saved_model.CONTENT).replacing() as candidate:
         write_model(run, candidate)
         if release.calibrate:
@@ -126,19 +105,8 @@ def write_release(release: Release) -> None:
 def measure_run(
     run: Path, write_model: Callable[[Path, Path], None], config: MeasureConfig
 ) -> dict[str, Any]:
-    """Measure a model that is not released, to compare it with the released model.
-
-    The model is first postprocessed like the released model: its weights are rounded, and its embeddings
-    may be shifted. The result is written to a temporary folder.
-
-    Args:
-        run: The folder of the training run that made the model.
-        write_model: Function that postprocesses a run's model. Its arguments are the run folder and the model
-            folder to write.
-        config: The data sets to measure on.
-
-    Returns:
-        The evaluation figures by name, as `train.release.measure.measure` returns them.
+    """Measure a model that is not released, after the same postprocessing (`write_model`) as the released
+    model.
     """
     with TemporaryDirectory() as folder:
         model = Path(folder) / "model"
@@ -151,19 +119,6 @@ def _provenance(run: Path) -> dict[str, Any]:
 
 
 def _dev_criterion(run: Path) -> float:
-    """Return the dev criterion of a run's model: the mean of its figures on dev data; higher is better.
-
-    The mean is stored under "dev_criterion" in the model's provenance. `DevCriterion`, which training uses,
-    returns the same mean with a minus sign: there, lower is better. A figure is a correlation or an accuracy.
-    A correlation compares the model's scores with human ratings. An accuracy says how often the model scores
-    a rewording of a text higher than a text with another meaning.
-
-    Args:
-        run: The folder of the training run, with the model.
-
-    Raises:
-        InputError: The run has not stored a dev criterion.
-    """
     try:
         return float(_provenance(run)["dev_criterion"])
     except KeyError:
@@ -171,12 +126,7 @@ def _dev_criterion(run: Path) -> float:
 
 
 def _seed_name(run: Path, released: Path) -> str:
-    """Return a run's name for the model card, such as "seed 1" or, for the released run, "seed 1 (released)".
-
-    Args:
-        run: The folder of the run.
-        released: The folder of the released run.
-    """
+    """Return a run's name for the model card, such as "seed 1" or "seed 1 (released)"."""
     return f"seed {_provenance(run)['config']['seed']}" + (" (released)" if run == released else "")
 
 

@@ -1,10 +1,10 @@
 """Token shards: the token ids of a corpus on disk, in memory-mapped files with checksums.
 
-A corpus is split into parts of about 8 MiB of text. A folder of token shards has these files:
+A folder has these files:
 
-shards.json         hashes of corpus and tokenizer; for each part, its number of texts and tokens, and SHA-256
-ids-00000.npy       token ids of the texts in the first part, one text after the other
-lengths-00000.npy   number of tokens of each text in the first part
+    shards.json         what the shards were made from; for each part, its counts and SHA-256
+    ids-00000.npy       token ids of the texts in the first part, one text after the other
+    lengths-00000.npy   number of tokens of each text in the first part
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ from simllm.io import output_file
 from simllm.io.output_folder import OutputFolder
 from simllm.model.tokenizer import Tokenizer
 
-_PART = 8 * 2**20  # bytes of text in a part
+# Bytes of text in a part.
+_PART = 8 * 2**20
 _TEXTS_AT_ONCE = 10_000
 _INFO = "shards.json"
 
 
 @dataclass(frozen=True)
 class Shards:
-    """N tokenized texts in the order of the corpus. Each text has the tokens `<s>` and `</s>` at its ends.
+    """N tokenized texts in the order of the corpus, each from `<s>` to `</s>`.
 
     Attributes:
-        parts: Memory-mapped arrays of token ids. Each array has the texts of one part of the corpus, one text
-            after the other. The type is uint16, or int32 if the vocabulary has more than 65,536 tokens.
+        parts: Memory-mapped token ids of each part: uint16, or int32 for more than 65,536 tokens.
         lengths: (N,) int64 number of tokens of each text.
         truncated: Number of texts that were cut to the model's largest input length.
     """
@@ -54,31 +54,17 @@ class Shards:
         return int(self.lengths.sum())
 
     def blocks(self, length: int) -> Shards:
-        """Divide the token ids of all texts into blocks of equal length, to give the model full inputs.
+        """Divide the token ids into blocks of equal length, cut anywhere, each of which then counts as a
+        text.
 
-        A block may begin or end in the middle of a text. The last tokens of each array in `self.parts` are
-        left out if they do not fill a block.
-
-        Args:
-            length: The number of tokens in a block.
-
-        Returns:
-            Shards in which each block counts as a text.
+        The last tokens of each part are left out if they do not fill a block.
         """
         counts = [len(part) // length for part in self.parts]
         parts = [part[: count * length] for part, count in zip(self.parts, counts, strict=True)]
         return Shards(parts, np.full(sum(counts), length, np.int64), self.truncated)
 
     def read_tokens(self, places: np.ndarray) -> np.ndarray:
-        """Return the token ids at K positions.
-
-        Args:
-            places: (K,) positions of tokens. They count from 0 at the start of the first array in `parts`,
-                and continue from each array to the next.
-
-        Returns:
-            (K,) int64 token ids.
-        """
+        """Return the (K,) int64 token ids at (K,) places, which count through all parts."""
         ends = np.cumsum([len(part) for part in self.parts])
         owner = np.searchsorted(ends, places, side="right")
         ids = np.empty(len(places), np.int64)
@@ -89,28 +75,16 @@ class Shards:
 
 
 class DamagedShardsError(InputError):
-    """A file of token shards (token ids on disk) is missing, incomplete, or has a wrong checksum."""
+    """A file of token shards is missing, incomplete, or has a wrong checksum."""
 
 
 def write_or_load(
     texts: Path, corpus_hash: str, tokenizer: Tokenizer, max_length: int, folder: Path
 ) -> Shards:
-    """Load the token shards in a folder if they fit, else tokenize the texts and write shards.
+    """Load the shards in a folder if they are intact and fit, else tokenize the lines of `texts`.
 
-    Shards fit if they are intact and were made from the same corpus, tokenizer and `max_length`.
-
-    Args:
-        texts: A file with one text per line.
-        corpus_hash: A hash that identifies the corpus from which the texts come.
-        tokenizer: The tokenizer.
-        max_length: The model's largest input length in tokens; longer texts are cut and counted.
-        folder: The folder of the shards.
-
-    Returns:
-        The shards, whose token ids are memory-mapped.
-
-    Raises:
-        InputError: A file cannot be read or written.
+    Shards fit if they are from the same corpus (by its hash), tokenizer and `max_length`, to which texts are
+    cut.
     """
     made_with = {"corpus": corpus_hash, "tokenizer": tokenizer.hash, "max_length": max_length}
     try:
@@ -125,10 +99,12 @@ def write_or_load(
         def write_part(number: int, lines: tuple[int, int]) -> dict[str, Any]:
             return _write_part(texts, lines, tokenizer, max_length, _files(partial, number), stop)
 
-        with ThreadPoolExecutor(os.cpu_count()) as pool:  # the tokenizer works outside of Python's lock
+        # Threads are enough, because the tokenizer works outside of Python's lock.
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
             try:
                 parts = list(pool.map(write_part, itertools.count(), _ranges(texts)))
-            except BaseException:  # after a signal, the workers need not finish their parts
+            # After a signal, the workers need not finish their parts.
+            except BaseException:
                 stop.set()
                 raise
         output_file.write(
@@ -138,12 +114,7 @@ def write_or_load(
 
 
 def load(folder: Path) -> Shards:
-    """Load the token shards in a folder; the token ids are memory-mapped.
-
-    Raises:
-        DamagedShardsError: A file is missing or its checksum differs.
-        InputError: A file cannot be read.
-    """
+    """Load the shards in a folder, or raise DamagedShardsError."""
     parts, lengths, truncated = [], [], 0
     try:
         for number, facts in enumerate(_facts(folder)["parts"]):
@@ -165,17 +136,7 @@ def load(folder: Path) -> Shards:
 
 
 def _facts(folder: Path) -> dict[str, Any]:
-    """Read the file `shards.json` in a folder of token shards (token ids on disk).
-
-    Returns:
-        A dict with two keys. `made_with` has the hash of the corpus, the hash of the tokenizer, and the
-        model's largest input length. `parts` has an entry for each part of the corpus: the numbers of texts,
-        tokens and truncated texts, and the SHA-256 of the part's files.
-
-    Raises:
-        DamagedShardsError: The file is missing or damaged.
-        InputError: The file cannot be read.
-    """
+    """Read `shards.json`: `made_with`, and the counts and SHA-256 of each part under `parts`."""
     file = folder / _INFO
     try:
         facts = json.loads(file.read_bytes())
@@ -189,32 +150,18 @@ def _facts(folder: Path) -> dict[str, Any]:
 
 
 def _unreadable(error: OSError, place: Path) -> InputError:
-    """Make the error for a file that cannot be read.
-
-    Args:
-        error: The error of the operating system.
-        place: The file or folder to name if `error` names none.
-
-    Returns:
-        A `DamagedShardsError` if the file is missing, else an `InputError`.
-    """
+    """Make the error for a file that cannot be read; `place` is named if `error` names no file."""
     kind = DamagedShardsError if isinstance(error, FileNotFoundError) else InputError
     return kind(f"{error.filename or place}: cannot be read ({error.strerror})")
 
 
 def _ranges(texts: Path) -> Iterator[tuple[int, int]]:
-    """Split a file of texts into parts of about 8 MiB that end at line ends; yield where each part lies.
-
-    Args:
-        texts: The file with one text per line.
-
-    Yields:
-        For each part, the position of its first byte in the file, and the position after its last byte.
-    """
+    """Yield the first byte and the byte after the last of each part of a file; parts end at line ends."""
     size, start = texts.stat().st_size, 0
     with texts.open("rb") as file:
         while start < size:
             file.seek(min(start + _PART, size))
+            # A part ends at the end of a line.
             file.readline()
             yield start, file.tell()
             start = file.tell()
@@ -228,22 +175,7 @@ def _write_part(
     paths: tuple[Path, Path],
     stop: threading.Event,
 ) -> dict[str, Any]:
-    """Tokenize consecutive lines of a file of texts, and write their token ids to disk.
-
-    Args:
-        texts: The file with one text per line.
-        lines: Where the lines lie in the file: the position of their first byte, and the position after
-            their last byte.
-        tokenizer: The tokenizer.
-        max_length: The largest number of tokens of a text; longer texts are cut.
-        paths: The two files to write: the token ids, and the number of tokens of each text.
-        stop: Another thread sets this event to cancel the work. The function then leaves out the remaining
-            lines.
-
-    Returns:
-        The entry for these files in `shards.json`: the numbers of texts, tokens and truncated texts, and
-        the SHA-256 of the files.
-    """
+    """Tokenize the bytes `lines` of a file, write both files of the part, and return its facts."""
     dtype = np.uint16 if tokenizer.vocab_size <= 2**16 else np.int32
     with texts.open("rb") as file:
         file.seek(lines[0])
@@ -268,12 +200,7 @@ def _write_part(
 
 
 def _files(folder: Path, number: int) -> tuple[Path, Path]:
-    """Return the paths of the two files for one part of the corpus: its token ids, and its text lengths.
-
-    Args:
-        folder: The folder of token shards.
-        number: The number of the part, from 0.
-    """
+    """Return the files of a part: its token ids, and its text lengths."""
     return folder / f"ids-{number:05d}.npy", folder / f"lengths-{number:05d}.npy"
 
 

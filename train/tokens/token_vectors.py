@@ -1,7 +1,4 @@
-"""Initial token embeddings, computed from counts of tokens that are near each other in the texts.
-
-The counts are weighted by positive pointwise mutual information (`simllm.model.ppmi_vectors`).
-"""
+"""Initial token embeddings, from counts of neighbouring tokens (see `simllm.model.ppmi_vectors`)."""
 
 from __future__ import annotations
 
@@ -18,20 +15,7 @@ from train.tokens.shards import Shards, digest
 
 
 def load_or_compute(folder: Path, shards: Shards, vocab_size: int, size: int) -> np.ndarray:
-    """Load the token vectors in a folder; if they are missing or damaged, compute and save them.
-
-    Args:
-        folder: The folder of the vectors.
-        shards: The tokenized texts.
-        vocab_size: Number V of tokens in the vocabulary.
-        size: Dimension D of the vectors.
-
-    Returns:
-        (V, D) float32 vectors.
-
-    Raises:
-        InputError: A file cannot be read or written.
-    """
+    """Load the (V, D) float32 vectors in a folder; if they are missing or damaged, compute and save them."""
     file, checksum = folder / "vectors.npy", folder / "sha256"
     try:
         if digest(file) == checksum.read_bytes().decode("ascii", "replace"):
@@ -49,32 +33,21 @@ def load_or_compute(folder: Path, shards: Shards, vocab_size: int, size: int) ->
 
 
 def compute(shards: Shards, vocab_size: int, size: int) -> np.ndarray:
-    """Compute a vector for each token of the vocabulary; tokens with similar neighbours have similar vectors.
+    """Factorise the matrix of positive pointwise mutual information of neighbouring tokens.
 
-    The vectors come from a factorisation of the PPMI matrix (positive pointwise mutual information), which is
-    computed from counts of neighbouring tokens.
-
-    Args:
-        shards: The tokenized texts.
-        vocab_size: Number V of tokens in the vocabulary.
-        size: Dimension D of the vectors.
-
-    Returns:
-        (V, D) float32 vectors; zeros for tokens that are not in the texts. The vectors are scaled so that the
-        standard deviation of all V·D values is 1.
+    Returns (V, D) float32 vectors with a standard deviation of 1 over all values; zeros for tokens that are
+    not in the texts.
     """
     vectors = ppmi_vectors.ppmi_vectors(_count_neighbours(shards, vocab_size), size)
     return (vectors / vectors.std()).astype(np.float32)
 
 
 def _count_neighbours(shards: Shards, vocab_size: int) -> sparse.csr_matrix:
-    """Count, for every two tokens of the vocabulary, how often they are at most five tokens apart in a text.
-
-    The result is a sparse (V, V) matrix of counts, indexed by token ids. V is the size of the vocabulary.
-    """
+    """Count in a sparse (V, V) matrix how often two tokens are at most five tokens apart in a text."""
     counts = sparse.csr_matrix((vocab_size, vocab_size), dtype=np.float64)
     ends, first = np.cumsum(shards.lengths), 0
     for part in shards.parts:
+        # Part by part, so that only one part of the corpus is in memory.
         ids = np.asarray(part, np.int32)
         text = np.searchsorted(ends, np.arange(first, first + len(ids)), side="right")
         first += len(ids)

@@ -26,16 +26,7 @@ _ALPHABET = "".join(c for c in map(chr, range(0x21, 0x7F)) if c not in string.as
 
 
 def load_or_learn(folder: Path, texts: Path, size: int) -> Tokenizer:
-    """Load the tokenizer in a folder; if the folder has none, learn its BPE vocabulary and save it.
-
-    Args:
-        folder: The folder of the tokenizer.
-        texts: A file with one cleaned (lower-case ASCII) text per line.
-        size: Number of tokens in the vocabulary.
-
-    Raises:
-        InputError: The texts are too few for `size` tokens, or a file cannot be read or written.
-    """
+    """Load the tokenizer in a folder; if there is none, learn `size` tokens from a file of cleaned texts."""
     file = folder / "tokenizer.json"
     if not file.is_file():
         with OutputFolder(folder, "a vocabulary").replacing(keep_edits=False) as partial:
@@ -46,35 +37,30 @@ def load_or_learn(folder: Path, texts: Path, size: int) -> Tokenizer:
 
 
 def learn(texts: Iterable[str], size: int, file: Path) -> None:
-    """Learn a BPE vocabulary and write it as a SentencePiece model.
-
-    Args:
-        texts: Cleaned (lower-case ASCII) texts.
-        size: Number of tokens in the vocabulary.
-        file: The SentencePiece model to write.
-
-    Raises:
-        InputError: The texts are too few for `size` tokens.
-    """
+    """Learn a BPE vocabulary from cleaned texts, and write it as a SentencePiece model."""
     file.write_bytes(_learn_model(texts, size))
 
 
 def _learn_model(texts: Iterable[str], size: int) -> bytes:
     """Learn a BPE vocabulary of `size` tokens; return it as the bytes of a SentencePiece model."""
-    import sentencepiece  # not at the top: only learning and converting need it
+    # Not at the top: only learning and converting need it.
+    import sentencepiece
 
     model = io.BytesIO()
-    seen: set[str] = set()  # characters
+    # Characters.
+    seen: set[str] = set()
     try:
         sentencepiece.SentencePieceTrainer.train(
             sentence_iterator=_with_all_characters(texts, seen),
-            max_sentence_length=4 * LONGEST,  # bytes; longer texts would be skipped in silence
+            # Bytes; longer texts would be skipped in silence.
+            max_sentence_length=4 * LONGEST,
             model_writer=model,
             model_type="bpe",
             vocab_size=size,
             character_coverage=1.0,
             required_chars=_ALPHABET,
-            normalization_rule_name="identity",  # the texts are clean
+            # The texts are clean.
+            normalization_rule_name="identity",
             remove_extra_whitespaces=False,
             bos_id=0,
             pad_id=1,
@@ -91,38 +77,26 @@ def _learn_model(texts: Iterable[str], size: int) -> bytes:
 
 
 def _with_all_characters(texts: Iterable[str], seen: set[str]) -> Iterator[str]:
-    """Yield the texts, and at the end one more with the characters of the alphabet that none of them has.
-
-    SentencePiece before version 0.2.3 aborts the process if a required character is in no text. `seen`
-    collects the characters. The tokenizer reads only the first 10,000 characters of a text, so others do not
-    count here.
+    """Yield the texts, and one more with the missing characters of the alphabet; `seen` collects
+    characters.
     """
     for text in texts:
+        # The tokenizer reads only so many characters of a text; others do not count.
         seen.update(text[:LONGEST])
         yield text[:LONGEST]
+    # SentencePiece before version 0.2.3 aborts the process if a required character is in no text.
     if seen and (missing := set(_ALPHABET) - seen):
         yield " ".join(sorted(missing))
 
 
 def _learn_in_subprocess(texts: Path, size: int) -> bytes:
-    """Learn a BPE vocabulary in a child process, so that a signal such as Ctrl+C can stop it at once.
-
-    In this process, SentencePiece would delay the signal until the learning is finished.
-
-    Args:
-        texts: A file with one cleaned (lower-case ASCII) text per line.
-        size: Number of tokens in the vocabulary.
-
-    Returns:
-        The bytes of a SentencePiece model.
-
-    Raises:
-        InputError: The texts are too few for `size` tokens, or the child process was killed.
-    """
+    """Learn a vocabulary as `_learn_model` does, in a child process that a signal can stop at once."""
+    # In this process, SentencePiece would delay a signal such as Ctrl+C until the learning is finished.
     command = [sys.executable, "-m", "train.tokens.vocabulary", str(texts.absolute()), str(size)]
     child = None
     try:
-        with signal_handlers.postponed():  # a signal before the assignment would leave the process running
+        # A signal before the assignment would leave the process running.
+        with signal_handlers.postponed():
             child = subprocess.Popen(
                 command, cwd=Path(__file__).parents[2], stdout=subprocess.PIPE, stderr=subprocess.PIPE
             )
@@ -146,15 +120,9 @@ def _learn_in_subprocess(texts: Path, size: int) -> bytes:
 
 
 def _main() -> int:
-    """Learn a vocabulary, and write it to standard output as a SentencePiece model.
-
-    `_learn_in_subprocess` starts this function in a child process. The two command-line arguments are the
-    file of texts and the number of tokens.
-
-    Returns:
-        The exit status: 0, or 2 if the vocabulary cannot be learned.
-    """
-    signal_handlers.ignore_signals()  # the parent process handles signals and ends this process
+    """Be the child process of `_learn_in_subprocess`: write the model to standard output."""
+    # The parent process handles signals and ends this process.
+    signal_handlers.ignore_signals()
     _, file, size = sys.argv
     try:
         with Path(file).open(encoding="ascii") as lines:
@@ -167,13 +135,7 @@ def _main() -> int:
 
 
 def convert(file: Path) -> Backend:
-    """Convert a SentencePiece model to a tokenizer of the library `tokenizers`.
-
-    The model and the tokenizer split texts in the same way.
-
-    Args:
-        file: The SentencePiece model, which `learn` wrote.
-    """
+    """Convert a SentencePiece model to a tokenizer that splits texts in the same way."""
     import sentencepiece
 
     source = sentencepiece.SentencePieceProcessor(model_proto=file.read_bytes())
@@ -183,17 +145,11 @@ def convert(file: Path) -> Backend:
 def bpe(pieces: Sequence[str]) -> Backend:
     """Build a tokenizer that splits texts like a SentencePiece BPE model with the same tokens.
 
-    BPE splits a text into characters, and then merges neighbouring tokens again and again. SentencePiece
-    always merges the two neighbours that form the token with the lowest id. The library `tokenizers` instead
-    needs a list of pairs, and always merges the pair that stands first in the list. This function makes a
-    list with the same effect: it sorts all pairs by the id of the token that they form.
-
-    Args:
-        pieces: The tokens, in the order of their ids; the five special tokens come first.
-
-    Returns:
-        A tokenizer of the library `tokenizers`.
+    `pieces` are the tokens in the order of their ids, the five special tokens first.
     """
+    # BPE merges neighbouring tokens again and again. SentencePiece always merges the two neighbours that form
+    # the token with the lowest id. The library `tokenizers` instead merges the pair that stands first in a
+    # list. Sorting all pairs by the id of the token that they form has the same effect.
     vocabulary = {piece: i for i, piece in enumerate(pieces)}
     merges = []
     for piece, rank in vocabulary.items():
