@@ -1,7 +1,6 @@
 """The order of the packages: each imports only lower packages, and simllm never imports train."""
 
 import ast
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -83,12 +82,3 @@ def test_there_is_no_import_cycle():
 def test_every_listed_package_exists():
     assert {package_of(name) for name in OURS if name.startswith("simllm.")} - {"__main__"} == set(PACKAGES)
     assert {package_of(name) for name in OURS if name.startswith("train.")} == set(TRAIN)
-
-
-def test_module_names_differ():
-    """No two modules have the same name, except in commands and in parallel stages of training."""
-    shared = {"__init__", "__main__", "batches", "task", "config"}
-    names = sorted(
-        file.stem for name, file in OURS.items() if ".cli." not in name and file.stem not in shared
-    )
-    assert not [a for a, b in pairwise(names) if a == b]
