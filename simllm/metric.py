@@ -211,9 +211,7 @@ class SimLLM:
         return token_windows.tokenize(self.model.tokenizer, texts, self.longest, self.on_long)
 
     def count_frequencies(self, references: Iterable[str]) -> Frequencies:
-        """Count, for each token, the references that contain it, for the argument `frequencies` of
-        `SimLLM`.
-        """
+        """Count, for each token, the references that contain it, for the argument `frequencies`."""
         return Frequencies.count(map(self.tokenize, chunks(references, 10_000)), self.model.tokenizer)
 
     @property
@@ -222,9 +220,7 @@ class SimLLM:
         return self._signature(self.frequencies)
 
     def variant_signature(self, pooling: str, similarity: str) -> str:
-        """Build the signature that this metric would have with another pooling, such as "mean", and
-        similarity.
-        """
+        """Build the signature that this metric would have with another pooling and similarity."""
         return self._signature(self.frequencies, pooling, similarity)
 
     def _signature(
@@ -257,9 +253,7 @@ class SimLLM:
     def _scored(
         self, pairs: Iterable[Pair], frequencies: Frequencies | None, size: int, first: int = 1
     ) -> Iterator[tuple[list[Pair], Scores]]:
-        """Yield chunks of `size` pairs with their scores; `frequencies` are needed only if tokens are
-        matched.
-        """
+        """Yield chunks of `size` pairs with their scores; only token matching needs `frequencies`."""
         scorer: PairScorer
         if self._similarity and self.head:
             assert self.meaning
@@ -287,8 +281,6 @@ class SimLLM:
 
 
 def _unpickle(model: Any, *options: Any) -> SimLLM:
-    """Load the model folder of a pickled metric again, with the other arguments of `SimLLM` in their
-    order.
-    """
+    """Load the model folder of a pickled metric again; `options` are the other arguments of `SimLLM`."""
     names = ("pooling", "similarity", "mode", "on_long", "frequencies", "device")
     return SimLLM(model, **dict(zip(names, options, strict=True)))
