@@ -78,9 +78,7 @@ def explain(metric: SimLLM, candidate: str, reference: str) -> Explanation:
 
 
 def explain_pairs(metric: SimLLM, pairs: Sequence[tuple[str, str]]) -> list[Explanation]:
-    """Explain several pairs of candidate and reference as `explain` does; the encoder reads all texts
-    together.
-    """
+    """Explain several pairs as `explain` does, faster: the encoder reads all texts together."""
     if (metric.pooling, metric.similarity) != ("mean", "cosine"):
         raise InputError("explain: only mean pooling with cosine is a sum over words")
     texts = metric.tokenize([text for pair in pairs for text in pair])

@@ -49,7 +49,7 @@ class GoldenScores:
 
 def write_golden_scores(folder: Path) -> None:
     """Compute the golden scores of the model in a folder, and write them into the same folder."""
-    # On the CPU in float32, because GPUs differ more from each other.
+    # On the CPU in float32, which every machine has.
     metric = SimLLM(folder, mode="plain", device="cpu")
     values = metric.score(*zip(*PAIRS, strict=True)).values
     golden = GoldenScores(metric.model.hash, tuple(round(value, 7) for value in values.tolist()))
@@ -57,9 +57,7 @@ def write_golden_scores(folder: Path) -> None:
 
 
 def largest_difference(metric: SimLLM, folder: Path) -> float:
-    """Return the largest absolute difference between a metric's scores and the golden scores in its
-    folder.
-    """
+    """Return the largest absolute difference of a metric's scores from the golden scores in its folder."""
     if not (folder / GOLDEN_FILE).is_file():
         raise InputError(f"{folder}: no {GOLDEN_FILE}; expected a model folder with golden scores")
     golden = build(GoldenScores, read_json(folder / GOLDEN_FILE), str(folder / GOLDEN_FILE))

@@ -16,8 +16,7 @@ _CPUS = 1  # processors for each actor; more actors are faster than more threads
 
 @dataclass(frozen=True)
 class RayScoring:
-    """Callable that scores shards on a Ray cluster, as argument `score_all` of
-    `sharded_scoring.score_shards`.
+    """Callable that scores shards on a Ray cluster, for `sharded_scoring.score_shards`.
 
     All machines of the cluster must find the files under the same paths.
 

@@ -70,9 +70,7 @@ def names() -> tuple[str, ...]:
 
 
 def check_names(chosen: Iterable[str]) -> None:
-    """Raise InputError if a name (`name` or `name=argument`) belongs to no metric; the argument is not
-    checked.
-    """
+    """Raise InputError if a name, `name` or `name=argument`, belongs to no metric; ignore the argument."""
     for name in chosen:
         if (kind := name.partition("=")[0]) not in (*names(), *CODE, _COLUMN):
             raise InputError(f"metric {kind!r}: expected one of {', '.join((*names(), *CODE))}, column=NAME")
@@ -173,9 +171,7 @@ def load_all(
 
 
 def model_metric(name: str, learned: Metric) -> Metric:
-    """Return a loaded metric under a new name such as "simllm=FOLDER", and with a cache on disk for its
-    scores.
-    """
+    """Return a loaded metric under a new name such as "simllm=FOLDER", with a cache of its scores on disk."""
     return CachedMetric(_LearnedMetric(name, learned.signature, learned))
 
 
@@ -196,12 +192,7 @@ class _LearnedMetric:
 
 # `learned` is Any, because an import of `SimLLM` would be circular.
 def same_metric(name: str, learned: Any) -> Metric:
-    """Make a metric whose score is the probability that two texts have the same meaning; its scores are
-    cached.
-
-    Args:
-        name: The name of the new metric.
-        learned: A `SimLLM`.
+    """Make a metric from a `SimLLM`: the probability that two texts have the same meaning, with a cache.
 
     Raises:
         UnavailableError: The model lacks the meaning head, the network that predicts this probability.

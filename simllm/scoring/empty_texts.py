@@ -17,8 +17,7 @@ def score_empty_texts(
     values: NDArray[np.float64],
     same: NDArray[np.float64] | None,
 ) -> int:
-    """Overwrite (n,) `values` and `same` of pairs in which a text is empty after cleaning, and count these
-    pairs.
+    """Overwrite the (n,) `values` and `same` of pairs with a text that is empty after cleaning; count them.
 
     Such a pair gets 1 if its two texts, before cleaning, are equal up to white space; otherwise 0.
     """

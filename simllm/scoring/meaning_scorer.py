@@ -60,8 +60,7 @@ class MeaningScorer:
         return PairValues(scores, same)
 
     def _reduce(self, hidden: Tensor, mask: Tensor) -> list[tuple[Floats32, Tensor]]:
-        """Compute, for each text in (B, L, N * D) states of N layers, its (D,) embedding and its (tokens, W)
-        vectors.
+        """Compute each text's (D,) embedding and (tokens, W) vectors from (B, L, N * D) states of N layers.
 
         The meaning head reads the vectors, one of length W for each token; a linear layer of the head
         computes them.
@@ -94,9 +93,7 @@ def _sigmoid(x: Floats) -> Floats:
 
 
 def _padded(states: list[Tensor]) -> tuple[Tensor, Tensor]:
-    """Pad B texts of (tokens, W) vectors to (B, L, W); the (B, L) mask is true for tokens that are not
-    padding.
-    """
+    """Pad B texts of (tokens, W) vectors to (B, L, W), and return the (B, L) mask, too."""
     padded = pad_sequence(states, batch_first=True)
     lengths = torch.tensor([len(text) for text in states], device=padded.device)
     return padded, torch.arange(padded.shape[1], device=padded.device) < lengths[:, None]

@@ -1,6 +1,4 @@
-"""Resumable scoring: finished chunks are stored in a partial file, and a later run reads them from this
-file.
-"""
+"""Resumable scoring: a later run reads the finished chunks of an earlier run from a partial file."""
 
 from __future__ import annotations
 

@@ -65,9 +65,7 @@ class Scores:
 
     @property
     def ratings(self) -> NDArray[np.float64]:
-        """(n,) expected human ratings of the pairs, predicted from the scores; InputError without
-        calibration.
-        """
+        """(n,) expected human ratings, predicted from the scores; InputError without calibration."""
         return self._calibrated().rating(self.values)
 
     @property
@@ -90,8 +88,10 @@ class Scores:
         return meaning_may_have_changed(self.values, self.same)
 
     def to_pandas(self, index: Any = None) -> pandas.Series:
-        """Return the scores as a pandas Series named "score", with an index such as that of the texts' data
-        frame.
+        """Return the scores as a pandas Series named "score".
+
+        Args:
+            index: The index of the Series; for example, the index of the data frame with the texts.
         """
         import pandas
 

@@ -96,14 +96,12 @@ def best_cosines(a: AnyFloats, b: AnyFloats) -> tuple[Floats, Floats]:
 
 
 def precision(candidate: MatchedTokens, reference: MatchedTokens) -> float:
-    """Compute precision (eq. 5): the weighted mean cosine between the candidate's tokens and their
-    matches.
-    """
+    """Compute precision (eq. 5): the weighted mean cosine of the candidate's tokens and their matches."""
     return candidate.mean
 
 
 def recall(candidate: MatchedTokens, reference: MatchedTokens) -> float:
-    """Compute recall (eq. 6): the weighted mean cosine between the reference's tokens and their matches."""
+    """Compute recall (eq. 6): the weighted mean cosine of the reference's tokens and their matches."""
     return reference.mean
 
 

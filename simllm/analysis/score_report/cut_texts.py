@@ -21,9 +21,7 @@ def cut(text: str) -> str:
 
 
 def cut_id(value: Any) -> Any:
-    """Return a pair's id as the page shows it; a long id that is not a string becomes JSON before it is
-    cut.
-    """
+    """Return a pair's id as the page shows it; a long id that is not a string becomes JSON and is cut."""
     exact = _exact(value)
     text = exact if isinstance(exact, str) else json.dumps(exact)
     return cut(text) if len(text) > LONGEST_SHOWN else exact

@@ -61,8 +61,7 @@ def mean_with_interval(name: str, values: Floats) -> GroupMean:
 
 
 def group_means(values: Sequence[str], scores: Floats) -> list[GroupMean]:
-    """Group n pairs by the n values of a field, and compare the mean score of each group with all other
-    pairs.
+    """Group n pairs by the n values of a field, and compare each group with all other pairs.
 
     Groups are sorted by name, or by the number at the beginning of the name. All but the 25 largest groups
     are joined into one, which comes last.
@@ -101,9 +100,7 @@ def group_names(values: Sequence[Any]) -> list[str]:
 
 
 def number_ranges(numbers: Sequence[int]) -> list[str]:
-    """Assign n whole numbers to up to four ranges of about equal size, and return their names, such as "4 to
-    6".
-    """
+    """Assign n whole numbers to up to four ranges of about equal size, with names such as "4 to 6"."""
     ordered = sorted(numbers)  # numbers of JSON may be too large for numpy
     edges = sorted({_quartile(ordered, part) for part in range(5)})
     starts = edges[:-1] or edges
@@ -113,17 +110,13 @@ def number_ranges(numbers: Sequence[int]) -> list[str]:
 
 
 def first_numbers(values: Sequence[str]) -> list[int] | None:
-    """Convert values such as "4" and "4 to 6" to their first number (4); None if any value is of another
-    form.
-    """
+    """Convert values such as "4" and "4 to 6" to their first number; None if a value has another form."""
     found = [re.fullmatch(rf"({_NUMBER})( to {_NUMBER})?", value) for value in values]
     return None if None in found else [int(match[1]) for match in found if match]
 
 
 def _quartile(ordered: Sequence[int], part: int) -> int:
-    """Return a quartile of increasing whole numbers, rounded down, from 0 (the smallest) to 4 (the
-    largest).
-    """
+    """Return quartile 0 (the smallest) to 4 (the largest) of increasing whole numbers, rounded down."""
     place, rest = divmod(part * (len(ordered) - 1), 4)
     return ordered[place] + ((ordered[place + 1] - ordered[place]) * rest // 4 if rest else 0)
 

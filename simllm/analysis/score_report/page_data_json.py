@@ -59,8 +59,6 @@ def _pair(scored: ScoredPairs, fields: Mapping[str, Sequence[str]], i: int) -> d
 
 
 def _changed_by(scored: ScoredPairs, i: int) -> dict[str, Any]:
-    """Return {"changedBy": words of each column}, where None means no search; {} if no column was
-    searched.
-    """
+    """Return {"changedBy": words of each column, None without a search}; {} if no column was searched."""
     words = [scored.changed_by.get(name, {}).get(i) for name in scored.changed]
     return {} if all(own is None for own in words) else {"changedBy": words}

@@ -43,8 +43,7 @@ def find_long_texts(metrics: Mapping[str, SimLLM], texts: Sequence[Sequence[str]
 
 
 def worst_good_score(scores: Floats, is_learned: bool) -> float:
-    """Return the threshold between good and bad scores of (n,) scores without NaN; the threshold itself is
-    good.
+    """Return the threshold of (n,) scores without NaN from which scores are good.
 
     The report uses the threshold to list pairs that share many words but have a bad score, and the reverse.
     """
@@ -59,9 +58,7 @@ def unrelated_below(calibration: ScoreScale) -> float:
 
 
 def flag_unrelated(scores: Sequence[Floats], threshold: float | None) -> NDArray[np.bool_]:
-    """Return (n,) bool, true for a pair with a score below the threshold in any column; None is no
-    threshold.
-    """
+    """Return (n,) bool, true for a pair with a score below the threshold (if any) in a column."""
     bar = -np.inf if threshold is None else threshold
     return _any([values < bar for values in scores])
 

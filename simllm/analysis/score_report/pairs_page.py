@@ -36,8 +36,7 @@ _NONE = "\u2013"  # a dash, in place of a missing number
 
 
 def render_report(scored: ScoredPairs, command: str, comparison: Comparison | None = None) -> str:
-    """Render the report of at least one pair as a self-contained HTML page, with the command line that made
-    it.
+    """Render the report of at least one pair as a self-contained HTML page that shows its command line.
 
     The comparison of the systems is None for a single system.
     """
@@ -83,9 +82,7 @@ def render_report(scored: ScoredPairs, command: str, comparison: Comparison | No
 
 
 def _scatters(scored: ScoredPairs) -> list[tuple[str, float, str]]:
-    """Return, for each metric except the main one, its name, Spearman's correlation with the main one, and an
-    SVG.
-    """
+    """Return the name of each further metric, its Spearman correlation with the main metric, and an SVG."""
     # The columns are then systems, not metrics.
     if scored.has_systems:
         return []

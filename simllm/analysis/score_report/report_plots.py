@@ -19,9 +19,7 @@ _SEED = 12345
 
 
 def draw_distribution(scored: ScoredPairs) -> str:
-    """Draw a histogram of the main metric's scores, or one for each system, and one of unrelated texts
-    behind.
-    """
+    """Draw a histogram of the scores of the main metric or of each system, and one of unrelated texts."""
     columns = dict(scored.scores) if scored.has_systems else {"these pairs": scored.main}
     known = {name: values[~np.isnan(values)] for name, values in columns.items()}
     low = min([0.0, *(values.min() for values in known.values() if len(values))])

@@ -113,9 +113,7 @@ def _on_the_best(comparison: Comparison) -> str:
 
 
 def _on_the_scale(scored: ScoredPairs) -> list[str]:
-    """Write sentences that compare a single system with unrelated texts and human ratings; [] if
-    uncalibrated.
-    """
+    """Write sentences that compare a single system with unrelated texts and human ratings, if calibrated."""
     scale, bar = scored.calibration, scored.unrelated_below
     if scale is None or bar is None:
         return []
@@ -137,7 +135,7 @@ def _on_the_scale(scored: ScoredPairs) -> list[str]:
 
 
 def _on_the_scale_of_systems(scored: ScoredPairs) -> list[str]:
-    """Write sentences that compare each system with unrelated texts and human ratings; [] if uncalibrated."""
+    """Write sentences that compare each system with unrelated texts and human ratings, if calibrated."""
     scale, bar = scored.calibration, scored.unrelated_below
     if scale is None or bar is None:
         return []
@@ -160,7 +158,7 @@ def _percentile_of_mean(scale: ScoreScale, values: Floats) -> str:
 
 
 def _count_below(values: Floats, bar: float) -> str:
-    """Write the start of a sentence about the scores below a threshold, such as "12 pairs (3%) score"."""
+    """Write the start of a sentence, such as "12 pairs (3%) score"; the caller adds "below" and the bar."""
     low = int((values < bar).sum())
     if low == 0:
         return "No pair scores"

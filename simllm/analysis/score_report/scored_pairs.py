@@ -87,9 +87,7 @@ class ScoredPairs:
 
     @cached_property
     def surprise(self) -> Floats:
-        """(n,) disagreements between word overlap and score, from -1 to 1 (see
-        `word_overlap.disagreement`).
-        """
+        """(n,) disagreements of word overlap and score, from -1 to 1; see `disagreement`."""
         return disagreement(self.overlap, -self.ranking if self.lower_is_better else self.ranking)
 
     @cached_property

@@ -81,9 +81,7 @@ class CodeMetric:
         return f"{self.name}|version:{simllm.__version__}"
 
     def score(self, examples: Sequence[Example]) -> CodeScores:
-        """Score n examples of code, which must have a supported language, and a source if the metric needs
-        one.
-        """
+        """Score n examples; each must have a supported language, and a source if the metric needs one."""
         candidates_and_references(examples)  # for its TypeError
         for index, example in enumerate(examples):
             if example.language is None:

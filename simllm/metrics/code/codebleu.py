@@ -115,9 +115,7 @@ def syntax_match(candidate: Node, reference: Node) -> float:
 
 
 def _subtrees(root: Node, numbers: dict[object, int]) -> list[int]:
-    """Return the numbers of all subtrees; equal subtrees get equal numbers, also in two trees with one
-    `numbers`.
-    """
+    """Return the numbers of all subtrees; equal subtrees get equal numbers, also across calls."""
     found: list[int] = []
     # A node, the name of its field, the parts of its parent, its own parts, and whether these are complete.
     # A stack instead of recursion, because generated code may nest deeper than Python's limit. Numbers

@@ -1,5 +1,4 @@
-"""Corpus values of metrics for code: the sum of the numerators of all scores over the sum of the
-denominators.
+"""Corpus values: the sum of the numerators of a metric's scores over the sum of the denominators.
 
 A corpus value is not the mean of the scores: large examples weigh more.
 """

@@ -110,17 +110,13 @@ def shared_of_references(examples: Sequence[Example]) -> SharedNGrams:
 
 
 def check_languages(shared: SharedNGrams, examples: Sequence[Example], file: str) -> None:
-    """Raise InputError if the language of an example has no shared n-grams; `file` is named in the
-    message.
-    """
+    """Raise InputError if the language of an example has no shared n-grams in `file`."""
     if missing := sorted({example.language or "" for example in examples} - shared.keys()):
         raise InputError(f"{file}: has no n-grams of {missing[0]}")
 
 
 def warn_if_few(shared: SharedNGrams) -> None:
-    """Warn if a language has fewer than 500 shared n-grams, because then all n-grams of the references are
-    ignored.
-    """
+    """Warn if a language has fewer than 500 shared n-grams: all n-grams of its references."""
     if min(map(len, shared.values()), default=SHARED) < SHARED:
         warnings.warn(
             f"CrystalBLEU ignores {SHARED} n-grams; the references have fewer, and all are ignored. "

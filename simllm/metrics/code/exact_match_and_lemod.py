@@ -21,8 +21,8 @@ def exact_match(example: Example) -> float:
 def lemod(example: Example, part: str, multiset: bool) -> float:
     """Compute LEMOD: "precision", "recall" or "f1" of the candidate's edited lines.
 
-    The score is 1 if nobody edits a line, and 0 if only the candidate has no code. See `distinct_lines` for
-    `multiset`.
+    The score is 1 if neither version edits a line, and 0 if only the candidate has no code. See
+    `distinct_lines` for `multiset`.
     """
     found = edits(example)
     candidate, reference = (distinct_lines(edit, multiset) for edit in (found.candidate, found.reference))

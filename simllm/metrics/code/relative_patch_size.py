@@ -68,8 +68,7 @@ def corpus_patch_size_ratio(items: Sequence[Sequence[Example]], largest: int = L
 
 
 def ratio_of_sizes(items: Iterable[tuple[Sequence[PatchSize | None], PatchSize | None]]) -> float:
-    """Compute RPSR of a corpus: for each item, the sizes of the candidates' patches and of the reference
-    patch.
+    """Compute RPSR of a corpus from the sizes of each item's patches: the candidates', and the reference's.
 
     The relative size of a patch is its edits over the nodes of the larger tree. The numerator sums the mean
     relative size of each item's candidates; the denominator sums the relative sizes of the reference patches.

@@ -137,9 +137,7 @@ def crystal_bleu(candidate: str, reference: str, shared: Collection[NGram]) -> f
 
 
 def _edit(example: Example, text: str) -> str:
-    """Return the edited lines of a candidate or reference (`text`), joined in the order of
-    `difflib.ndiff`.
-    """
+    """Return the edited lines of a candidate or reference (`text`), in the order of `difflib.ndiff`."""
     changed, source = _stripped(text, example.source or "", example.language)
     lines = ndiff(source.splitlines(), changed.splitlines())
     return "\n".join(line[2:] for line in lines if line.startswith(("+ ", "- ")))

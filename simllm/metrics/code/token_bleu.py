@@ -21,9 +21,7 @@ def bleu_of_lists(tokens: Sequence[str], expected: Sequence[str]) -> float:
 
 
 def corpus_bleu_of_tokens(pairs: Iterable[tuple[str, str]]) -> float:
-    """Compute one BLEU-4 from n-gram counts and lengths that are summed over pairs of candidate and
-    reference.
-    """
+    """Compute one BLEU-4 from n-gram counts and lengths that are summed over candidates and references."""
     from nltk.translate.bleu_score import SmoothingFunction, corpus_bleu
 
     tokens = [(tokenize(candidate), [tokenize(reference)]) for candidate, reference in pairs]

@@ -16,8 +16,7 @@ TextScore = Callable[[str, str], float]  # takes the text of the candidate and t
 
 @dataclass(frozen=True)
 class Edits:
-    """The edited lines of a candidate and of its reference, each with the sign "-" (deleted) or "+"
-    (inserted).
+    """The edited lines of candidate and reference, each with its sign "-" (deleted) or "+" (inserted).
 
     Attributes:
         no_code: True if the normal form of the candidate is empty, but not that of the reference.
@@ -57,8 +56,8 @@ def whole_lines(example: Example) -> tuple[list[str], list[str]]:
 def compare_edits(example: Example, score: TextScore) -> float:
     """Score the candidate's edited lines against the reference's edited lines.
 
-    The score is 1 if nobody edits a line. It is 0 if only one of the two does, or if only the candidate has
-    no code.
+    The score is 1 if neither has edited lines. It is 0 if only one of the two has, or if only the candidate
+    has no code.
     """
     # An empty candidate deletes every line, which would match the lines that the reference deletes.
     return 0.0 if edits(example).no_code else _compare(*edited_lines(example), score)

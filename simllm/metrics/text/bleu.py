@@ -1,7 +1,7 @@
-"""Sentence BLEU (Papineni et al., 2002) of words between white space, unsmoothed (nltk) and smoothed
-(sacrebleu).
+"""Sentence BLEU (Papineni et al., 2002): without smoothing from nltk, and smoothed from sacrebleu.
 
-The evaluations with which the SIMLLM paper compares its results compute BLEU without smoothing.
+Texts are split at white space. The evaluations with which the SIMLLM paper compares its results compute BLEU
+without smoothing.
 """
 
 from __future__ import annotations

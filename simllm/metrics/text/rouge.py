@@ -24,7 +24,6 @@ def load(kind: str) -> TextScorer:
         return np.array([scorer.score(r, c)[kind].fmeasure for c, r in pairs], float)
 
     needed = 2 if kind == "rouge2" else 1
-    # The package has no public way to its default tokenizer, and a tokenizer of our own could read other
-    # words.
+    # The scorer's own tokenizer, so that both always read the same words.
     tokenize = scorer._tokenizer.tokenize
     return TextScorer(score, lambda text: len(tokenize(text)) >= needed, f"{AT_LEAST[needed]} {WORDS}")

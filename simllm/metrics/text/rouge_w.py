@@ -43,9 +43,7 @@ def f1(candidate: Sequence[str], reference: Sequence[str], weight: float = _WEIG
 
 
 def _weighted_lcs(a: Sequence[str], b: Sequence[str], weight: float) -> float:
-    """Compute the longest common subsequence (Lin, 2004: WLCS), in which k consecutive matches count k^w
-    together.
-    """
+    """Compute the longest common subsequence, k consecutive matches counting k^w (Lin, 2004: WLCS)."""
     best = np.zeros((len(a) + 1, len(b) + 1))  # for the first i words of a and the first j words of b
     run = np.zeros_like(best)  # consecutive matches that end at these words
     for i, x in enumerate(a):

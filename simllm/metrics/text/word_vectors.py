@@ -1,5 +1,4 @@
-"""Cosine of the mean word vectors of two texts; each word is weighted by its inverse document frequency
-(idf).
+"""Cosine of the mean word vectors of two texts, weighted by idf (inverse document frequency).
 
 The "words" are subword tokens, from the tokenizer of the model that comes with simllm. Their vectors are
 factors of the PPMI matrix (positive pointwise mutual information) of neighbouring tokens in a corpus (see
