@@ -1,9 +1,9 @@
 """Explanation of a score: each word's contribution, and the word of the other text that matches it.
 
-With mean pooling and cosine, the score is exactly a sum with one term for each token i of one text: cos(u, v)
-= sum_i (u_i / n) . v / (|u| |v|). Here u_i is the hidden state of token i, and n is the number of tokens. u
-is the mean of the n hidden states, and v is the mean state of the other text. The contribution of a word is
-the sum of its tokens' terms.
+With mean pooling and cosine, the score is exactly a sum with one term for each token i of one text:
+cos(u, v) = sum_i (u_i / n) . v / (|u| |v|). Here u_i is the hidden state of token i, and n is the number of
+tokens. u is the mean of the n hidden states, and v is the mean state of the other text. The contribution of a
+word is the sum of its tokens' terms.
 
 The state of a word is the mean of its tokens' states. The match of a word is the word of the other text with
 the largest cosine between the two states.

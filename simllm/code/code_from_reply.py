@@ -123,10 +123,10 @@ def code_of_reply(
     blocks between fences. Blocks are chosen by these rules, in order:
 
     1. Blocks labelled with the language, or a near one (c for C++), are preferred to blocks without a label.
-    A block with another label counts only if there is no other block.
+       A block with another label counts only if there is no other block.
     2. Blocks are preferred that define most of the names that `source` defines; without such names, blocks
-    that define any function or class. If a program has no definitions, blocks that read input are preferred,
-    if `source` does.
+       that define any function or class. If a program has no definitions, blocks that read input are
+       preferred, if `source` does.
     3. A block that repeats `source` counts only if there is no other block.
     4. The last block is taken.
 

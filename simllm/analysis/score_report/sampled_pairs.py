@@ -17,7 +17,7 @@ _SEED = 12345
 def choose_pairs(scored: ScoredPairs) -> NDArray[np.int64]:
     """Choose at most 5,000 pairs to show: up to 500 of each kind of extreme pair, the rest at random.
 
-    The result are increasing indices. The kinds are the lowest and the highest scores, the most and the
+    The returned indices are increasing. The kinds are the lowest and the highest scores, the most and the
     fewest common words for their score, changed pairs, and the largest differences between systems.
     """
     n = len(scored)

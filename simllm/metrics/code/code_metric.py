@@ -3,9 +3,9 @@
 Scores are computed in three steps, each by a function:
 
 1. The adapter takes the argument that the user wrote after `=`, such as "multiset" in `lemod=multiset`.
-Adapters of metrics without argument ignore it. The adapter returns the function for step 2.
+   Adapters of metrics without argument ignore it. The adapter returns the function for step 2.
 2. A `Prepare` takes all examples, because some metrics first count n-grams in them. It returns the function
-for step 3.
+   for step 3.
 3. An `ExampleScore` takes one example, and returns its score.
 """
 

@@ -3,8 +3,8 @@
 The data flow is a list of items. An item describes one occurrence of a name: it lists the sources from which
 this occurrence gets its value. An item has one of two relations:
 
-- "computedFrom": an assigned name gets its value from the names and literals on the right side, as in `x =
-  y`. The relation is also used for the variables of loops.
+- "computedFrom": an assigned name gets its value from the names and literals on the right side, as in
+  `x = y`. The relation is also used for the variables of loops.
 - "comesFrom": a used name gets its value from the places where the name was last set. The relation is also
   used for a Java declaration, as in `int x = y;`, and for a Python parameter with a default value.
 
@@ -153,8 +153,8 @@ class _PythonWalker(_Walker):
     def _assign(self, left: Node, right: Node, table: _Table, depth: int) -> _Table:
         """Record an assignment: visit the right side, then set the names on the left side."""
         targets, values = ([c for c in side.children if c.type != ","] for side in (left, right))
-        # In `a, b = c, d`, the value of a comes only from c. If the sides differ in number, as in `a, b =
-        # f()`, each name on the left gets its value from the whole right side.
+        # In `a, b = c, d`, the value of a comes only from c. If the sides differ in number, as in
+        # `a, b = f()`, each name on the left gets its value from the whole right side.
         if len(targets) != len(values) or not targets:
             targets, values = [left], [right]
         table = self._walk_all(values, table, depth)

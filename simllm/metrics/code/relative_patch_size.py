@@ -1,8 +1,9 @@
 """Two metrics for the size of a patch: RPS (relative patch size) and RPSR (relative patch size ratio).
 
-Let d(a, b) be the edit distance between the syntax trees of a and b (Yang et al., CREF). RPS is d(source,
-candidate) / (number of nodes of the source's tree). RPSR is d(source, candidate) / d(source, reference). Both
-are at least 0, and lower is better. No tree may have more than `largest` nodes.
+Let d(a, b) be the edit distance between the syntax trees of a and b (Yang et al., CREF). RPS is
+d(source, candidate) / (number of nodes of the source's tree). RPSR is
+d(source, candidate) / d(source, reference). Both are at least 0, and lower is better. No tree may have more
+than `largest` nodes.
 """
 
 from __future__ import annotations
