@@ -62,24 +62,23 @@ class SimLLM:
         Args:
             model: The path of the model folder; by default the model that comes with the package.
             pooling: The function that turns the hidden states of a text's tokens into one embedding: `mean`,
-                `cls` or `max`; by default the pooling that is stored in the model folder.
-            similarity: The similarity of two texts. `cosine` and `inverse-euclidean` compare the embeddings
-                of the texts. `precision`, `recall` and `f1` match each token with the most similar token of
-                the other text. By default the similarity that is stored in the model folder.
+                `cls` or `max`; by default that of the model folder.
+            similarity: `cosine` and `inverse-euclidean` compare the embeddings of two texts. `precision`,
+                `recall` and `f1` match each token with the most similar token of the other text. By default
+                that of the model folder.
             mode: `exact` scores with a float32 copy of the encoder, and `fast` with a bfloat16 copy. `plain`
                 makes no copy, so that the scores follow the weights of an encoder that is being trained.
             on_long: The treatment of a text that is longer than the model's longest input: `truncate` cuts
                 the text, `window` splits it into pieces that the model reads one by one, and `error` raises
                 an error.
-            frequencies: Document frequencies: the number of texts that contain each token. `precision`,
-                `recall` and `f1` use them to give rare tokens more weight; other similarities refuse them. By
-                default, the texts that `score` gets as references are counted.
+            frequencies: The number of texts that contain each token. `precision`, `recall` and `f1` use them
+                to give rare tokens more weight; other similarities refuse them. By default, the texts that
+                `score` gets as references are counted.
             device: The torch device, such as "cpu"; by default a GPU if there is one.
 
         Raises:
-            InputError: The folder is not a model folder; or `pooling`, `similarity`, `mode` or `on_long` is
-                not one of the allowed words; or `frequencies` are given to a similarity of embeddings; or
-                the device cannot be used on this machine.
+            InputError: The folder is not a model folder, the device cannot be used on this machine, or
+                another argument has no allowed value.
         """
         self._arguments = (model, pooling, similarity, mode, on_long, frequencies, device)
         self.model = saved_model.load(default_model() if model is None else model)
@@ -96,6 +95,7 @@ class SimLLM:
         if frequencies is not None and not self.by_token:
             by_token = ", ".join(token_matching.TOKEN_SIMILARITIES)
             raise InputError(f"frequencies go with a similarity of {by_token}, not with {self.similarity}")
+        # The calibration was measured with the pooling and similarity of the model folder.
         is_calibrated = (self.pooling, self.similarity) == (info.pooling, info.similarity)
         self.calibration = info.calibration if is_calibrated else None
         # Token matching (precision, recall, f1) does not use the meaning head.
@@ -105,12 +105,7 @@ class SimLLM:
 
     @classmethod
     def from_pretrained(cls, folder: str | os.PathLike[str], **options: Any) -> SimLLM:
-        """Load the metric from a model folder.
-
-        Args:
-            folder: The path of the model folder.
-            **options: The other arguments of `SimLLM`, such as `pooling`.
-        """
+        """Load the metric from a model folder, with the other arguments of `SimLLM` as options."""
         return cls(folder, **options)
 
     @overload
@@ -123,13 +118,11 @@ class SimLLM:
         """Score each candidate against the reference at the same index.
 
         The score of a pair does not depend on the other pairs, and stays the same if candidate and reference
-        are swapped (up to rounding errors of 1e-5, or 0.01 in fast mode). Some values of the argument
-        `similarity` of `SimLLM` are exceptions:
+        are swapped (up to rounding errors of 1e-5, or 0.01 in fast mode). Some similarities are exceptions:
 
-        - `precision` and `recall`: swapping candidate and reference turns the precision of a pair into its
-          recall, and the recall into the precision.
-        - `precision`, `recall` and `f1`, if the metric was made without `frequencies`: tokens are weighted by
-          their frequency in all references of this call, so the scores depend on all references.
+        - `precision` and `recall`: swapping candidate and reference turns one into the other.
+        - `precision`, `recall` and `f1` without `frequencies`: tokens are weighted by their frequency in all
+          references of this call, so the scores depend on all references.
 
         Texts are cleaned before scoring; for example, comment marks are removed. If nothing is left of a
         text, its pair scores 1 if the original texts are equal up to white space, otherwise 0.
@@ -137,9 +130,6 @@ class SimLLM:
         Args:
             candidates: n texts. Or n `Example` objects, each with a candidate and its reference.
             references: n texts; None if `candidates` are `Example` objects.
-
-        Returns:
-            The n scores, with counts of empty and truncated texts.
 
         Raises:
             TypeError: An argument is not a list of texts or of examples.
@@ -154,7 +144,9 @@ class SimLLM:
         if self.by_token and frequencies is None:
             frequencies = self.count_frequencies(references)
         pairs = zip(candidates, references, strict=True)
+        # The metric's own signature does not know the frequencies that were counted in these references.
         no_scores = replace(self.no_scores, signature=self._signature(frequencies))
+        # Larger chunks than those of a stream: more equal texts are found, and batches need less padding.
         parts = self._scored(pairs, frequencies, 50_000)
         scores = concatenate((part for _, part in parts), no_scores)
         scores = replace(scores, warnings=self.warnings_about(scores))
@@ -165,8 +157,7 @@ class SimLLM:
     def stream(self, pairs: Iterable[Pair], first: int = 1) -> Iterator[tuple[list[Pair], Scores]]:
         """Score pairs from an iterator, in constant memory.
 
-        This method does not warn about truncated texts, or about texts that are empty after cleaning (such
-        as `//`, because comment marks are removed). The caller can call `warnings_about` at the end.
+        This method does not warn about long texts and texts without words; call `warnings_about` at the end.
 
         Args:
             pairs: Tuples that begin with a candidate and its reference. More items may follow, such as an id.
@@ -176,18 +167,15 @@ class SimLLM:
             Lists of up to 1,024 pairs in input order, each list with the scores of its pairs.
 
         Raises:
-            InputError: The similarity is `precision`, `recall` or `f1`, and the metric was made without the
-                argument `frequencies`.
+            InputError: The similarity is `precision`, `recall` or `f1`, and the metric has no `frequencies`.
         """
         if self.by_token and self.frequencies is None:
             raise InputError(f"similarity {self.similarity}: a stream needs a table of frequencies")
+        # Not a generator, so that the error above is raised at the call.
         return self._scored(pairs, self.frequencies, CHUNK, first)
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Compute the embeddings of n texts.
-
-        Args:
-            texts: n texts.
 
         Returns:
             (n, D) float32 embeddings; D is the hidden size of the encoder.
@@ -208,13 +196,8 @@ class SimLLM:
     def compute(self, *, predictions: Sequence[str], references: Sequence[str]) -> dict[str, Any]:
         """Score n pairs, with the argument names of the Hugging Face `evaluate` library.
 
-        Args:
-            predictions: n candidates.
-            references: n references.
-
         Returns:
-            A dictionary with `mean_score` (float), `scores` (n floats), and `signature` (text that names
-            everything that can change a score).
+            A dictionary with `mean_score` (float), `scores` (n floats), and `signature`.
         """
         scores = self.score(predictions, references)
         return {"mean_score": scores.mean, "scores": scores.values.tolist(), "signature": scores.signature}
@@ -222,26 +205,13 @@ class SimLLM:
     def tokenize(self, texts: Sequence[str]) -> Tokenized:
         """Clean n texts (remove comment marks, convert to lower case), and turn them into token ids.
 
-        Args:
-            texts: n texts. Texts that are too long are treated as the argument `on_long` of `SimLLM` says.
-
-        Returns:
-            The token ids of each text, and the indices of the texts that are too long.
-
         Raises:
             InputError: A text is too long and `on_long` is `error`.
         """
         return token_windows.tokenize(self.model.tokenizer, texts, self.longest, self.on_long)
 
     def count_frequencies(self, references: Iterable[str]) -> Frequencies:
-        """Count, for each token, the references that contain it.
-
-        Args:
-            references: Any number of texts.
-
-        Returns:
-            The counts, which can be the argument `frequencies` of `SimLLM`.
-        """
+        """Count, for each token, the references that contain it, for the argument `frequencies`."""
         return Frequencies.count(map(self.tokenize, chunks(references, 10_000)), self.model.tokenizer)
 
     @property
@@ -250,29 +220,13 @@ class SimLLM:
         return self._signature(self.frequencies)
 
     def variant_signature(self, pooling: str, similarity: str) -> str:
-        """Build the signature that this metric would have with another pooling and another similarity.
-
-        A signature is a text that names everything that can change a score.
-
-        Args:
-            pooling: The name of the other pooling, such as "mean".
-            similarity: The name of the other similarity, such as "cosine".
-
-        Returns:
-            The signature: `key:value` pairs joined by `|`.
-        """
+        """Build the signature that this metric would have with another pooling and similarity."""
         return self._signature(self.frequencies, pooling, similarity)
 
     def _signature(
         self, frequencies: Frequencies | None, pooling: str | None = None, similarity: str | None = None
     ) -> str:
-        """Build the signature: `key:value` pairs, joined by `|`, for everything that can change a score.
-
-        Args:
-            frequencies: Document frequencies of tokens; None if `score` counts them in the references.
-            pooling: The name of the pooling; by default that of the metric.
-            similarity: The name of the similarity; by default that of the metric.
-        """
+        """Build the signature; `frequencies` are None if `score` counts them in the references."""
         return score_signature(
             self.model,
             pooling or self.pooling,
@@ -299,18 +253,7 @@ class SimLLM:
     def _scored(
         self, pairs: Iterable[Pair], frequencies: Frequencies | None, size: int, first: int = 1
     ) -> Iterator[tuple[list[Pair], Scores]]:
-        """Score text pairs in chunks.
-
-        Args:
-            pairs: Tuples that begin with a candidate and its reference.
-            frequencies: The number of texts that contain each token; needed only if the similarity is
-                `precision`, `recall` or `f1`, otherwise None.
-            size: Number of pairs in a chunk.
-            first: The number that error messages give to the first pair.
-
-        Yields:
-            For each chunk: its pairs and their scores.
-        """
+        """Yield chunks of `size` pairs with their scores; only token matching needs `frequencies`."""
         scorer: PairScorer
         if self._similarity and self.head:
             assert self.meaning
@@ -325,12 +268,7 @@ class SimLLM:
 
     @property
     def no_scores(self) -> Scores:
-        """An empty `Scores` object: without scores, but with this metric's signature and calibration.
-
-        When text pairs are scored, this object is copied, and their scores are put into the copy. The
-        signature is a text that names everything that can change a score. The calibration maps scores to
-        percentiles and human ratings.
-        """
+        """An empty `Scores` object, with this metric's signature and calibration."""
         same = np.empty(0) if self.head else None
         return Scores(np.empty(0), 0, 0, 0, 0, self.signature, self.calibration, same)
 
@@ -338,15 +276,11 @@ class SimLLM:
         return f"SimLLM({self.signature})"
 
     def __reduce__(self) -> tuple[Any, ...]:
+        # Weights are loaded again in the other process, instead of being sent to it.
         return _unpickle, self._arguments
 
 
 def _unpickle(model: Any, *options: Any) -> SimLLM:
-    """Unpickle a metric: load its model folder again, with the same options.
-
-    Args:
-        model: The model folder; None for the model that comes with the package.
-        options: The other arguments of `SimLLM`, in the order in which it declares them.
-    """
+    """Load the model folder of a pickled metric again; `options` are the other arguments of `SimLLM`."""
     names = ("pooling", "similarity", "mode", "on_long", "frequencies", "device")
     return SimLLM(model, **dict(zip(names, options, strict=True)))

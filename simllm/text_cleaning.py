@@ -1,9 +1,7 @@
 """Cleaning of code summaries, for training and scoring (SIMLLM paper, section 5.1).
 
-The cleaning rules are stored in the model's `tokenizer.json`, as a normalizer of the package `tokenizers`.
-Therefore, every library that loads the model cleans texts in the same way. Every `str` can be cleaned, even
-if it is not valid Unicode. If a text has at most `LONGEST` (10,000) characters, cleaning it twice gives the
-same result as cleaning it once.
+Every `str` can be cleaned, even if it is not valid Unicode. If a text has at most `LONGEST` (10,000)
+characters, cleaning it twice gives the same result as cleaning it once.
 """
 
 from __future__ import annotations
@@ -84,6 +82,7 @@ def encodable(text: str) -> str:
     """Make a text encodable in UTF-8: replace lone surrogates (halves of a character) by U+FFFD."""
     if text.isascii():
         return text
+    # UTF-16 joins two surrogates that form a character, and replaces only lone ones.
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
@@ -95,6 +94,8 @@ def normalizer() -> Normalizer:
     def rules(pairs: list[tuple[str, str]]) -> list[Normalizer]:
         return [normalizers.Replace(Regex(pattern), new) for pattern, new in pairs]
 
+    # The rules are stored in the model's `tokenizer.json`, so that every library that loads the model cleans
+    # texts in the same way. Therefore they are made of regular expressions alone.
     return normalizers.Sequence(
         [
             *rules([("\r\n?|[\v\f\u0085\u2028\u2029]", "\n")]),

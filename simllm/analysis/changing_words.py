@@ -1,7 +1,4 @@
-"""Changing words: the words that make a candidate and its reference differ in meaning.
-
-If a changing word is left out, the probability that both texts have the same meaning is clearly higher.
-"""
+"""Changing words: the words that make a candidate and its reference differ in meaning."""
 
 from __future__ import annotations
 
@@ -14,23 +11,14 @@ SMALLEST_GAIN = 0.2  # a word changes the meaning only if the probability withou
 
 
 def find_changing_words(same: float, candidate: Sequence[Word], reference: Sequence[Word]) -> list[str]:
-    """Find the words that make a candidate and its reference differ in meaning.
+    """Find up to two changing words of each text, where `same` is the probability for the whole texts.
 
-    If such a word is left out, the probability that both texts have the same meaning is clearly higher.
-    Punctuation is ignored. Words that are in both texts are returned only if no other words are found.
-
-    Args:
-        same: The probability that the whole texts have the same meaning.
-        candidate: The words of the candidate. Each word's attribute `same_without` is the probability that
-            both texts have the same meaning if the word is left out.
-        reference: The words of the reference, with the same attribute.
-
-    Returns:
-        Up to two words of the candidate and up to two words of the reference; empty if no word is found.
+    Words that are in both texts are returned only if no other words are found.
     """
     chosen = []
     for side in (candidate, reference):
         gains = sorted(
+            # Of equal gains, the earlier word wins.
             ((word.same_without or 0.0) - same, -i, word.text)
             for i, word in enumerate(side)
             if not _is_punctuation(word.text)
@@ -42,21 +30,10 @@ def find_changing_words(same: float, candidate: Sequence[Word], reference: Seque
 
 
 def pairs_without_words(candidate: Sequence[Word], reference: Sequence[Word]) -> list[tuple[str, str]]:
-    """Make pairs of a candidate and its reference in which each word is left out in turn.
+    """Make two pairs of texts for each word of the candidate, then for each word of the reference.
 
-    The pairs are scored later, to measure how much each word matters. The match of a word is the most similar
-    word of the other text. For each word, there are two pairs:
-
-    - Word left out: the word's text without the word, and the whole other text.
-    - Word and match left out: the word's text without the word, and the other text without the match.
-
-    Args:
-        candidate: The words of the candidate.
-        reference: The words of the reference.
-
-    Returns:
-        The two pairs of each word of the candidate, then the two pairs of each word of the reference. The
-        first text of a pair is always the one from which the word was removed.
+    In the first pair, the word is left out; in the second pair, its match in the other text is left out, too.
+    The text without the word comes first.
     """
     sides = [candidate, reference]
     texts = [[word.text for word in side] for side in sides]
@@ -66,6 +43,7 @@ def pairs_without_words(candidate: Sequence[Word], reference: Sequence[Word]) ->
             rest = " ".join(texts[own][:place] + texts[own][place + 1 :])
             match = texts[other].index(word.match)
             pairs.append((rest, " ".join(texts[other])))
+            # A word that both texts have must go from both: without it in one text alone, they differ more.
             pairs.append((rest, " ".join(texts[other][:match] + texts[other][match + 1 :])))
     return pairs
 

@@ -1,7 +1,7 @@
 """Comparison of systems (summarizers) by their scores, with intervals and significance tests.
 
-Each pair of systems is compared by the difference between their mean scores on the same items. An item has
-a reference, and a candidate from each system. Two tests are used. The paired bootstrap test counts how often
+Each pair of systems is compared by the difference between their mean scores on the same items. An item has a
+reference, and a candidate from each system. Two tests are used. The paired bootstrap test counts how often
 random resamples of the items reverse the sign of the difference. The paired permutation test swaps the two
 systems' scores for random sets of items, and counts how often the difference after a swap is at least as
 large as the observed difference. The p-values are two-sided. Holm's method corrects them for the number of
@@ -38,7 +38,7 @@ OVER_REFERENCES: dict[str, Callable[..., Floats]] = {"max": np.max, "mean": np.m
 
 @dataclass(frozen=True)
 class System:
-    """The mean score of one system (summarizer).
+    """The mean score of one system.
 
     Attributes:
         name: The name of the system.
@@ -55,7 +55,7 @@ class System:
 
 @dataclass(frozen=True)
 class Difference:
-    """The difference between the mean scores of two systems (summarizers).
+    """The difference between the mean scores of two systems.
 
     Attributes:
         a: The name of the first system.
@@ -78,9 +78,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The comparison of s systems (summarizers) on the same n items.
-
-    An item has a reference, and a candidate from each system.
+    """The comparison of s systems on the same n items.
 
     Attributes:
         systems: The mean score of each system.
@@ -106,19 +104,14 @@ def compare(
     references: Sequence[Sequence[str]],
     over: str = "max",
 ) -> Comparison:
-    """Score the texts of several systems (summarizers) against references, and compare the systems.
+    """Score the texts of several systems against references, and compare the systems.
 
     Args:
         metric: The metric.
-        systems: A dict from each system's name to its n texts (candidates).
+        systems: The n texts (candidates) of each system, by its name.
         references: One or more lists of n references. Reference i of each list belongs to text i of each
             system.
         over: The way to combine a candidate's scores against several references: "max" or "mean".
-
-    Returns:
-        Each system's mean score with a 95% bootstrap interval. For each pair of systems, the difference
-        between their mean scores, with a 95% bootstrap interval and two p-values: one from the paired
-        bootstrap test, one from the paired permutation test.
 
     Raises:
         InputError: `over` is unknown, there are fewer than two systems or no items, or the lists of
@@ -135,23 +128,11 @@ def score_systems(
     references: Sequence[Sequence[str]],
     over: str = "max",
 ) -> dict[str, Scores]:
-    """Score the texts of several systems (summarizers) against references.
-
-    Args:
-        metric: The metric.
-        systems: A dict from each system's name to its n texts (candidates).
-        references: One or more lists of n references. Reference i of each list belongs to text i of each
-            system.
-        over: The way to combine a candidate's scores against several references: "max" or "mean".
+    """Score the texts of several systems against references; arguments and errors are those of `compare`.
 
     Returns:
-        A dict from each system's name to a `Scores` object with the scores of its n candidates. The counts in
-        this object, such as the number of truncated texts, are totals over all systems. With several lists of
-        references, the object has no calibration (map from scores to percentiles and human ratings).
-
-    Raises:
-        InputError: `over` is unknown, there are fewer than two systems or no items, or the lists of
-            candidates and references differ in length.
+        The scores of each system's n candidates, by its name. The counts, such as the number of truncated
+        texts, are totals over all systems. With several lists of references, there is no calibration.
     """
     if over not in OVER_REFERENCES:
         raise InputError(f"over {over!r}: expected one of {', '.join(OVER_REFERENCES)}")
@@ -164,6 +145,7 @@ def score_systems(
         raise InputError("expected as many candidates of each system as references, and at least one")
     ways = [(system, texts) for texts in references for system in systems.values()]
     pairs = [pair for system, texts in ways for pair in zip(system, texts, strict=True)]
+    # One call for all systems: texts that occur several times are encoded only once.
     scores = metric.score([candidate for candidate, _ in pairs], [reference for _, reference in pairs])
     # Scores of equal pairs can differ by rounding, which would count as wins: all get that of the first.
     places: dict[tuple[str, str], int] = {}
@@ -173,6 +155,7 @@ def score_systems(
     )
     if len(references) > 1:
         signature = f"{scores.signature}|references:{len(references)}|over:{over}"
+        # Percentiles were measured for scores against one reference; a maximum over several is higher.
         scores = replace(scores, signature=signature, calibration=None)
     join = partial(OVER_REFERENCES[over], axis=0)
     values = join(scores.values.reshape(len(references), len(systems), -1))
@@ -186,20 +169,16 @@ def score_systems(
 
 
 def compare_scores(scores: dict[str, Floats], signature: str = "") -> Comparison:
-    """Compare systems (summarizers) by scores that are already computed.
+    """Compare systems by scores that are already computed.
 
     Args:
-        scores: A dict from each system's name to its (n,) scores. All systems are scored on the same n items.
-        signature: Text that names everything that can change a score; it is stored in the result.
-
-    Returns:
-        Each system's mean score with a 95% bootstrap interval. For each pair of systems, the difference
-        between their mean scores, with a 95% bootstrap interval and two p-values: one from the paired
-        bootstrap test, one from the paired permutation test.
+        scores: The (n,) scores of each system, by its name, on the same n items.
+        signature: The signature of the scores.
     """
     names, values = list(scores), np.stack(list(scores.values()))
     n = values.shape[1]
     random = np.random.default_rng(SEED)
+    # All systems share their resamples, because the tests are paired.
     means = resampled_means(values, random)
     pairs = list(combinations(range(len(names)), 2))
     bootstrap = holm([bootstrap_p(means[:, a] - means[:, b], n) for a, b in pairs])

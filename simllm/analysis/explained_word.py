@@ -1,7 +1,4 @@
-"""A word in the explanation of a score: its contribution to the score, and its match.
-
-The score compares two texts. The match is the most similar word of the other text.
-"""
+"""A word in the explanation of a score: its contribution to the score, and its match."""
 
 from __future__ import annotations
 
@@ -17,9 +14,8 @@ class Word:
         contribution: What the word adds to the score of the two texts.
         match: The most similar word of the other text.
         similarity: Cosine between the word and its match, from -1 to 1.
-        same_without: Probability that the two texts have the same meaning if this word is left out. It is
-            computed twice: with only the word left out, and with its match left out, too. The larger
-            probability is stored. None if the model cannot estimate probabilities.
+        same_without: Probability that the two texts have the same meaning without this word, or without this
+            word and its match, whichever is larger. None if the model cannot estimate probabilities.
     """
 
     text: str

@@ -5,8 +5,8 @@ cos(u, v) = sum_i (u_i / n) . v / (|u| |v|). Here u_i is the hidden state of tok
 tokens. u is the mean of the n hidden states, and v is the mean state of the other text. The contribution of a
 word is the sum of its tokens' terms.
 
-The state of a word is the mean of its tokens' states. Two words are compared by the cosine of their states.
-The match of a word is the word of the other text with the largest cosine.
+The state of a word is the mean of its tokens' states. The match of a word is the word of the other text with
+the largest cosine between the two states.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ class Explanation:
         score: The score.
         candidate: The words of the candidate, with their contributions to the score.
         reference: The words of the reference, with their contributions to the score.
-        rest: The contribution of the start and end tokens (<s> and </s>): one number for the candidate, one
-            for the reference. For each text, this number and the words' contributions add up to the score.
+        rest: The contribution of the start and end tokens (<s> and </s>) of the candidate, and that of the
+            reference. For each text, this number and the words' contributions add up to the score.
         signature: Text that names everything that can change a score, such as the model and the version.
         same: Probability that the texts have the same meaning; None if the model cannot estimate it.
         changed: Whether the texts have a high score but probably differ in meaning.
@@ -52,14 +52,10 @@ class Explanation:
 
     @property
     def changing_words(self) -> list[str]:
-        """Find the words that make the candidate and the reference differ in meaning.
+        """Up to two words of each text that make the texts differ in meaning.
 
         If such a word is left out, the probability that both texts have the same meaning is clearly higher.
-        Punctuation is ignored. Words that are in both texts are returned only if no other words are found.
-
-        Returns:
-            Up to two words of the candidate and up to two words of the reference; empty if no word is found,
-            or if the model cannot estimate the probability.
+        The list is empty if there are no such words, or if the model cannot estimate the probability.
         """
         if self.same is None:
             return []
@@ -74,9 +70,6 @@ def explain(metric: SimLLM, candidate: str, reference: str) -> Explanation:
         candidate: The text to judge.
         reference: The text to which the candidate is compared.
 
-    Returns:
-        The score, and the contribution of each word of the two texts.
-
     Raises:
         InputError: The metric does not use mean pooling and cosine, a text is empty after cleaning, or the
             metric splits a text into several windows because the text is long.
@@ -85,21 +78,7 @@ def explain(metric: SimLLM, candidate: str, reference: str) -> Explanation:
 
 
 def explain_pairs(metric: SimLLM, pairs: Sequence[tuple[str, str]]) -> list[Explanation]:
-    """Explain the scores of several pairs of texts, word by word.
-
-    To save time, the encoder reads the texts of all pairs together.
-
-    Args:
-        metric: A metric with mean pooling and cosine.
-        pairs: n pairs of a candidate and a reference.
-
-    Returns:
-        The explanation of each pair.
-
-    Raises:
-        InputError: The metric does not use mean pooling and cosine, a text is empty after cleaning, or the
-            metric splits a text into several windows because the text is long.
-    """
+    """Explain several pairs as `explain` does, faster: the encoder reads all texts together."""
     if (metric.pooling, metric.similarity) != ("mean", "cosine"):
         raise InputError("explain: only mean pooling with cosine is a sum over words")
     texts = metric.tokenize([text for pair in pairs for text in pair])
@@ -125,17 +104,11 @@ def explain_pairs(metric: SimLLM, pairs: Sequence[tuple[str, str]]) -> list[Expl
 def _contributions(
     whole: list[Floats], spelled: list[list[tuple[str, slice]]]
 ) -> tuple[float, tuple[list[Word], list[Word]], tuple[float, float]]:
-    """Split the score of a candidate and its reference into the contributions of their words.
+    """Split the score of two texts into the contributions of their words.
 
-    Args:
-        whole: For each of the two texts, the (L, D) hidden states of its L tokens, <s> and </s> included. D
-            is the size of a hidden state.
-        spelled: For each of the two texts, a list of its words. A word is a pair: its spelling, and the
-            slice of its tokens. The slice counts from the first token after <s>.
-
-    Returns:
-        Three values: the score; the words of the candidate and those of the reference, with their
-        contributions; and, for each of the two texts, the contribution of its <s> and </s> together.
+    `whole` has the (L, D) states of each text's L tokens, <s> and </s> included. `spelled` has each text's
+    words: spelling, and slice of tokens, counted from the first token after <s>. The result is the score, the
+    words of both texts, and the contribution of <s> and </s> in each text.
     """
     means = [states.mean(0) for states in whole]
     scale = np.linalg.norm(means[0]) * np.linalg.norm(means[1])
@@ -163,19 +136,7 @@ def _contributions(
 
 
 def _with_probabilities(metric: SimLLM, explanations: Sequence[Explanation]) -> list[Explanation]:
-    """Fill in the attribute `same_without` of each word in the explanations.
-
-    The attribute is the probability that the two explained texts have the same meaning without the word. It
-    is computed twice: with only the word left out, and with the word's match in the other text left out, too.
-    The larger probability is stored.
-
-    Args:
-        metric: The metric, with a model that can estimate the probability.
-        explanations: The explanations, in which `same_without` is None for all words.
-
-    Returns:
-        Copies of the explanations, in which `same_without` is a probability for all words.
-    """
+    """Return copies of the explanations in which `same_without` is set for all words."""
     pairs = [
         pair
         for explanation in explanations
@@ -194,15 +155,7 @@ def _with_probabilities(metric: SimLLM, explanations: Sequence[Explanation]) -> 
 
 
 def _words(metric: SimLLM, ids: tuple[int, ...]) -> list[tuple[str, slice]]:
-    """Join the tokens of a text into words.
-
-    Args:
-        metric: The metric, whose tokenizer made the tokens.
-        ids: The token ids of the text, without <s> and </s>.
-
-    Returns:
-        For each word: its text, and the slice of `ids` with its tokens.
-    """
+    """Join the tokens of a text, without <s> and </s>, into words: the spelling, and the slice of tokens."""
     tokens = [metric.model.tokenizer.id_to_token(number) for number in ids]
     starts = [i for i, token in enumerate(tokens) if i == 0 or token.startswith(BOUNDARY)]
     ends = [*starts[1:], len(tokens)]

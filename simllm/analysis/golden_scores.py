@@ -41,25 +41,15 @@ PAIRS = [
 
 @dataclass(frozen=True)
 class GoldenScores:
-    """The expected scores that a model gives to the fixed text pairs in `PAIRS`.
-
-    Attributes:
-        model: The hash of the model, which tells whether the scores belong to a given model.
-        scores: The expected score of each pair, in the order of `PAIRS`.
-    """
+    """The expected scores of the text pairs in `PAIRS`, and the hash of the model that gives these scores."""
 
     model: str
     scores: tuple[float, ...]
 
 
 def write_golden_scores(folder: Path) -> None:
-    """Write the golden (expected) scores of a model: its scores of the fixed text pairs in `PAIRS`.
-
-    The scores are computed on the CPU.
-
-    Args:
-        folder: The model folder, from which the model is loaded and to which the scores are added.
-    """
+    """Compute the golden scores of the model in a folder, and write them into the same folder."""
+    # On the CPU in float32, which every machine has.
     metric = SimLLM(folder, mode="plain", device="cpu")
     values = metric.score(*zip(*PAIRS, strict=True)).values
     golden = GoldenScores(metric.model.hash, tuple(round(value, 7) for value in values.tolist()))
@@ -67,18 +57,7 @@ def write_golden_scores(folder: Path) -> None:
 
 
 def largest_difference(metric: SimLLM, folder: Path) -> float:
-    """Compare a metric's scores of fixed text pairs with the golden (expected) scores in its model folder.
-
-    Args:
-        metric: The metric, which was loaded from `folder`.
-        folder: The model folder, which also holds the golden scores.
-
-    Returns:
-        The largest absolute difference between a score and its golden score.
-
-    Raises:
-        InputError: The folder has no golden scores, or they belong to another model or to other pairs.
-    """
+    """Return the largest absolute difference of a metric's scores from the golden scores in its folder."""
     if not (folder / GOLDEN_FILE).is_file():
         raise InputError(f"{folder}: no {GOLDEN_FILE}; expected a model folder with golden scores")
     golden = build(GoldenScores, read_json(folder / GOLDEN_FILE), str(folder / GOLDEN_FILE))

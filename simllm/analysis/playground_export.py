@@ -24,19 +24,10 @@ _RUNTIME = "vendor/ort-wasm-simd-threaded.wasm"  # ONNX Runtime Web
 
 
 def write_playground(metric: SimLLM, folder: Path, int8: bool = False) -> None:
-    """Write the playground (a web page that scores texts in the browser) into a folder.
+    """Write the playground into a folder, which a web server can then serve.
 
-    A web server can then serve the folder.
-
-    Args:
-        metric: A metric with mean pooling and cosine similarity.
-        folder: The folder to write. An existing folder is replaced if simllm wrote it.
-        int8: If true, all large weight arrays are stored as int8. If false, they are stored as float16,
-            except that arrays whose values are already rounded to 8 bits are stored as int8.
-
-    Raises:
-        InputError: The metric does not use mean pooling and cosine, a package that the export needs is not
-            installed, or the folder cannot be written.
+    The metric must have mean pooling and cosine. See `write_model` for `int8`. An existing folder is replaced
+    if simllm wrote it.
     """
     with OutputFolder(folder, CONTENT).replacing() as partial:
         shutil.copytree(page_folder(), partial, copy_function=shutil.copyfile, dirs_exist_ok=True)
@@ -44,19 +35,10 @@ def write_playground(metric: SimLLM, folder: Path, int8: bool = False) -> None:
 
 
 def write_model(metric: SimLLM, folder: Path, int8: bool = False) -> None:
-    """Write the files that the playground (a web page that scores texts in the browser) loads.
+    """Write the model's weights, tokenizer and settings into the subfolder `model` of the page's folder.
 
-    The files hold the model's weights and tokenizer, and the page's settings (`settings.json`).
-
-    Args:
-        metric: A metric with mean pooling and cosine similarity.
-        folder: The folder of the page. The files are written into its subfolder `model`.
-        int8: If true, all large weight arrays are stored as int8. If false, they are stored as float16,
-            except that arrays whose values are already rounded to 8 bits are stored as int8.
-
-    Raises:
-        InputError: The metric does not use mean pooling and cosine, a package that the export needs is not
-            installed, or a file cannot be written.
+    With `int8`, all large weight arrays are stored as int8. Otherwise they are stored as float16, except that
+    arrays whose values are already rounded to 8 bits are stored as int8.
     """
     if (metric.pooling, metric.similarity) != ("mean", "cosine"):
         raise InputError("the playground needs a model with mean pooling and cosine")
@@ -83,29 +65,18 @@ def write_model(metric: SimLLM, folder: Path, int8: bool = False) -> None:
 
 
 def page_folder() -> Path:
-    """Find the folder of the playground's HTML page, in the installed package or in the source checkout.
-
-    The playground is a web page that scores texts in the browser.
-
-    Raises:
-        InputError: Neither the package nor the checkout has the page.
-    """
+    """Find the folder of the playground's HTML page, in the installed package or in the source checkout."""
     return find_packaged("playground_page", "docs/playground", "page of the playground")
 
 
 def _unicode_classes() -> dict[str, str]:
-    """List the characters that the package `tokenizers` decomposes, and the accents that it removes.
+    """List the characters that NFKD (a Unicode normalization) changes, and the accents that are removed.
 
-    The playground (a web page that scores texts in the browser) must clean texts exactly like `tokenizers`.
-    However, a browser with a newer version of Unicode decomposes some characters that `tokenizers` leaves
-    unchanged. These characters are in neither list, so that the page can recognize them. The page replaces
-    them by U+FFFD, which stands for an unknown character and is never decomposed.
-
-    Returns:
-        A dict with two keys: "decomposed" for the characters that NFKD (a Unicode normalization) changes, and
-        "marks" for the accents that are removed. Each value lists the characters as ranges, to be put between
-        the brackets `[...]` of a JavaScript regular expression.
+    Both lists are ranges, to be put between the brackets `[...]` of a JavaScript regular expression.
     """
+    # The page must clean texts exactly like the package `tokenizers`. A browser with a newer version of
+    # Unicode decomposes some characters that `tokenizers` leaves unchanged. These characters are in neither
+    # list, so that the page can recognize them. It replaces them by U+FFFD, which is never decomposed.
     from tokenizers import normalizers
 
     characters = [chr(code) for code in [*range(0x80, 0xD800), *range(0xE000, 0x110000)]]  # no surrogates
@@ -119,11 +90,7 @@ def _unicode_classes() -> dict[str, str]:
 
 
 def _ranges(characters: Iterable[str]) -> str:
-    r"""Format characters as ranges for a JavaScript regular expression, such as `\u{300}-\u{36f}`.
-
-    Args:
-        characters: The characters, in increasing order of their code points.
-    """
+    r"""Format characters in increasing order as ranges for JavaScript, such as `\u{300}-\u{36f}`."""
     ranges: list[list[int]] = []
     for code in map(ord, characters):
         if ranges and ranges[-1][1] == code - 1:

@@ -16,15 +16,14 @@ _CPUS = 1  # processors for each actor; more actors are faster than more threads
 
 @dataclass(frozen=True)
 class RayScoring:
-    """Callable that scores many files (shards) on a Ray cluster.
+    """Callable that scores shards on a Ray cluster, for `sharded_scoring.score_shards`.
 
-    An instance can be the argument `score_all` of `sharded_scoring.score_shards`. All machines of the cluster
-    must find the files under the same paths.
+    All machines of the cluster must find the files under the same paths.
 
     Attributes:
-        address: The address of the cluster. "auto" means the cluster that this machine belongs to. None
-            means that a new cluster is started on this machine.
-        actors: The number of actors (worker processes); None for one per processor of the cluster.
+        address: The address of the cluster. "auto" means the cluster that this machine belongs to. None means
+            that a new cluster is started on this machine.
+        actors: The number of actors; None for one per processor of the cluster.
     """
 
     address: str | None = None
@@ -33,21 +32,9 @@ class RayScoring:
     def __call__(
         self, settings: ShardSettings, shards: Sequence[Shard]
     ) -> Iterator[tuple[Shard, dict[str, Any]]]:
-        """Score shards (input files of text pairs), and write a table of scores for each shard.
+        """Score shards; yield each shard with the summary of its table as soon as the table is complete.
 
-        If the cluster loses a machine, actors (worker processes) on other machines score that machine's
-        shards.
-
-        Args:
-            settings: The settings for reading, scoring and writing the text pairs.
-            shards: The input files, and the paths of their tables.
-
-        Yields:
-            Each shard as soon as its table is complete, with the table's summary (mean score and so on).
-
-        Raises:
-            InputError: Ray is not installed, the cluster cannot be reached or is lost, or an input file is
-                wrong.
+        If the cluster loses a machine, actors on other machines score that machine's shards.
         """
         if not shards:
             return
@@ -58,23 +45,13 @@ class RayScoring:
     def _score(
         self, ray: Any, settings: ShardSettings, shards: Sequence[Shard]
     ) -> Iterator[tuple[Shard, dict[str, Any]]]:
-        """Score shards (input files) on the actors (worker processes) of a connected Ray cluster.
-
-        The scores of a shard are written into a table, a file of its own. An actor scores one shard at a
-        time. It gets the next shard when it is free.
-
-        Args:
-            ray: The module `ray`, connected to the cluster.
-            settings: The settings for reading, scoring and writing the text pairs.
-            shards: The input files, and the paths of their tables.
-
-        Yields:
-            Each finished shard, with figures of its table, such as the mean score.
-        """
+        """Score shards on a connected cluster; a free actor gets the next shard."""
         total = int(ray.cluster_resources().get("CPU", 1))
         actor = ray.remote(num_cpus=_CPUS)(ShardScorer)
+        # Actors without a shard would load the model for nothing.
         count = min(len(shards), self.actors or max(1, total // _CPUS))
         free = [actor.remote(settings) for _ in range(count)]
+        # Reversed, because shards are taken from the end.
         waiting = list(reversed(shards))
         running: dict[Any, tuple[Any, Shard]] = {}  # the actor and the shard of each task
         while waiting or running:

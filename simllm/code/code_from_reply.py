@@ -98,10 +98,9 @@ _LONGEST = 4_000_000  # characters; a longer reply has no code
 
 @dataclass(frozen=True)
 class ReplyCode:
-    """The code of a reply.
+    """The code of a reply; None if the reply has no code.
 
     Attributes:
-        text: The code; None if the reply has no code.
         is_ambiguous: Whether the code is the last of several different blocks that fit equally well.
     """
 
@@ -118,7 +117,7 @@ class _Block:
 def code_of_reply(
     reply: str, language: str, is_program: bool = False, source: str | None = None
 ) -> ReplyCode:
-    """Find the code in a language model's reply.
+    """Find the code in a language model's reply; `source` is the code that the model was asked to change.
 
     Thoughts (`<think>…</think>` and the like) are dropped first. Then the code is one of the Markdown code
     blocks between fences. Blocks are chosen by these rules, in order:
@@ -131,18 +130,9 @@ def code_of_reply(
     3. A block that repeats `source` counts only if there is no other block.
     4. The last block is taken.
 
-    A reply without blocks is code if it parses and defines something (or, as a program, calls something).
-    Otherwise, the code reaches from its first to its last definition; a whole program is the longest part
-    that parses.
-
-    Args:
-        reply: The reply, in Markdown.
-        language: The language of the code, such as "java".
-        is_program: Whether the code must be a whole program, not only a function or class.
-        source: The code that the model was asked to change, if any.
-
-    Raises:
-        InputError: The language is not supported.
+    A reply without blocks is code if it parses and defines something (or, as a whole program, calls
+    something). Otherwise, the code reaches from its first to its last definition; a whole program is the
+    longest part that parses.
     """
     parser = _Parser(find_language(language))
     if len(reply) > _LONGEST:
@@ -166,10 +156,13 @@ class _Parser:
 
     def __init__(self, rules: Language) -> None:
         self._rules, self._left = rules, _MOST_PARSED
+        # Processor time of this thread: a busy machine must not change which code is found.
         self._until = time.thread_time() + _LONGEST_WORK
 
     def parse(self, text: str) -> Node | None:
         """Return the root of a text's syntax tree; None if the budget is used up."""
+        # Each parse also costs the time in which a parser begins, so that many short texts use up the budget,
+        # too.
         self._left -= len(text) + _COST
         if self._left < 0 or time.thread_time() > self._until:
             return None
@@ -181,10 +174,7 @@ class _Parser:
 
 
 def _blocks(reply: str) -> tuple[list[_Block] | None, str]:
-    """Return the blocks between fences that are not blank, and the reply without its thoughts.
-
-    The blocks are None if the reply has no fence.
-    """
+    """Return the non-blank blocks between fences (None without a fence), and the reply without thoughts."""
     blocks: list[_Block] = []
     rest = start = place = 0  # the begin of the answer, the begin of the open block
     opened: re.Match[str] | None = None
@@ -221,10 +211,9 @@ def _blocks(reply: str) -> tuple[list[_Block] | None, str]:
 
 
 def _opens(mark: re.Match[str]) -> bool:
-    """Return whether a line with fence marks begins a code block.
-
-    A block of Markdown is no block of its own, because the code blocks inside have fences, too.
-    """
+    """Return whether a line with fence marks begins a code block."""
+    # By CommonMark, "```a```" in a line is inline code. A block of Markdown is no block of its own, because
+    # the code blocks inside have fences, too.
     is_inline = "`" in mark["info"] and mark["fence"][0] == "`"
     return not is_inline and _label(mark["info"]) not in ("markdown", "md")
 
@@ -241,15 +230,13 @@ def _closes(mark: re.Match[str], opened: re.Match[str]) -> bool:
 
 
 def _block(content: str, opened: re.Match[str]) -> _Block:
-    """Make a block from its content and its first line.
-
-    The indentation of the fence is removed if all lines have it, and otherwise from no line: many models
-    write a blank before a fence.
-    """
+    """Make a block from its content and its first line."""
     if ">" in opened["lead"]:
         content = _QUOTED.sub("", content)
     lines = content.split("\n")
     indents = (len(line) - len(line.lstrip()) for line in lines if line.strip())
+    # The indentation of the fence is removed if all lines have it, and otherwise from no line: many models
+    # write a blank before a fence.
     width = min(len(opened["lead"]) * (">" not in opened["lead"]), min(indents, default=0))
     return _Block(_label(opened["info"]), "\n".join(line[width:] for line in lines))
 
@@ -371,14 +358,13 @@ def _definitions_of_run(text: str, parser: _Parser) -> str | None:
 
 
 def _definitions(text: str, root: Node | None) -> str | None:
-    """Return the part of a text from its first to its last function or class; both are included.
-
-    The result is None if the text has no function and no class. The words of a sentence are none.
-    """
+    """Return a text from its first to its last function or class; None if there is none."""
     code = text.encode(errors="replace")
     found = [
         node
         for node in _outermost_definitions(root)
+        # The words of a sentence may look like a definition. With an error inside, a definition counts only
+        # if it begins a line.
         if not node.has_error or not code[code.rfind(b"\n", 0, node.start_byte) + 1 : node.start_byte].strip()
     ]
     if not found:
@@ -407,12 +393,9 @@ def _outermost_definitions(root: Node | None) -> Iterator[Node]:
 
 
 def _longest_parsed_run(text: str, parser: _Parser, is_program: bool) -> str | None:
-    """Return the longest run of consecutive lines that is code; None if the budget ends before one is found.
-
-    A run is code if it parses without an error and defines something. Runs of the same length are tried from
-    top to bottom. No run begins or ends with a sentence, so that few runs are left to try.
-    """
+    """Return the longest run of lines that is code, the first of equal ones; None if there is none."""
     lines = text.split("\n")
+    # No run begins or ends with a sentence, so that few runs are left to try.
     edges = [number for number, line in enumerate(lines) if line.strip() and not _PROSE.fullmatch(line)]
     for left_out in range(len(edges)):
         for first in range(left_out + 1):

@@ -1,11 +1,9 @@
-"""Code normalization, which leaves out comments, docstrings and imports, and makes the layout uniform.
+"""Code normalization: the normal form, in which versions of code are compared.
 
-The result is the normal form of the code. It serves to compare code: texts that differ only in comments,
-docstrings, imports and layout have equal normal forms. Valid Python is printed by Python's module `ast`. All
-other code is split into tokens. Each leaf of its tree-sitter tree is a token. The exception is a literal,
-such as a string: the whole literal is one token, even if it has several leaves. The tokens of a line are
-joined by single spaces. A line end inside a token, such as a long string, becomes the character `␊`. If
-several Python texts are compared and one of them is not valid, all are split into tokens.
+Valid Python is printed by Python's module `ast`. All other code is split into tokens. Each leaf of its
+tree-sitter tree is a token. The exception is a literal, such as a string: the whole literal is one token,
+even if it has several leaves. The tokens of a line are joined by single spaces. A line end inside a token,
+such as a long string, becomes the character `␊`.
 """
 
 from __future__ import annotations
@@ -46,37 +44,23 @@ _CACHED = 4096  # texts
 
 
 def normal_forms(texts: Sequence[str], language: str) -> list[list[str]]:
-    """Compute the normal forms of several versions of code, so that the versions can be compared.
+    """Compute the normal forms, as lists of lines, of several versions of code.
 
-    The normal form is the code without comments, docstrings and imports, in a uniform layout. If all versions
-    are valid Python, Python's module `ast` prints them. Otherwise, all versions are split into tokens, which
-    are joined by single spaces.
-
-    Args:
-        texts: The versions of the code.
-        language: The language, such as "python".
-
-    Returns:
-        For each text, the lines of its normal form. Only Python keeps its indentation, which has a meaning.
-
-    Raises:
-        InputError: The language is not supported.
-        TimeoutError: Parsing a text takes too long.
+    Only Python keeps its indentation, which has a meaning. TimeoutError if parsing takes too long.
     """
     if language == "python":
         printed = [_printed_python(text) for text in texts]
+        # If one version is not valid, all are split into tokens: printed code and tokens could not be
+        # compared.
         if None not in printed:
             return [list(lines) for lines in printed if lines is not None]
     return [list(_token_lines(text, language)) for text in texts]
 
 
 def _dedent(text: str) -> str:
-    """Remove the indentation that all lines share, and convert all line ends to line feeds.
-
-    Lines that consist only of spaces and tabs are ignored when the shared indentation is determined. They are
-    not removed, because they may be part of a string.
-    """
+    """Remove the indentation that all lines share, and convert all line ends to line feeds."""
     lines = (text.replace("\r\n", "\n").replace("\r", "\n") + "\n").split("\n")
+    # Blank lines do not count, but stay, because they may be part of a string.
     indents = [line[: len(line) - len(line.lstrip(" \t"))] for line in lines if line.strip(" \t")]
     shared = os.path.commonprefix(indents)  # noqa: RUF071 (characters are compared, as wanted)
     return "\n".join(line.removeprefix(shared) for line in lines)
@@ -84,10 +68,7 @@ def _dedent(text: str) -> str:
 
 @lru_cache(_CACHED)
 def _printed_python(text: str) -> tuple[str, ...] | None:
-    """Return the lines of Python code as `ast.unparse` prints them; None if the code cannot be parsed.
-
-    Imports are left out. Statements that consist only of a string, such as docstrings, are also left out.
-    """
+    """Return the lines of Python code as `ast.unparse` prints them; None if the code cannot be parsed."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # such as for invalid escape sequences in the given code
@@ -110,17 +91,7 @@ def _is_ignored(statement: ast.stmt) -> bool:
 
 @lru_cache(_CACHED)
 def _token_lines(text: str, language: str) -> tuple[str, ...]:
-    """Return the normal form of code as lines, with single spaces between the tokens of a line.
-
-    The normal form is a uniform text that is used to compare code. Comments, docstrings and imports are
-    omitted from it. Each leaf of the syntax tree is a token. The exception is a literal, such as a string:
-    the whole literal is one token, even if it has several leaves. A line end inside a token becomes the
-    character `␊`.
-
-    In languages with braces, a new line begins after `{`, before and after `}`, after `;` outside
-    parentheses, and before each statement or declaration that is directly inside braces or at the top level.
-    In other languages, the lines are those of the given code. Only Python keeps its indentation.
-    """
+    """Return the normal form of code as lines, with single spaces between the tokens of a line."""
     code = _dedent(text).encode(errors="replace")
     root = find_language(language).parse(code)
     indents = [_indent(line) for line in code.split(b"\n")] if language == "python" else []
@@ -139,14 +110,7 @@ def _indent(line: bytes) -> bytes:
 
 
 class _Kind(NamedTuple):
-    """Properties of a tree-sitter node type, which all nodes of this type share.
-
-    Attributes:
-        is_ignored: Whether the nodes are comments or imports. Such nodes are omitted from the normal form
-            (the uniform text that is used to compare code).
-        is_literal: Whether the nodes are literals, such as strings.
-        is_statement: Whether the nodes are statements, declarations or definitions.
-    """
+    """Properties of all nodes of a tree-sitter type; comments and imports are ignored."""
 
     is_ignored: bool
     is_literal: bool
@@ -162,26 +126,13 @@ def _kind(node_type: str) -> _Kind:
     )
 
 
+# The type is kept because each `node.type` makes a new string.
 # Text of a token, its syntax node, type of the node, and whether the token begins a statement; see `_tokens`
 _Token = tuple[bytes, Node, str, bool]
 
 
 def _tokens(root: Node, code: bytes, language: str) -> Iterator[_Token]:
-    """Yield the tokens of a syntax tree, without comments, docstrings and imports.
-
-    Each leaf of the tree is a token. The exception is a literal, such as a string: the whole literal is one
-    token, even if it has several leaves.
-
-    Args:
-        root: The root of the syntax tree.
-        code: The source code from which the tree was made.
-        language: The language, such as "python".
-
-    Yields:
-        Four values for each token: its text, its syntax node, the type of the node, and a truth value. The
-        truth value is true if the token begins a statement, declaration or definition that is at the top
-        level of the file or directly inside braces.
-    """
+    """Yield the tokens of a syntax tree, without comments, docstrings and imports."""
     cursor = root.walk()  # three times as fast as reading lists of children
     parents: list[Node] = []
     begins, checks_nodes = False, language in ("python", "ruby")
@@ -205,32 +156,21 @@ def _tokens(root: Node, code: bytes, language: str) -> Iterator[_Token]:
 
 
 def _is_block(parents: Sequence[Node]) -> bool:
-    """Return whether a syntax node is a block: the root (the whole file), or a node with braces.
-
-    Args:
-        parents: The path from the root to the syntax node, both included.
-    """
+    """Return whether the last node of a path from the root is the root (the whole file) or has braces."""
     return len(parents) == 1 or any(child.type == "{" for child in (parents[-1].children if parents else ()))
 
 
 def _is_ignored_node(node: Node, node_type: str, language: str) -> bool:
-    """Return whether a syntax node is a Python statement that is only a string, or a Ruby import.
-
-    Such nodes are omitted from the normal form (the uniform text that is used to compare code). In Python,
-    such a string is usually a docstring. In Ruby, imports are calls of `require` and `require_relative`.
-    """
+    """Return whether a syntax node is a Python statement that is only a string, or a Ruby import."""
     if language == "python":
         return node_type == "expression_statement" and [c.type for c in node.children] == ["string"]
+    # In Ruby, imports are calls of `require` and `require_relative`.
     name = node.child_by_field_name("method") if language == "ruby" and node_type == "call" else None
     return name is not None and name.text in (b"require", b"require_relative")
 
 
 def _breaks_as_written(tokens: Iterable[_Token]) -> Iterator[bool]:
-    """Yield for each token whether it begins a new line; line breaks stay as in the original code.
-
-    The function finds the lines of the normal form: code without comments and in a uniform layout, used to
-    compare code. It is used for languages without braces, such as Python.
-    """
+    """Yield for each token whether it begins a new line, as in the original code."""
     row = -1
     for _, node, _, _ in tokens:
         yield node.start_point.row > row
@@ -238,15 +178,14 @@ def _breaks_as_written(tokens: Iterable[_Token]) -> Iterator[bool]:
 
 
 def _breaks_at_braces(tokens: Iterable[_Token]) -> Iterator[bool]:
-    """Yield for each token whether it begins a new line; braces, semicolons and statements decide this.
+    """Yield for each token whether it begins a new line, whatever the line breaks of the original code.
 
-    The function finds the lines of the normal form: code without comments and in a uniform layout, used to
-    compare code. It is used for languages with braces, and ignores the line breaks of the original code. A
-    new line begins after "{", before and after "}", after ";" outside parentheses, and before each statement
-    or declaration that is directly inside braces or at the top level.
+    A new line begins after "{", before and after "}", after ";" outside parentheses, and before each
+    statement or declaration that is directly inside braces or at the top level.
     """
     depth, is_after_break = 0, True
     for _, _, kind, begins_statement in tokens:
         yield is_after_break or kind == "}" or begins_statement
+        # The semicolons in the head of a `for` loop end no line.
         depth += (kind == "(") - (kind == ")")
         is_after_break = kind in ("{", "}") or (kind == ";" and depth == 0)

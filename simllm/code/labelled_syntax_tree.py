@@ -13,23 +13,16 @@ _OPERATOR = re.compile(r"[-+*/%<>=!&|^~?@]+|(?:and|or|not|in|is)(?: (?:not|in))?
 
 
 def syntax_tree(code: str, language: str) -> OrderedTree:
-    """Parse code, and return its syntax tree without comments and punctuation.
+    """Parse code into its syntax tree without comments and punctuation; syntax errors are allowed.
 
     The nodes are the operators and the named nodes of the tree-sitter tree. The label of an inner node is its
-    type. The label of a leaf is its type and its text. White space between tokens is removed from the text:
-    an empty argument list `( )` becomes `()`.
-
-    Args:
-        code: The code; syntax errors are allowed.
-        language: The language, such as "java".
-
-    Raises:
-        InputError: The language is not supported.
-        TimeoutError: Parsing takes too long.
+    type; that of a leaf is its type and its text. White space between tokens is removed from the text: an
+    empty argument list `( )` becomes `()`. TimeoutError if parsing takes too long.
     """
     root = find_language(language).parse(code.encode(errors="replace"))
     labels: list[str] = []
     sizes: list[int] = []
+    # A stack instead of recursion, because trees of generated code may be deeper than Python's limit.
     stack = [(root, False, 0)]  # a node, whether its children are done, and the number of labels before them
     while stack:
         node, done, before = stack.pop()
@@ -45,10 +38,7 @@ def syntax_tree(code: str, language: str) -> OrderedTree:
 
 
 def _is_kept(node: Node) -> bool:
-    """Return whether a tree-sitter node becomes a node of the tree that `syntax_tree` returns.
-
-    Operators and named nodes are kept, except for comments. Punctuation is left out.
-    """
+    """Return whether a node is an operator or a named node, but no comment."""
     if node.is_named:
         return "comment" not in node.type
     return bool(_OPERATOR.fullmatch(node.type))

@@ -23,6 +23,7 @@ class OrderedTree:
 
     def children(self, node: int) -> list[int]:
         """Return the children of a node, as node numbers, from left to right."""
+        # The last child is the node before its parent, and each subtree fills the numbers before its root.
         found, first, child = [], node - self.sizes[node] + 1, node - 1
         while child >= first:
             found.append(child)

@@ -27,8 +27,7 @@ class Example:
     Attributes:
         candidate: The text or code to judge.
         reference: The text or code to which the candidate is compared.
-        source: The text or code before it was edited. Only metrics of edits need it; for others, it may be
-            None.
+        source: The code before it was edited; only metrics of edits need the source.
         language: The programming language of the code, such as "java"; None for texts.
     """
 
@@ -39,14 +38,13 @@ class Example:
 
 
 class MetricScores(Protocol):
-    """Interface of the result of `Metric.score`: a score for each of n examples, in the same order."""
+    """Interface of the result of `Metric.score`."""
 
     @property
     def values(self) -> Floats:
-        """(n,) scores of the n examples, in the same order.
+        """(n,) scores, in the order of the examples; higher means more similar.
 
-        For most metrics, a higher score means that candidate and reference are more similar. For a few
-        metrics of code edits, lower scores are better (see `simllm.metrics.registry.lower_is_better`).
+        For a few metrics of code edits, lower is better (see `simllm.metrics.registry.lower_is_better`).
         """
 
     @property
@@ -55,10 +53,7 @@ class MetricScores(Protocol):
 
 
 class Metric(Protocol):
-    """Interface of a metric, which scores candidate texts (or code) against their references.
-
-    The learned metric `SimLLM`, known metrics such as BLEU, and metrics of other packages implement it.
-    """
+    """Interface of a metric; `SimLLM`, known metrics and metrics of other packages implement it."""
 
     @property
     def name(self) -> str:
@@ -69,17 +64,16 @@ class Metric(Protocol):
         """Text that names everything that can change a score: options, versions, data."""
 
     def score(self, examples: Sequence[Example]) -> MetricScores:
-        """Score n examples, each a candidate with its reference; return n scores in the same order."""
+        """Score n examples; return n scores in the same order."""
 
 
 @dataclass(frozen=True)
 class PlainScores:
-    """The scores of n examples, one number for each example.
+    """The scores of n examples.
 
     Attributes:
-        values: (n,) scores. For most metrics, a higher score means that candidate and reference are more
-            similar.
-        signature: Text that names everything that can change a score, such as options and versions.
+        values: (n,) scores.
+        signature: Text that names everything that can change a score.
         warnings: What changes how the scores are read, such as the number of texts that the metric cannot
             read. The metric also issues these warnings.
     """
@@ -100,10 +94,10 @@ class FunctionMetric:
 
     Attributes:
         name: The name of the metric.
-        signature: Text that names everything that can change a score, such as options and versions.
-        compute: The scoring function; it takes n candidates and n references, and returns (n,) scores.
-        warnings: A function that takes n candidates, n references and their (n,) scores, and returns what
-            changes how the scores are read. None if nothing does.
+        signature: Text that names everything that can change a score.
+        compute: Takes n candidates and n references, and returns (n,) scores.
+        warnings: Takes n candidates, n references and their (n,) scores, and returns what changes how the
+            scores are read. None if nothing does.
     """
 
     name: str

@@ -1,7 +1,7 @@
 """The metric registry: it loads metrics of simllm and of installed packages by name.
 
 A package adds a metric with an entry point in the group `simllm.metrics`. The entry point names a function
-that takes one argument, a text, and returns a `Metric`. The text is what the user wrote after `=`, such as
+that takes one text and returns a `Metric`. The text is the argument that the user wrote after `=`, such as
 "large" in `mymetric=large`; it is empty if the user wrote only the name.
 """
 
@@ -42,13 +42,13 @@ _COLUMN = "column"
 
 @dataclass(frozen=True)
 class ColumnMetric:
-    """Placeholder for a metric whose scores are already stored in a file with human ratings.
+    """Placeholder for a metric whose scores are stored in a column of a file with human ratings.
 
-    The evaluation reads the scores from a column of this file. The placeholder cannot compute scores.
+    The evaluation reads the scores from this column. The placeholder cannot compute scores.
 
     Attributes:
-        name: The name of the metric: `column=` and the name of the column.
-        column: The name of the column that has the scores.
+        name: `column=` and the name of the column.
+        column: The name of the column.
     """
 
     name: str
@@ -56,18 +56,11 @@ class ColumnMetric:
 
     @property
     def signature(self) -> str:
-        """The name of the metric, such as "column=bleu", because nothing else is known about its scores.
-
-        For other metrics, the signature is a text that names everything that can change a score. The scores
-        of this metric were computed elsewhere. They are only read from a column of a file.
-        """
+        """The name of the metric, because nothing else is known about scores that were computed elsewhere."""
         return self.name
 
     def score(self, examples: Sequence[Example]) -> PlainScores:
-        """Raise UnavailableError, because the scores of this metric are stored in a file, not computed.
-
-        The evaluation reads the stored scores from a column of a file with human ratings.
-        """
+        """Raise UnavailableError, because the scores are stored, not computed."""
         raise UnavailableError("a column holds the scores of rated pairs, and no others")
 
 
@@ -77,50 +70,31 @@ def names() -> tuple[str, ...]:
 
 
 def check_names(chosen: Iterable[str]) -> None:
-    """Check the names of metrics; raise InputError if a name belongs to no metric.
-
-    Args:
-        chosen: The names to check: `name` or `name=argument`. The argument is not checked.
-    """
+    """Raise InputError if a name, `name` or `name=argument`, belongs to no metric; ignore the argument."""
     for name in chosen:
         if (kind := name.partition("=")[0]) not in (*names(), *CODE, _COLUMN):
             raise InputError(f"metric {kind!r}: expected one of {', '.join((*names(), *CODE))}, column=NAME")
 
 
 def is_code_metric(name: str) -> bool:
-    """Return whether a metric scores code instead of texts.
-
-    Args:
-        name: The name of the metric: `name` or `name=argument`.
-    """
+    """Return whether a metric (`name` or `name=argument`) scores code instead of texts."""
     return name.partition("=")[0] in CODE
 
 
 def needs_source(name: str) -> bool:
-    """Return whether a metric needs the source, which is the code before it was edited.
-
-    Args:
-        name: The name of the metric: `name` or `name=argument`.
-    """
+    """Return whether a metric (`name` or `name=argument`) needs the source, the code before it was edited."""
     return is_code_metric(name) and CODE_METRICS[name.partition("=")[0]].needs_source
 
 
 def lower_is_better(name: str) -> bool:
-    """Return whether lower scores of a metric are better, as for a metric of the size of an edit.
-
-    Args:
-        name: The name of the metric: `name` or `name=argument`.
-    """
+    """Return whether lower scores of a metric are better, as for a metric of the size of an edit."""
     return is_code_metric(name) and CODE_METRICS[name.partition("=")[0]].lower_is_better
 
 
 def uses_model(name: str) -> bool:
     """Return whether a metric uses the argument `model` (a model folder) of the function `load`.
 
-    The metrics `simllm` and `simllm-same` use this folder. `simllm=FOLDER` uses the model in FOLDER instead.
-
-    Args:
-        name: The name of the metric: `name` or `name=argument`.
+    The metrics `simllm` and `simllm-same` use this folder; `simllm=FOLDER` has a model of its own.
     """
     kind, _, argument = name.partition("=")
     return kind in _LEARNED and not argument
@@ -133,19 +107,18 @@ def load(name: str, model: str | os.PathLike[str] | None = None) -> Metric:
         name: `name` or `name=argument`, such as `bleu` or `word-vectors=CORPUS`. Three names are special.
             `simllm=FOLDER` is the learned metric with the model in FOLDER. `simllm-same` is the learned
             metric's probability that two texts have the same meaning. `column=NAME` is a placeholder for
-            scores that are already stored in a column of a file with human ratings.
-        model: The model folder for `simllm` and `simllm-same`; by default the model that comes with
-            the package.
+            scores that are stored in a column of a file with human ratings.
+        model: The model folder for `simllm` and `simllm-same`; None means the model that comes with the
+            package.
 
     Returns:
-        The metric. The learned metric and simllm's other metrics for texts, such as `bleu`, cache their
-        scores on disk.
+        The metric. The learned metric and simllm's other metrics for texts cache their scores on disk.
 
     Raises:
         InputError: No metric has this name, a metric for code does not accept the argument, or a file cannot
             be read.
-        UnavailableError: The metric cannot be loaded, for example because a library, a data file or a
-            required argument is missing. The message says what to do.
+        UnavailableError: A library, a data file or a required argument is missing. The message says what to
+            do.
     """
     check_names([name])
     kind, _, argument = name.partition("=")
@@ -172,12 +145,12 @@ def load_all(
 
     Args:
         chosen: The names of the metrics: `name` or `name=argument`.
-        model: The model folder for `simllm` and `simllm-same`; by default the model that comes with
-            the package.
+        model: The model folder for `simllm` and `simllm-same`; None means the model that comes with the
+            package.
 
     Returns:
-        A list of the available metrics; and a dict from the name of each unavailable metric to a text that
-        says how to make the metric available.
+        The available metrics; and a dict from the name of each unavailable metric to a text that says how to
+        make the metric available.
 
     Raises:
         InputError: A name belongs to no metric, or no metric is available.
@@ -198,12 +171,7 @@ def load_all(
 
 
 def model_metric(name: str, learned: Metric) -> Metric:
-    """Return a loaded metric under a new name, and with a cache on disk for its scores.
-
-    Args:
-        name: The new name, such as "simllm=FOLDER".
-        learned: The loaded metric, usually a `SimLLM`.
-    """
+    """Return a loaded metric under a new name such as "simllm=FOLDER", with a cache of its scores on disk."""
     return CachedMetric(_LearnedMetric(name, learned.signature, learned))
 
 
@@ -222,14 +190,9 @@ class _LearnedMetric:
         return PlainScores(values, self.signature, getattr(scores, "warnings", ()))
 
 
+# `learned` is Any, because an import of `SimLLM` would be circular.
 def same_metric(name: str, learned: Any) -> Metric:
-    """Make a metric whose score is the probability that two texts have the same meaning.
-
-    Its scores are cached on disk.
-
-    Args:
-        name: The name of the new metric.
-        learned: A `SimLLM`. Its type is `Any`, because an import of `SimLLM` here would be circular.
+    """Make a metric from a `SimLLM`: the probability that two texts have the same meaning, with a cache.
 
     Raises:
         UnavailableError: The model lacks the meaning head, the network that predicts this probability.
@@ -240,34 +203,20 @@ def same_metric(name: str, learned: Any) -> Metric:
 
 
 def _baseline(name: str, kind: str, argument: str) -> Metric:
-    """Load a baseline: a known metric for texts, such as BLEU, with which the learned metric is compared.
-
-    The loaded metric stores its scores on disk, and reuses them. Its signature is a text that names
-    everything that can change a score, such as the versions of its libraries and hashes of its data files.
-
-    Args:
-        name: The full name of the metric: `kind` or `kind=argument`.
-        kind: The name of the baseline, such as "bertscore".
-        argument: The text after `=`, such as a model folder; empty if there is none.
-    """
+    """Load a known metric for texts, such as BLEU, with a cache; `name` is `kind` or `kind=argument`."""
     scorer = built_in_text_metrics.baseline(kind, argument)
     libraries = [f"{library}:{version(library)}" for library in BASELINES[kind].libraries]
     data = [f"{what}:{_digest(path)}" for what, path in built_in_text_metrics.data(kind, argument).items()]
+    # Libraries and data files change scores without a new version of simllm, and stored scores are reused
+    # only under an equal signature.
     signature = "|".join([kind, *data, POLICY, *libraries, f"version:{simllm.__version__}"])
     return CachedMetric(FunctionMetric(name, signature, scorer, partial(scorer.warnings, name)))
 
 
 def _code_metric(name: str) -> Metric:
-    """Load a metric for code by its name.
-
-    Args:
-        name: The name of the metric, such as "lemod". An argument may follow, as in "lemod=multiset".
-
-    Raises:
-        InputError: The metric does not accept the argument, or the argument is a file that cannot be read.
-        UnavailableError: A library that metrics for code need is not installed (pip extra `code` of simllm).
-    """
+    """Load a metric for code; raise UnavailableError if the pip extra `code` is not installed."""
     try:
+        # Metrics for code need the package tree-sitter, which is optional.
         metric: Metric = import_module("simllm.metrics.code.code_metric").load(name)
     except ModuleNotFoundError as error:
         raise UnavailableError(missing_package(error.name, "code")) from None
@@ -275,27 +224,15 @@ def _code_metric(name: str) -> Metric:
 
 
 def _entry_points() -> dict[str, EntryPoint]:
-    """Return the entry points by which installed packages add metrics, keyed by the name of the metric.
-
-    An entry point with the name of one of simllm's own metrics is left out, so that no package can replace
-    such a metric.
-    """
+    """Return the entry points of installed packages by the name of their metric."""
+    # No package can replace one of simllm's own metrics.
     return {point.name: point for point in entry_points(group=GROUP) if point.name not in (*BUILT_IN, *CODE)}
 
 
 def _digest(path: Path) -> str:
-    """Compute a hash of the content of a file, or of all files in a folder.
-
-    Args:
-        path: The file or folder.
-
-    Returns:
-        The first 12 hex digits of a SHA-256.
-
-    Raises:
-        InputError: A file cannot be read.
-    """
+    """Return 12 hex digits of a SHA-256 of a file, or of the names and contents of all files in a folder."""
     digest = hashlib.sha256()
+    # Sorted, because the order in which a folder lists its files differs between file systems.
     for file in sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path]:
         try:
             with file.open("rb") as data:

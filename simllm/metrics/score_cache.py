@@ -25,12 +25,7 @@ from simllm.metrics.metric_interface import Example, Metric, PlainScores, candid
 class CachedMetric:
     """Metric that stores the scores and warnings of another metric on disk, and reuses them.
 
-    The cache key is a hash of the examples, the metric's signature and the code of simllm. If the cache
-    cannot be read or written, the scores are computed without the cache. Scores are rounded to twelve
-    significant digits, because rounding errors in further digits could make equal scores differ.
-
-    Attributes:
-        metric: The metric that computes the scores.
+    If the cache cannot be read or written, the scores are computed without the cache.
     """
 
     metric: Metric
@@ -42,10 +37,7 @@ class CachedMetric:
 
     @property
     def signature(self) -> str:
-        """A text that names everything that can change a score, such as options and versions.
-
-        It is the signature of the metric whose scores are cached.
-        """
+        """The signature of the metric whose scores are cached."""
         return self.metric.signature
 
     def score(self, examples: Sequence[Example]) -> PlainScores:
@@ -57,11 +49,14 @@ class CachedMetric:
             OSError, RuntimeError, TypeError, ValueError
         ):  # none yet, no home, or damaged
             kept, found = json.loads((_folder() / key[:2] / f"{key}.json").read_text(encoding="utf-8"))
+            # JSON from disk may hold anything, so that only a list of floats of the right length counts as
+            # scores.
             if [type(value) for value in kept] == [float] * len(examples) and isinstance(found, list):
                 for message in found:
                     warnings.warn(str(message), stacklevel=2)
                 return PlainScores(np.array(kept, float), self.signature, tuple(map(str, found)))
         scores = self.metric.score(examples)  # it issues its warnings itself
+        # Rounding errors in further digits could make equal scores differ.
         values = np.array([float(f"{value:.12g}") for value in scores.values])
         found = getattr(scores, "warnings", ())
         with contextlib.suppress(OSError, RuntimeError, InputError):  # the scores are good all the same
@@ -73,12 +68,8 @@ class CachedMetric:
 
 @cache
 def _code_version() -> str:
-    """Return a text that identifies the versions of simllm's code and of the libraries that metrics use.
-
-    The text has a hash of simllm's Python files, and the versions of numpy, tokenizers and torch, which every
-    metric may use. It becomes part of the cache key, so that scores of older code are not reused. The
-    version of simllm is not enough, because it may stay the same although the code changes.
-    """
+    """Return a hash of simllm's Python files, with the versions of libraries that every metric may use."""
+    # The version of simllm is not enough, because the version may stay the same although the code changes.
     package = Path(simllm.__file__).parent
     digest = hashlib.sha256()
     for file in sorted(package.rglob("*.py")):

@@ -14,13 +14,5 @@ DOUBTFUL = 0.3  # if the probability of the same meaning is lower, the meaning m
 
 
 def meaning_may_have_changed(scores: NDArray[np.float64], same: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Find the pairs whose texts are similar but probably differ in meaning.
-
-    Args:
-        scores: (n,) scores of text pairs.
-        same: (n,) probabilities that the two texts have the same meaning.
-
-    Returns:
-        (n,) bool, true if the score is at least 0.4 and the probability is below 0.3.
-    """
+    """Return (n,) bool from (n,) scores and (n,) probabilities of the same meaning."""
     return (scores >= SIMILAR) & (same < DOUBTFUL)

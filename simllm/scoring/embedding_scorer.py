@@ -1,4 +1,4 @@
-"""Scorer that compares the embeddings of two texts: one vector for each text."""
+"""Scorer that compares the embeddings of two texts."""
 
 from __future__ import annotations
 
@@ -21,10 +21,8 @@ class EmbeddingScorer:
     """Scorer that compares the embeddings of the two texts in each pair.
 
     Attributes:
-        engine: The encoder.
-        pool: The pooling function. It takes (B, L, D) hidden states and a (B, L) mask, true for tokens that
-            are not padding. It returns (B, D) embeddings: B texts of L tokens, hidden size D.
-        similarity: A function that compares two (n, D) arrays of embeddings, and returns (n,) similarities.
+        pool: Takes (B, L, D) hidden states and a (B, L) mask, and returns (B, D) embeddings.
+        similarity: Compares two (n, D) arrays of embeddings, and returns (n,) similarities.
     """
 
     engine: Engine
@@ -32,15 +30,7 @@ class EmbeddingScorer:
     similarity: Callable[[NDArray[np.floating], NDArray[np.floating]], Floats]
 
     def __call__(self, texts: Tokenized) -> PairValues:
-        """Score n pairs of texts.
-
-        Args:
-            texts: 2n tokenized texts: first the n candidates, then their n references.
-
-        Returns:
-            A `PairValues` object with (n,) scores in the attribute `scores`. Its attribute `same`, the
-            probabilities that the two texts have the same meaning, is None: this scorer cannot estimate them.
-        """
+        """Score n pairs; this scorer cannot estimate the probability of the same meaning."""
         embeddings = embed(self.engine, texts, self.pool)
         n = len(embeddings) // 2
         return PairValues(self.similarity(embeddings[:n], embeddings[n:]))

@@ -10,12 +10,11 @@ from simllm.scoring.token_windows import Tokenized
 
 
 class PairValues(NamedTuple):
-    """The results of a scorer for n text pairs.
+    """The results of a scorer for n pairs.
 
     Attributes:
         scores: (n,) scores.
-        same: (n,) probabilities that the two texts have the same meaning; None if the model cannot
-            estimate them.
+        same: (n,) probabilities that the two texts have the same meaning; None if the model has no head.
     """
 
     scores: Floats

@@ -28,29 +28,14 @@ def score_in_chunks(
     no_scores: Scores,
     first: int = 1,
 ) -> Iterator[tuple[list[Pair], Scores]]:
-    """Score text pairs in chunks (lists of pairs), so that not all pairs are in memory at once.
+    """Score pairs in chunks of `size`; yield each chunk with its scores.
 
-    `scorer` computes the scores, except those of pairs with a text that is empty after cleaning:
-    `simllm.scoring.empty_texts` scores such pairs.
-
-    Args:
-        pairs: Tuples that begin with a candidate and its reference. More items may follow, such as an id.
-        tokenize: A function that cleans and tokenizes a list of texts.
-        scorer: A function that scores tokenized pairs.
-        size: Number of pairs in a chunk.
-        no_scores: An empty `Scores` object (the metric's result for an empty list of pairs). It provides the
-            attributes that do not depend on pairs, such as the calibration (the map from scores to
-            percentiles).
-        first: The number of the first pair in the whole input, counted from 1; for error messages.
-
-    Yields:
-        For each chunk: its pairs and their scores. The last chunk may be smaller.
-
-    Raises:
-        InputError: A text is too long, so that `tokenize` raises `TooLongError`.
+    `tokenize` cleans and tokenizes a list of texts. `first` is the number of the first pair in the whole
+    input, from 1; an InputError about a text that is too long names the text by this numbering.
     """
     numbered = zip(count(first, size), chunks(pairs, size), strict=False)
     for chunk, texts in prefetch_map(lambda item: _tokenize_chunk(*item, tokenize), numbered):
+        # The scorer also scores pairs with an empty text, whose values are then overwritten.
         values, same = scorer(texts)
         empty = score_empty_texts(chunk, texts, values, same)
         yield (
@@ -75,20 +60,7 @@ def _texts_of(pairs: Sequence[Pair]) -> list[str]:
 def _tokenize_chunk(
     first: int, chunk: list[Pair], tokenize: Callable[[list[str]], Tokenized]
 ) -> tuple[list[Pair], Tokenized]:
-    """Tokenize the texts in a chunk of n pairs.
-
-    Args:
-        first: The number of the chunk's first pair among all pairs, for error messages.
-        chunk: n tuples that begin with a candidate and its reference.
-        tokenize: A function that cleans and tokenizes a list of texts.
-
-    Returns:
-        The chunk itself; and its 2n tokenized texts: first the candidates, then the references.
-
-    Raises:
-        InputError: A text is too long, so that `tokenize` raises `TooLongError`. The message gives the number
-            of the text's pair.
-    """
+    """Tokenize the 2n texts of a chunk; a text that is too long is named by its number among all pairs."""
     try:
         return chunk, tokenize(_texts_of(chunk))
     except TooLongError as error:
@@ -104,11 +76,9 @@ def chunks(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
 
 
 def prefetch_map(function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
-    """Yield `function(item)` for each item, in order.
-
-    While the caller uses one result, a background thread computes the next result.
-    """
+    """Yield `function(item)` for each item in order; a background thread is one item ahead of the caller."""
     pending: Future[Result] | None = None
+    # A thread is enough, because the tokenizer and torch release the lock of the interpreter.
     with ThreadPoolExecutor(1) as thread:
         for item in items:
             following = thread.submit(function, item)

@@ -18,22 +18,11 @@ def score_signature(
     with_head: bool,
     frequencies: Frequencies | None,
 ) -> str:
-    """Build the signature of scores, a text that names everything that can change a score.
+    """Build the signature: `key:value` pairs joined by `|`, such as "similarity:cosine|dtype:float32".
 
-    The text consists of `key:value` pairs, joined by `|`, such as "similarity:cosine|dtype:float32".
-
-    Args:
-        model: The model.
-        pooling: The name of the pooling, such as "mean"; ignored for the similarities that match tokens
-            ("precision", "recall" and "f1").
-        similarity: The name of the similarity, such as "cosine" or "f1".
-        mode: The mode of the metric: "exact" or "plain" (both float32), or "fast" (bfloat16).
-        on_long: The treatment of long texts: "truncate", "window" or "error".
-        with_head: Whether the metric uses the meaning head, the network that predicts whether two texts have
-            the same meaning; ignored for the similarities that match tokens.
-        frequencies: For each token, how many texts contain it; used only for the similarities that match
-            tokens. None if the numbers are counted in the references of the scored pairs.
+    `frequencies` is None if they are counted in the references of the scored pairs.
     """
+    # Similarities that match tokens use neither pooling nor meaning head; the others use no frequencies.
     by_token = similarity in TOKEN_SIMILARITIES
     parts = {
         "model": model.hash,
@@ -47,6 +36,7 @@ def score_signature(
         parts["head"] = model.head_hash
     if by_token:
         parts["frequencies"] = frequencies.hash if frequencies else "references"
+    # "truncate" and "error" give equal scores wherever they give scores.
     if on_long == "window":
         parts["long"] = "window"
     parts["version"] = simllm.__version__

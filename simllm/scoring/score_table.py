@@ -14,24 +14,17 @@ if TYPE_CHECKING:
 
 
 class ScoreTable:
-    """The table that `simllm score` writes: its columns, its rows (one for each text pair) and its summary.
+    """The table that `simllm score` writes: its columns, its rows (one for each pair) and its summary.
 
-    Two columns exist only if the metric can estimate the probability that two texts have the same meaning:
-
-    - "same" has this probability.
-    - "note" exists only in the format "text". It says "meaning may have changed" if the two texts in the row
-      are similar but probably differ in meaning.
-
-    The scale "same" has neither column: its scores are the probability.
+    The column "same" has the probability of the same meaning, if the metric can estimate it. The column
+    "note" (only in the format "text") says "meaning may have changed". The scale "same" has neither column:
+    its scores are the probability.
 
     Args:
-        scale: The scale on which scores are shown: "raw" (the scores themselves), "percentile" (the
-            percentage of random pairs that score lower), "rating" (expected human rating) or "same"
-            (probability that both texts have the same meaning).
-        format_: The table's format: "text", "json" or "tsv".
+        scale: One of `simllm.scoring.scores.SCALES`.
+        format_: "text", "json" or "tsv".
         with_ids: Whether the table has a column with the pairs' ids.
-        no_scores: An empty `Scores` object (the metric's result for an empty list of pairs). Its attribute
-            `same` is None if the metric cannot estimate the probability of the same meaning.
+        no_scores: The metric's scores of no pairs.
     """
 
     def __init__(self, scale: str, format_: str, with_ids: bool, no_scores: Scores) -> None:
@@ -49,15 +42,7 @@ class ScoreTable:
         ]
 
     def rows(self, pairs: Sequence[tuple[Any, ...]], scores: Scores) -> tables.Rows:
-        """Return one table row for each of n text pairs.
-
-        Args:
-            pairs: n tuples: (candidate, reference), or (candidate, reference, id).
-            scores: The scores of the n pairs.
-
-        Returns:
-            n lists of cells, in the order of the table's columns.
-        """
+        """Return n rows of cells for n pairs: (candidate, reference), or (candidate, reference, id)."""
         columns = [scores.on(self.scale)]
         if self.scale == "rating":
             columns += scores.rating_intervals
@@ -70,21 +55,11 @@ class ScoreTable:
         ]
 
     def summary(self, scores: Scores) -> dict[str, Any]:
-        """Return the table's summary as a JSON object.
+        """Return the summary of all pairs in the table as a JSON object.
 
-        Args:
-            scores: The scores of all pairs in the table.
-
-        Returns:
-            A dict with these keys:
-
-            - "pairs": Number of pairs.
-            - "mean": Mean score on the table's scale.
-            - "scale": The table's scale, such as "percentile"; left out if it is "raw".
-            - "changed": Number of pairs whose texts are similar but probably differ in meaning. Left out if
-              the table has no column `same` (the probability that both texts have the same meaning).
-            - "empty", "truncated", "deduplicated", "signature": The attributes of `scores` with these names.
-            - "warnings": What changes how the scores are read; left out if nothing does.
+        "mean" is on the table's scale, and "changed" counts pairs whose texts are similar but probably differ
+        in meaning. Values that would say nothing are left out: the scale "raw", no warnings, no column
+        "same".
         """
         same = {"changed": int(scores.changed.sum())} if self.with_same else {}
         return {

@@ -27,16 +27,16 @@ class Scores:
     Texts are cleaned before they are scored: comment marks are removed, letters become lower-case ASCII.
 
     Attributes:
-        values: (n,) scores from -1 to 1, or from 0 to 1 with the similarity `inverse-euclidean`. Equal
-            texts score 1.
+        values: (n,) scores from -1 to 1, or from 0 to 1 with the similarity `inverse-euclidean`. Equal texts
+            score 1.
         empty: Number of pairs in which at least one text is empty after cleaning.
         unreadable: Number of texts that are empty after cleaning, but were not empty before.
         truncated: Number of texts that are longer than the model's longest input.
         deduplicated: Number of texts that were not encoded because they are equal to an earlier text.
         signature: Text that names everything that can change a score: `key:value` pairs joined by `|`.
         calibration: The map from scores to percentiles and human ratings; None if there is none.
-        same: (n,) probabilities that the two texts have the same meaning; None if the model cannot
-            estimate them.
+        same: (n,) probabilities that the two texts have the same meaning; None if the model cannot estimate
+            them.
         warnings: What changes how the scores are read, such as the number of truncated texts.
     """
 
@@ -59,30 +59,20 @@ class Scores:
     def percentiles(self) -> NDArray[np.float64]:
         """(n,) percentiles: for each pair, the percentage (0 to 100) of random pairs that score lower.
 
-        A random pair has two different texts, chosen at random from a corpus.
-
-        Raises:
-            InputError: The model has no calibration (map from scores to percentiles) for these scores.
+        A random pair has two different texts, chosen at random from a corpus. InputError without calibration.
         """
         return self._calibrated().percentile(self.values)
 
     @property
     def ratings(self) -> NDArray[np.float64]:
-        """(n,) expected human ratings of the pairs, predicted from the scores.
-
-        Raises:
-            InputError: The model has no calibration (map from scores to ratings) for these scores.
-        """
+        """(n,) expected human ratings, predicted from the scores; InputError without calibration."""
         return self._calibrated().rating(self.values)
 
     @property
     def rating_intervals(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """90% prediction intervals of the human ratings: (n,) lower bounds, and (n,) upper bounds.
+        """(n,) lower and (n,) upper bounds of 90% prediction intervals; InputError without calibration.
 
         About 90% of the human ratings of pairs with the same score lie within the interval.
-
-        Raises:
-            InputError: The model has no calibration (map from scores to ratings) for these scores.
         """
         return self._calibrated().interval(self.values)
 
@@ -111,9 +101,9 @@ class Scores:
         """Convert the n scores to a scale.
 
         Args:
-            scale: `raw` for the scores themselves; `percentile` for the percentage of random pairs that
-                score lower; `rating` for the expected human rating; or `same` for the probability that the
-                two texts have the same meaning.
+            scale: `raw` for the scores themselves; `percentile` for the percentage of random pairs that score
+                lower; `rating` for the expected human rating; or `same` for the probability that the two
+                texts have the same meaning.
 
         Returns:
             (n,) values on this scale.
@@ -138,17 +128,7 @@ class Scores:
 
 
 def concatenate(parts: Iterable[Scores], no_scores: Scores) -> Scores:
-    """Join the scores of several chunks (lists of text pairs) into one `Scores` object.
-
-    Args:
-        parts: The scores of each chunk, in input order.
-        no_scores: An empty `Scores` object (the metric's result for an empty list of pairs). It provides the
-            attributes that do not depend on pairs, such as the calibration (the map from scores to
-            percentiles).
-
-    Returns:
-        The scores of all pairs. Counts, such as the number of truncated texts, are added up.
-    """
+    """Join the scores of several chunks, in order; counts, such as that of truncated texts, are added up."""
     parts = [no_scores, *parts]
     counts = {name: sum(getattr(part, name) for part in parts) for name in COUNTS}
     same = None

@@ -1,8 +1,4 @@
-"""Weights of tokens by inverse document frequency (idf): a token that few texts contain has more weight.
-
-The document frequency of a token is the number of texts that contain the token. The similarities that match
-tokens (`precision`, `recall` and `f1`) use the weights.
-"""
+"""Weights of tokens by inverse document frequency (idf): a token that few texts contain has more weight."""
 
 from __future__ import annotations
 
@@ -33,13 +29,14 @@ class Frequencies:
 
     Attributes:
         documents: Number of texts in which tokens were counted.
-        of: A dict from each token to the number of texts that contain it; tokens in no text are left out.
+        of: The number of texts that contain each token; tokens in no text are left out.
     """
 
     documents: int
     of: dict[str, int]
 
     def __post_init__(self) -> None:
+        # `type`, because True is an int, too.
         if not all(type(count) is int and 0 < count <= self.documents for count in self.of.values()):
             raise InputError(f"frequencies must be whole numbers from 1 to {self.documents}, the documents")
 
@@ -48,11 +45,8 @@ class Frequencies:
         """Count, for each token, the texts that contain it; <s> and </s> are not counted.
 
         Args:
-            texts: Chunks of tokenized texts. Each chunk has several texts.
+            texts: Lists of tokenized texts; all lists are counted together.
             tokenizer: The tokenizer that made the token ids.
-
-        Returns:
-            The document frequencies (numbers of texts) over all chunks together.
         """
         counts: Counter[int] = Counter()
         documents = 0
@@ -73,15 +67,13 @@ class Frequencies:
 
     @property
     def hash(self) -> str:
-        """First 12 hex digits of the SHA-256 of the document frequencies; they identify the frequencies."""
+        """First 12 hex digits of the SHA-256 of the document frequencies."""
         return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()[:12]
 
     def weights(self, tokenizer: Tokenizer) -> NDArray[np.float64]:
         """Compute the inverse document frequency of each token: ln((N + 1) / (df + 1)) + 1.
 
-        N is the number of all texts; df is the number of texts that contain the token. As in scikit-learn,
-        the weight is finite even if no text contains the token (df = 0), because of the 1 in `df + 1`. It is
-        positive even if all texts contain the token (df = N), because of the last 1.
+        N is the number of all texts; df is the number of texts that contain the token.
 
         Args:
             tokenizer: A tokenizer with V tokens.
@@ -98,4 +90,6 @@ class Frequencies:
             if number is None:
                 raise InputError(f"frequencies: token {token!r} is not in the model's vocabulary")
             counts[number] = count
+        # As in scikit-learn: the 1 in `df + 1` keeps the weight finite if no text contains the token, and the
+        # last 1 keeps it positive if all texts do.
         return np.log((self.documents + 1) / (counts + 1)) + 1

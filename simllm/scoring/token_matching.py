@@ -1,12 +1,8 @@
 """Token-level precision, recall and F1 with tf-idf weights (SIMLLM paper, section 4.3, eq. 5 to 8).
 
 Every token is matched with the most similar token of the other text. The similarity of two tokens is the
-cosine of their hidden states (eq. 7). The function N in eq. 7 is understood as scaling a hidden state to
-length 1. Without this scaling, the similarity would have no upper bound.
-
-Each occurrence of a token has the weight idf (inverse document frequency). The total weight of a token in a
-text is therefore tf * idf: the number of its occurrences (term frequency) times idf. The first and the last
-token of each text, <s> and </s>, are left out.
+cosine of their hidden states (eq. 7). Each occurrence of a token has the weight idf (inverse document
+frequency); the total weight of a token in a text is therefore tf * idf. <s> and </s> are left out.
 """
 
 from __future__ import annotations
@@ -42,29 +38,19 @@ class MatchedTokens(NamedTuple):
 
     @property
     def mean(self) -> float:
-        """Weighted mean of the cosines between tokens and their matches, from -1 to 1.
-
-        It is sum(best * weights) / sum(weights). Both sums add the tokens in the same order. With different
-        orders, rounding errors could push the mean slightly above 1.
-        """
+        """Weighted mean of the cosines between tokens and their matches, from -1 to 1."""
+        # Both sums add the tokens in the same order. With different orders, rounding errors could push the
+        # mean slightly above 1.
         return float((self.best * self.weights).sum() / self.weights.sum())
 
 
 def token_states(engine: Engine, texts: Tokenized, boundaries: bool = False) -> list[NDArray[np.float32]]:
-    """Compute the encoder's hidden states for the tokens of n texts.
-
-    Args:
-        engine: The encoder.
-        texts: n tokenized texts.
-        boundaries: Whether to include the states of the first and the last token, <s> and </s>.
-
-    Returns:
-        For each text, (L, D) float32 hidden states: L tokens, hidden size D.
-    """
+    """Compute, for each text, (L, D) float32 hidden states of its L tokens, with or without <s> and </s>."""
     edge = 0 if boundaries else 1
 
     def without_padding(hidden: Tensor, mask: Tensor) -> list[NDArray[np.float32]]:
         whole, lengths = hidden.float().cpu().numpy(), mask.sum(1).tolist()
+        # A view would keep the padded states of the whole batch in memory.
         return [row[edge : length - edge].copy() for row, length in zip(whole, lengths, strict=True)]
 
     states = run_encoder(engine, texts, without_padding)
@@ -75,27 +61,15 @@ def token_states(engine: Engine, texts: Tokenized, boundaries: bool = False) -> 
 
 
 def token_ids(windows: list[Ids]) -> NDArray[np.int64]:
-    """Return a text's (L,) token ids, without <s> and </s>.
-
-    Args:
-        windows: The windows of the text: consecutive pieces of its token ids, each with <s> and </s>.
-    """
+    """Return the (L,) token ids of a text without <s> and </s>."""
     return np.array([token for ids in windows for token in ids[1:-1]], np.int64)
 
 
 def cosines(a: AnyFloats, b: AnyFloats) -> Floats:
-    """Compute the cosine between each token of one text and each token of another text.
-
-    This is eq. 7 of the SIMLLM paper.
-
-    Args:
-        a: (n, D) hidden states of the first text's tokens.
-        b: (m, D) hidden states of the second text's tokens.
-
-    Returns:
-        (n, m) cosines.
-    """
+    """Compute (n, m) cosines of tokens (eq. 7) from (n, D) and (m, D) hidden states."""
     a, b = (x.astype(np.float64) for x in (a, b))
+    # The function N in eq. 7 is understood as scaling to length 1. Without it, the similarity would have no
+    # upper bound.
     a, b = (x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1e-12) for x in (a, b))
     return (a @ b.T).round(_DECIMALS).clip(-1.0, 1.0)
 
@@ -103,35 +77,15 @@ def cosines(a: AnyFloats, b: AnyFloats) -> Floats:
 def match(
     a: AnyFloats, b: AnyFloats, weights_a: Floats, weights_b: Floats
 ) -> tuple[MatchedTokens, MatchedTokens]:
-    """Match each token of two texts with the most similar token of the other text.
-
-    The weights of the tokens do not influence the matching. They are stored in the result, for means over the
-    tokens.
-
-    Args:
-        a: (n, D) hidden states of the first text's tokens.
-        b: (m, D) hidden states of the second text's tokens.
-        weights_a: (n,) weights of the first text's tokens.
-        weights_b: (m,) weights of the second text's tokens.
-
-    Returns:
-        The matched tokens of the first text, and those of the second text.
-    """
+    """Match the tokens of two texts, (n, D) and (m, D) states with (n,) and (m,) weights."""
     best_a, best_b = best_cosines(a, b)
     return MatchedTokens(best_a, weights_a), MatchedTokens(best_b, weights_b)
 
 
 def best_cosines(a: AnyFloats, b: AnyFloats) -> tuple[Floats, Floats]:
-    """Compute the cosine between each token of two texts and the most similar token of the other text.
-
-    Args:
-        a: (n, D) hidden states of the first text's tokens.
-        b: (m, D) hidden states of the second text's tokens.
-
-    Returns:
-        (n,) cosines for the tokens of the first text, and (m,) cosines for those of the second text.
-    """
+    """Compute the cosines, (n,) and (m,), of the tokens of two texts with their matches in the other text."""
     of_a, of_b = np.full(len(a), -1.0), np.full(len(b), -1.0)
+    # In blocks, because two texts of many windows would need a matrix of gigabytes.
     for i in range(0, len(a), _BLOCK):
         for j in range(0, len(b), _BLOCK):
             rows, columns = slice(i, i + _BLOCK), slice(j, j + _BLOCK)
@@ -142,38 +96,17 @@ def best_cosines(a: AnyFloats, b: AnyFloats) -> tuple[Floats, Floats]:
 
 
 def precision(candidate: MatchedTokens, reference: MatchedTokens) -> float:
-    """Compute precision: the weighted mean cosine between the candidate's tokens and their matches.
-
-    This is eq. 5 of the SIMLLM paper.
-
-    Args:
-        candidate: The candidate's tokens, matched with tokens of the reference.
-        reference: The reference's matched tokens; not used, but all similarities take the same arguments.
-    """
+    """Compute precision (eq. 5): the weighted mean cosine of the candidate's tokens and their matches."""
     return candidate.mean
 
 
 def recall(candidate: MatchedTokens, reference: MatchedTokens) -> float:
-    """Compute recall: the weighted mean cosine between the reference's tokens and their matches.
-
-    This is eq. 6 of the SIMLLM paper.
-
-    Args:
-        candidate: The candidate's matched tokens; not used, but all similarities take the same arguments.
-        reference: The reference's tokens, matched with tokens of the candidate.
-    """
+    """Compute recall (eq. 6): the weighted mean cosine of the reference's tokens and their matches."""
     return reference.mean
 
 
 def f1(candidate: MatchedTokens, reference: MatchedTokens) -> float:
-    """Compute F1, the harmonic mean of precision and recall; it is 0 unless both are positive.
-
-    This is eq. 8 of the SIMLLM paper.
-
-    Args:
-        candidate: The candidate's tokens, matched with tokens of the reference.
-        reference: The reference's tokens, matched with tokens of the candidate.
-    """
+    """Compute F1 (eq. 8), the harmonic mean of precision and recall; it is 0 unless both are positive."""
     p, r = candidate.mean, reference.mean
     return 2 * p * r / (p + r) if p > 0 and r > 0 else 0.0
 
@@ -186,10 +119,8 @@ class TokenScorer:
     """Scorer that matches each token with the most similar token of the other text.
 
     Attributes:
-        engine: The encoder.
         weights: (V,) weight of each token in the vocabulary.
-        similarity: The name of the score that is computed from the matched tokens: "precision", "recall" or
-            "f1".
+        similarity: "precision", "recall" or "f1".
     """
 
     engine: Engine
@@ -197,15 +128,7 @@ class TokenScorer:
     similarity: str
 
     def __call__(self, texts: Tokenized) -> PairValues:
-        """Score n pairs of texts.
-
-        Args:
-            texts: 2n tokenized texts: first the n candidates, then their n references.
-
-        Returns:
-            A `PairValues` object with (n,) scores in the attribute `scores`. Its attribute `same`, the
-            probabilities that the two texts have the same meaning, is None: this scorer cannot estimate them.
-        """
+        """Score n pairs; this scorer cannot estimate the probability of the same meaning."""
         n = len(texts.inputs) // 2
         values = np.zeros(n)
         for pairs in split_pairs(texts.inputs[:n], texts.inputs[n:]):
@@ -214,6 +137,7 @@ class TokenScorer:
             weights = [self.weights[token_ids(windows)] for windows in part.inputs]
             for k, i in enumerate(pairs):
                 a, b = k, k + len(pairs)
+                # A pair with an empty text has no tokens to match, and gets its score later.
                 if len(weights[a]) and len(weights[b]):
                     sides = match(states[a], states[b], weights[a], weights[b])
                     values[i] = TOKEN_SIMILARITIES[self.similarity](*sides)

@@ -1,4 +1,7 @@
-"""Tokenization of many texts; long texts are cut off, refused, or divided into windows."""
+"""Tokenization of many texts; long texts are cut off, refused, or divided into windows.
+
+A text is *long* if it has more tokens than the encoder can read at once, or more than 10,000 characters.
+"""
 
 from __future__ import annotations
 
@@ -20,15 +23,8 @@ _EMPTY = 2  # tokens of an empty text: <s> and </s>
 
 
 def text_list(name: str, texts: Sequence[str]) -> list[str]:
-    """Check that an argument is a list (or another iterable) of texts, and return it as a list.
-
-    Args:
-        name: The name of the argument, for error messages.
-        texts: The argument: n texts.
-
-    Raises:
-        TypeError: `texts` is a single string or not iterable, or an item is not a string.
-    """
+    """Return an argument as a list of texts; raise TypeError if it is a lone string or has other items."""
+    # A string is an iterable of strings: its characters would be scored one by one.
     if isinstance(texts, str):
         raise TypeError(f"{name}: expected a list of texts, got a lone string; write [text]")
     if isinstance(texts, bytes | Mapping) or not isinstance(texts, Iterable):
@@ -45,10 +41,8 @@ class Tokenized:
     """The token ids of n texts.
 
     Attributes:
-        inputs: For each text, its windows. A window is a tuple of token ids that the encoder reads at once,
-            from <s> to </s>. Most texts have one window; only a long text may have several.
-        long: Indices of the long texts: those with more tokens than the encoder can read at once, or with
-            more than 10,000 characters.
+        inputs: For each text, its windows.
+        long: Indices of the long texts.
     """
 
     inputs: list[Windows]
@@ -66,11 +60,7 @@ class Tokenized:
 
 
 class TooLongError(InputError):
-    """Error for a text that is too long for the encoder, if the user does not allow long texts.
-
-    Attributes:
-        index: The index of the text in the list of texts.
-    """
+    """Error for a long text if the user does not allow long texts; `index` is its position in the list."""
 
     def __init__(self, index: int, length: str) -> None:
         super().__init__(length)
@@ -78,25 +68,10 @@ class TooLongError(InputError):
 
 
 def tokenize(tokenizer: Tokenizer, texts: Sequence[str], longest: int, on_long: str) -> Tokenized:
-    """Clean and tokenize n texts; long texts are cut, split or refused.
+    """Clean and tokenize n texts of at most `longest` tokens.
 
-    Cleaning removes comment marks, for example, and converts letters to lower-case ASCII. Only the first
-    10,000 characters of a text are read. A text is long if it has more characters than that, or more tokens
-    than the encoder can read at once.
-
-    Args:
-        tokenizer: The tokenizer of the model folder.
-        texts: n texts.
-        longest: Largest number of tokens that the encoder can read at once.
-        on_long: The treatment of a long text: `truncate` cuts the text, `window` splits it into consecutive
-            windows (pieces), and `error` raises an error.
-
-    Returns:
-        The token ids of each text, as a list of windows, and the indices of the long texts. A text that is
-        not split has one window.
-
-    Raises:
-        TooLongError: A text is long and `on_long` is `error`.
+    `on_long` tells what happens to a long text: `truncate` cuts it, `window` splits it into windows, and
+    `error` raises TooLongError. Only the first 10,000 characters of a text are read.
     """
     whole = tokenizer.encode(texts)
     long = [
@@ -116,15 +91,8 @@ def tokenize(tokenizer: Tokenizer, texts: Sequence[str], longest: int, on_long: 
 
 
 def _windows(ids: list[int], longest: int) -> list[Ids]:
-    """Split a text's token ids into consecutive windows: pieces that the encoder can read at once.
-
-    Args:
-        ids: The token ids of the text, <s> and </s> included.
-        longest: Largest number of tokens in a window.
-
-    Returns:
-        The token ids of each window. Each window begins with <s> and ends with </s>.
-    """
+    """Split token ids into windows of at most `longest` tokens, each with the <s> and </s> of the text."""
+    # `or 1` below gives a text without tokens one window, <s> and </s>.
     first, *body, last = ids
     size = longest - 2
     return [(first, *body[start : start + size], last) for start in range(0, len(body) or 1, size)]

@@ -21,21 +21,14 @@ def cut(text: str) -> str:
 
 
 def cut_id(value: Any) -> Any:
-    """Return a pair's id as the HTML score report shows it; an id of more than 2,000 characters is cut.
-
-    Large whole numbers are replaced by strings, because JavaScript would round them. If a long id is not a
-    string (but, for example, a list), it is converted to JSON text before it is cut.
-    """
+    """Return a pair's id as the page shows it; a long id that is not a string becomes JSON and is cut."""
     exact = _exact(value)
     text = exact if isinstance(exact, str) else json.dumps(exact)
     return cut(text) if len(text) > LONGEST_SHOWN else exact
 
 
 def _exact(value: Any) -> Any:
-    """Replace the large whole numbers in a JSON value by text, because JavaScript would round them.
-
-    A number is large if its absolute value is 2^53 or more.
-    """
+    """Replace whole numbers from 2^53 by text, because JavaScript would round them."""
     if isinstance(value, list):
         return [_exact(item) for item in value]
     if isinstance(value, dict):

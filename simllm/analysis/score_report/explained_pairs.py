@@ -1,8 +1,4 @@
-"""Search for changing words: the words that make a candidate differ in meaning from its reference.
-
-The score report searches only a few of its text pairs, because the search is slow. These pairs are called
-explained pairs. The two texts of such a pair are similar, but probably differ in meaning.
-"""
+"""Search for changing words in a few pairs of the score report."""
 
 from __future__ import annotations
 
@@ -21,24 +17,10 @@ _LONGEST_TOKENS = 64  # guards against words of very many tokens
 def explain_changed_pairs(
     metrics: Mapping[str, SimLLM], scored: ScoredPairs
 ) -> dict[str, dict[int, list[str]]]:
-    """Find the words that make a candidate differ in meaning from its reference, for a few pairs of a report.
+    """Find the changing words of the 10 to 25 changed pairs with the highest scores: `result[column][i]`.
 
-    The search is slow. Therefore a pair is searched only if `scored.changed` marks it: its two texts are
-    similar, but probably differ in meaning. If many pairs are marked, only the 10 to 25 pairs with the
-    highest scores are searched (see `number_of_explained`). Pairs with a text of more than 30 words or 64
-    tokens are skipped.
-
-    Each column of scores (a metric or a system) has its own marks. A pair that is marked in two columns is
-    searched twice, and counts as two pairs.
-
-    Args:
-        metrics: A dict from the name of a column to the metric that computed its scores. A column is ignored
-            if it is not in `scored.changed`, or if the metric's scores cannot be explained word by word.
-        scored: n scored pairs.
-
-    Returns:
-        Nested dicts: `result[column][i]` is the list of words found in pair i, which may be empty. Columns
-        that are ignored, and pairs that are not searched, have no entry.
+    A pair that is changed in two columns counts as two pairs. Pairs with a text of more than 30 words or 64
+    tokens are skipped, and so are columns of metrics that cannot be explained word by word.
     """
     usable = {
         name: metric
@@ -56,6 +38,8 @@ def explain_changed_pairs(
     ][: number_of_explained(len(scored))]
     for name, metric in usable.items():
         texts = {i: _texts(scored, name, i) for column, i in chosen if column == name}
+        # Only the chosen pairs are tokenized: the count of words is cheap and has left out nearly all long
+        # texts.
         inputs = metric.tokenize([text for pair in texts.values() for text in pair]).inputs
         short = [len(windows) == 1 and len(windows[0]) <= _LONGEST_TOKENS for windows in inputs]
         texts = {i: pair for k, (i, pair) in enumerate(texts.items()) if all(short[2 * k : 2 * k + 2])}
@@ -66,24 +50,12 @@ def explain_changed_pairs(
 
 
 def number_of_explained(n: int) -> int:
-    """Return the number of text pairs in which a report searches for words that change the meaning.
-
-    Such words make the candidate differ in meaning from the reference. The number is n / 200, rounded down,
-    but at least 10 and at most 25 (the report's table shows 25 pairs at a time). The number is small because
-    searching one pair takes about as long as scoring 30 pairs.
-
-    Args:
-        n: The number of pairs in the report.
-    """
+    """Return how many pairs of a report with n pairs are explained: n / 200, but from 10 to 25."""
+    # Few, because explaining one pair takes about as long as scoring 30 pairs. The report's table shows 25
+    # pairs at a time.
     return min(max(10, n // 200), 25)
 
 
 def _texts(scored: ScoredPairs, name: str, i: int) -> tuple[str, str]:
-    """Return the candidate and the reference of pair `i` (counted from 0).
-
-    Args:
-        scored: The scored pairs of one or several systems (sources of candidates).
-        name: The name of the system that wrote the candidate; ignored if there is only one system.
-        i: The index of the pair.
-    """
+    """Return the candidate, from the system `name`, and the reference of pair `i`."""
     return scored.candidates[name if scored.has_systems else ""][i], scored.references[i]

@@ -26,19 +26,15 @@ _FEWEST = 3  # pairs that a group must have to be tested
 
 @dataclass(frozen=True)
 class GroupMean:
-    """The mean score of a group of text pairs, compared with the mean score of all other pairs.
-
-    The pairs of a group have the same value of a field, such as "java" for the field `language`. Pairs whose
-    score is NaN do not count.
+    """The mean score of a group of pairs, compared with the mean score of all other pairs.
 
     Attributes:
         name: The name of the group, such as "java".
-        n: Number of pairs in the group.
+        n: Number of pairs in the group whose score is not NaN.
         mean: The mean score of the group; NaN if n is 0.
         low: Lower bound of the mean's 95% interval (Student's t); None if n is less than 2.
-        high: Upper bound of the mean's 95% interval; None if n is less than 2.
         difference: The mean score of the group minus that of all other pairs; None if no others exist.
-        p: The p-value of Welch's t-test of this difference. Holm's method corrects it for the number of
+        p: The p-value of Welch's t-test of this difference, corrected by Holm's method for the number of
             groups. None if fewer than three pairs are in the group, or fewer than three outside it.
     """
 
@@ -52,16 +48,7 @@ class GroupMean:
 
 
 def mean_with_interval(name: str, values: Floats) -> GroupMean:
-    """Compute the mean score of a group of text pairs, and the 95% interval of the mean.
-
-    Args:
-        name: The name of the group, which is stored in the result.
-        values: (n,) scores of the pairs. Scores that are NaN do not count.
-
-    Returns:
-        The mean and its interval. The attributes `difference` and `p` are None, because they depend on the
-        pairs outside the group, which this function does not know.
-    """
+    """Compute the mean of (n,) scores without NaN, and its 95% interval; `difference` and `p` stay None."""
     from scipy.stats import t
 
     known = values[~np.isnan(values)]
@@ -74,18 +61,10 @@ def mean_with_interval(name: str, values: Floats) -> GroupMean:
 
 
 def group_means(values: Sequence[str], scores: Floats) -> list[GroupMean]:
-    """Group n text pairs by a field, such as their language, and compute the mean score of each group.
+    """Group n pairs by the n values of a field, and compare each group with all other pairs.
 
-    The mean of each group is also compared with the mean of all pairs outside the group.
-
-    Args:
-        values: The value of the field for each of the n pairs. Pairs with the same value form a group.
-        scores: (n,) scores of the pairs.
-
-    Returns:
-        The groups, sorted by name. Names that begin with a number, such as "4 to 6", are sorted by that
-        number. If there are more than 25 groups, all but the 25 largest are joined into one group, which
-        comes last.
+    Groups are sorted by name, or by the number at the beginning of the name. All but the 25 largest groups
+    are joined into one, which comes last.
     """
     sizes = Counter(values)
     kept = {name for name, _ in sizes.most_common(_MOST)}
@@ -108,17 +87,12 @@ def group_means(values: Sequence[str], scores: Floats) -> list[GroupMean]:
 
 
 def group_names(values: Sequence[Any]) -> list[str]:
-    """Group text pairs by the values of a JSON field, and return the name of each pair's group.
+    """Return the name of each pair's group from the values of a JSON field.
 
-    Pairs with equal values form a group, and the value as text is the group's name. If all values are whole
-    numbers, and more than 12 of them are distinct, each group is a range of values instead, such as "4 to 6".
-
-    Args:
-        values: The field's value for each pair.
-
-    Returns:
-        The name of each pair's group, in the order of the pairs.
+    The name is the value as text, or a range such as "4 to 6" if there are more than 12 different whole
+    numbers.
     """
+    # A bool is an int in Python, but true and false are names of groups.
     are_numbers = all(isinstance(value, int) and not isinstance(value, bool) for value in values)
     if are_numbers and len({*values}) > _FEW:
         return number_ranges(values)
@@ -126,11 +100,7 @@ def group_names(values: Sequence[Any]) -> list[str]:
 
 
 def number_ranges(numbers: Sequence[int]) -> list[str]:
-    """Assign each of n whole numbers to one of up to four ranges, which hold about equally many numbers.
-
-    Returns:
-        For each number, the name of its range, such as "4 to 6".
-    """
+    """Assign n whole numbers to up to four ranges of about equal size, with names such as "4 to 6"."""
     ordered = sorted(numbers)  # numbers of JSON may be too large for numpy
     edges = sorted({_quartile(ordered, part) for part in range(5)})
     starts = edges[:-1] or edges
@@ -140,52 +110,29 @@ def number_ranges(numbers: Sequence[int]) -> list[str]:
 
 
 def first_numbers(values: Sequence[str]) -> list[int] | None:
-    """Convert the values of a field to whole numbers, to correlate them with the scores of text pairs.
-
-    A value is a whole number such as "4", or a range such as "4 to 6". Both examples become 4.
-
-    Args:
-        values: The value of the field, as text, for each of n text pairs.
-
-    Returns:
-        The first number of each value; None if any value is neither a whole number nor a range.
-    """
+    """Convert values such as "4" and "4 to 6" to their first number; None if a value has another form."""
     found = [re.fullmatch(rf"({_NUMBER})( to {_NUMBER})?", value) for value in values]
     return None if None in found else [int(match[1]) for match in found if match]
 
 
 def _quartile(ordered: Sequence[int], part: int) -> int:
-    """Return a quartile of whole numbers, rounded down.
-
-    Args:
-        ordered: The numbers, increasing.
-        part: Which quartile, from 0 (the smallest number) to 4 (the largest).
-    """
+    """Return quartile 0 (the smallest) to 4 (the largest) of increasing whole numbers, rounded down."""
     place, rest = divmod(part * (len(ordered) - 1), 4)
     return ordered[place] + ((ordered[place + 1] - ordered[place]) * rest // 4 if rest else 0)
 
 
 def _order(name: str) -> tuple[float, str]:
-    """Return the sorting key for the name of a group.
-
-    Names that begin with a number, such as "4 to 6", come first, sorted by this number.
-    """
+    """Return the sorting key of a group's name: names that begin with a number come first, by this number."""
     first = name.partition(" ")[0]
     return (float(first), name) if re.fullmatch(_NUMBER, first) else (float("inf"), name)
 
 
 def _welch(a: Floats, b: Floats) -> float:
-    """Return the p-value of Welch's t-test of two samples.
-
-    If neither sample varies (each has one repeated value), the test is undefined and the result is 1.
-
-    Args:
-        a: The first sample; NaN values do not count.
-        b: The second sample, without NaN.
-    """
+    """Return the p-value of Welch's t-test of two samples; NaN values in the first do not count."""
     from scipy.stats import ttest_ind
 
     a = a[~np.isnan(a)]
+    # The test is undefined if each sample has one repeated value.
     if np.ptp(a) == np.ptp(b) == 0:
         return 1.0
     return float(ttest_ind(a, b, equal_var=False).pvalue)

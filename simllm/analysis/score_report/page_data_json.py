@@ -13,16 +13,10 @@ from simllm.io import tables
 
 
 def page_data_json(scored: ScoredPairs, fields: Mapping[str, Sequence[str]]) -> str:
-    """Format the data of the score report as JSON, for a script element of the report's HTML page.
+    """Format the pairs that the page shows, with names and thresholds, as JSON for a script element.
 
-    The data include the text pairs that the page shows, and facts such as the threshold between good and bad
-    scores. They also include lists of names: those of the systems (sources of candidates), those of the
-    columns of scores, and those of the fields. Special characters of HTML are escaped.
-
-    Args:
-        scored: n scored text pairs.
-        fields: A dict from the name of each field, such as "language", to its n values, one for each pair.
-            The user of the page can show only the pairs with a certain value.
+    `fields` has the n values of each field; the user of the page can show only the pairs with a certain
+    value.
     """
     chosen = choose_pairs(scored)
     data = {
@@ -37,17 +31,14 @@ def page_data_json(scored: ScoredPairs, fields: Mapping[str, Sequence[str]]) -> 
         "total": len(scored),
     }
     text = json.dumps(tables.finite(data), separators=(",", ":"))  # ASCII: also no line separators of Unicode
+    # A text such as "</script>" would end the script element.
     for character in "<>&":
         text = text.replace(character, f"\\u{ord(character):04x}")
     return text
 
 
 def _pair(scored: ScoredPairs, fields: Mapping[str, Sequence[str]], i: int) -> dict[str, Any]:
-    """Return the data of text pair `i` (counted from 0), such as its texts and scores, as a JSON object.
-
-    The script of the report's page reads the object. `fields` is a dict from each field's name, such as
-    "language", to the values of all pairs.
-    """
+    """Return the data of pair `i`, such as its texts and scores, as a JSON object."""
     return {
         "number": i + 1,
         **({"id": cut_id(scored.ids[i])} if scored.ids is not None else {}),
@@ -68,15 +59,6 @@ def _pair(scored: ScoredPairs, fields: Mapping[str, Sequence[str]], i: int) -> d
 
 
 def _changed_by(scored: ScoredPairs, i: int) -> dict[str, Any]:
-    """Return the words that make the candidate of pair `i` differ in meaning from its reference.
-
-    The search for such words is slow. Therefore, usually only a few pairs of each metric or system in
-    `scored.changed` were searched.
-
-    Returns:
-        A dict to be merged into the pair's JSON object. It has one key, "changedBy", with a list. The list
-        has one item for each metric or system: the list of the words that were found, or None if there was
-        no search. If there was no search for any metric or system, the dict is empty.
-    """
+    """Return {"changedBy": words of each column, None without a search}; {} if no column was searched."""
     words = [scored.changed_by.get(name, {}).get(i) for name in scored.changed]
     return {} if all(own is None for own in words) else {"changedBy": words}

@@ -1,7 +1,6 @@
-"""Rendering of the report about scored text pairs as an HTML page.
+"""Rendering of the score report as an HTML page.
 
-The template of the page shows the main results as sentences, tables and figures. The script of the page shows
-the pairs.
+The template of the page shows the main results as sentences, tables and figures. The script shows the pairs.
 """
 
 from __future__ import annotations
@@ -37,15 +36,9 @@ _NONE = "\u2013"  # a dash, in place of a missing number
 
 
 def render_report(scored: ScoredPairs, command: str, comparison: Comparison | None = None) -> str:
-    """Render the report of scored pairs as a self-contained HTML page.
+    """Render the report of at least one pair as a self-contained HTML page that shows its command line.
 
-    Args:
-        scored: n scored pairs, at least one.
-        command: The command line, to be shown on the page.
-        comparison: The comparison of the systems (sources of candidates); None for a single system.
-
-    Returns:
-        The HTML text of the page.
+    The comparison of the systems is None for a single system.
     """
     means = [mean_with_interval(name, values) for name, values in scored.scores.items()]
     length = LENGTH
@@ -89,16 +82,8 @@ def render_report(scored: ScoredPairs, command: str, comparison: Comparison | No
 
 
 def _scatters(scored: ScoredPairs) -> list[tuple[str, float, str]]:
-    """Draw a scatter plot for each metric except the main one, which is the first metric.
-
-    Each point is a text pair. The y-axis shows its score by the main metric, and the x-axis shows its score
-    by the other metric.
-
-    Returns:
-        For each metric except the main one: its name, Spearman's correlation with the main metric, and the
-        figure as SVG. The list is empty if several systems (sources of candidates) are compared. Each column
-        of `scored.scores` is then a system, and not a metric.
-    """
+    """Return the name of each further metric, its Spearman correlation with the main metric, and an SVG."""
+    # The columns are then systems, not metrics.
     if scored.has_systems:
         return []
     main, *others = scored.scores.items()

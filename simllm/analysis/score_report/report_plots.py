@@ -1,4 +1,4 @@
-"""Figures of the report about scored text pairs: distributions of scores, scatter plots of two metrics."""
+"""Figures of the score report as SVG elements: distributions of scores, scatter plots of two metrics."""
 
 from __future__ import annotations
 
@@ -19,18 +19,7 @@ _SEED = 12345
 
 
 def draw_distribution(scored: ScoredPairs) -> str:
-    """Draw a histogram of the scores, and behind it a histogram of the scores of unrelated texts.
-
-    A system is a source of candidates, such as a summarizer. With several systems, each system has its own
-    histogram, drawn as an outline. With a single system, only the scores by the first metric are drawn.
-
-    Args:
-        scored: The scored pairs. Their attribute `calibration` has the scores of unrelated texts. If it is
-            None, the histogram of unrelated texts is left out.
-
-    Returns:
-        The figure as an SVG element for an HTML page.
-    """
+    """Draw a histogram of the scores of the main metric or of each system, and one of unrelated texts."""
     columns = dict(scored.scores) if scored.has_systems else {"these pairs": scored.main}
     known = {name: values[~np.isnan(values)] for name, values in columns.items()}
     low = min([0.0, *(values.min() for values in known.values() if len(values))])
@@ -40,6 +29,7 @@ def draw_distribution(scored: ScoredPairs) -> str:
         axes = figure.subplots()
         if scored.calibration is not None:
             points = np.array(scored.calibration.random)  # at evenly spaced percentiles: a sample of its own
+            # A few extreme scores of unrelated texts must not squeeze the rest.
             low = min(low, float(np.quantile(points, 0.001)))
         bins = np.linspace(low, high, 41)
         keys: list[tuple[str, Any]] = []  # each name in the legend, and the histogram's shapes
@@ -49,6 +39,7 @@ def draw_distribution(scored: ScoredPairs) -> str:
             keys.append(("unrelated texts", drawn[2]))
         for (name, values), colour in zip(known.items(), COLOURS * (1 + len(known) // 8), strict=False):
             weights = np.full(len(values), 100 / max(1, len(values)))
+            # Filled histograms of several systems would hide each other.
             style_ = {"histtype": "step", "lw": 1.4} if scored.has_systems else {"alpha": 0.8}
             drawn = axes.hist(values, bins.tolist(), weights=weights, color=colour, **style_)
             keys.append((name, drawn[2]))
@@ -69,17 +60,7 @@ def draw_distribution(scored: ScoredPairs) -> str:
 
 
 def draw_scatter(first: tuple[str, Floats], second: tuple[str, Floats]) -> str:
-    """Draw a scatter plot of two metrics' scores for the same n pairs.
-
-    If there are more than 2,000 pairs, 2,000 random ones are shown.
-
-    Args:
-        first: The name of the metric on the y-axis, and its (n,) scores.
-        second: The name of the metric on the x-axis, and its (n,) scores.
-
-    Returns:
-        The figure as an SVG element for an HTML page.
-    """
+    """Draw the (n,) scores of two metrics, each with its name; the first metric is on the y-axis."""
     known = np.flatnonzero(~np.isnan(first[1]) & ~np.isnan(second[1]))
     if len(known) > _POINTS:
         known = np.random.default_rng(_SEED).choice(known, _POINTS, replace=False)
@@ -98,10 +79,5 @@ def draw_scatter(first: tuple[str, Floats], second: tuple[str, Floats]) -> str:
 
 
 def _tick(value: float, _place: float) -> str:
-    """Format a number at an axis without the zero before the decimal point, such as ".2".
-
-    Args:
-        value: The number.
-        _place: The position on the axis, which matplotlib passes and this function ignores.
-    """
+    """Format a number at an axis without the zero before the decimal point, such as ".2"."""
     return re.sub(r"^(-?)0\.", r"\1.", f"{value:.6g}")

@@ -1,7 +1,4 @@
-"""Sentences of the report about scored text pairs.
-
-Some sentences state the main results. Others explain what the page shows, such as which scores are high.
-"""
+"""Sentences of the score report: the main results, and what the page shows, such as which scores are high."""
 
 from __future__ import annotations
 
@@ -22,13 +19,7 @@ from simllm.scoring.changed_meaning import SIMILAR
 
 
 def write_sentences(scored: ScoredPairs, mean: GroupMean, comparison: Comparison | None) -> list[str]:
-    """Return the main results of a report as a list of English sentences.
-
-    Args:
-        scored: The scored pairs of one or several systems, such as summarizers.
-        mean: The mean score by the main metric (the first column of scores); ignored for several systems.
-        comparison: The comparison of the systems; None for a single system.
-    """
+    """Return the main results as English sentences; `mean` is that of the main metric."""
     n = len(scored)
     sentences = []
     if comparison is not None:
@@ -52,7 +43,7 @@ def write_sentences(scored: ScoredPairs, mean: GroupMean, comparison: Comparison
 
 
 def describe_scores(scored: ScoredPairs) -> str:
-    """Write sentences that explain the scores: what they compare, and which scores are high."""
+    """Write sentences that explain what the scores compare, and which scores are high."""
     text = (
         "how similar the candidate (the summary to judge) is to the reference (the summary to compare with)."
     )
@@ -66,12 +57,9 @@ def describe_scores(scored: ScoredPairs) -> str:
 
 
 def describe_high_scores(scored: ScoredPairs) -> str:
-    """Write the report's note on the threshold between good and bad scores in the table of pairs.
+    """Write the note on the threshold between good and bad scores, such as "a score is high from .4".
 
-    The table needs the threshold in two of its orders. One order lists pairs that share many words, but have
-    a bad score. The other order lists pairs that share few words, but have a good score. For example, the
-    note "a score is high from .4" means that scores from .4 are good. The note also says that both orders
-    leave out pairs in which a text has no words.
+    Two orders of the table of pairs need it: many words in common but a bad score, and the reverse.
     """
     good = "low up to" if scored.lower_is_better else "high from"
     bar = scored.worst_good_score
@@ -80,12 +68,7 @@ def describe_high_scores(scored: ScoredPairs) -> str:
 
 
 def describe_word_search(scored: ScoredPairs) -> str:
-    """Write the report's sentence about the search for words that make two texts differ in meaning.
-
-    In some pairs, the meaning of the candidate may differ from that of the reference. The search looks for
-    the words that cause the difference. The sentence tells which pairs were searched, and how many. The
-    result is empty if no pair was searched.
-    """
+    """Write the sentence about the pairs whose changing words were searched for; "" if there are none."""
     n = sum(map(len, scored.changed_by.values()))
     changed = sum(int(flags.sum()) for flags in scored.changed.values())
     if n == 0:
@@ -99,18 +82,10 @@ def describe_word_search(scored: ScoredPairs) -> str:
 
 
 def describe_trend(which: str, numbers: Sequence[int] | None, scores: Floats) -> str:
-    """Describe in a sentence how scores depend on a property of the pairs, such as the reference's length.
+    """Write a sentence such as "Longer references score lower", with Spearman's correlation and its p-value.
 
-    For example: "Longer references score lower", followed by Spearman's correlation and its p-value.
-
-    Args:
-        which: The subject of the sentence, such as "longer references". It describes the pairs for which the
-            property is larger.
-        numbers: The property of each of the n text pairs, such as the length; None if it is not a number.
-        scores: (n,) scores by the main metric. With several systems, a score is the mean over the systems.
-
-    Returns:
-        The sentence; empty if `numbers` is None, or if the correlation is undefined.
+    `numbers` has a property of each of n pairs, and `which` names the pairs for which it is larger. The
+    sentence is empty if the property is not a number (None), or if the correlation is undefined.
     """
     if numbers is None:
         return ""
@@ -129,6 +104,7 @@ def _on_the_best(comparison: Comparison) -> str:
     best = max(comparison.systems, key=lambda system: system.mean)
     text = f"{best.name} has the highest mean score, {format_number(best.mean)}"
     own = [one for one in comparison.differences if best.name in (one.a, one.b)]
+    # The lead is certain only if both tests agree, for every other system.
     p = max(max(one.bootstrap_p, one.permutation_p) for one in own)
     shown = f"(p {format_p_value(p, sign=True)})"
     if p < 0.05:
@@ -137,12 +113,7 @@ def _on_the_best(comparison: Comparison) -> str:
 
 
 def _on_the_scale(scored: ScoredPairs) -> list[str]:
-    """Write sentences that interpret the scores of a single system (source of candidates).
-
-    They compare the scores with the scores of unrelated text pairs. They also state the rating that people
-    would give to the similarity of the texts, on average, as estimated from the scores. The list is empty if
-    the model has no calibration. A calibration maps scores to percentiles and ratings.
-    """
+    """Write sentences that compare a single system with unrelated texts and human ratings, if calibrated."""
     scale, bar = scored.calibration, scored.unrelated_below
     if scale is None or bar is None:
         return []
@@ -164,16 +135,7 @@ def _on_the_scale(scored: ScoredPairs) -> list[str]:
 
 
 def _on_the_scale_of_systems(scored: ScoredPairs) -> list[str]:
-    """Write sentences that interpret the scores of each system (source of candidates).
-
-    For each system, they state:
-
-    - the percentage of unrelated text pairs that score below the system's mean score;
-    - the rating that people would give to the system's candidates, on average, as estimated from the scores;
-    - the number of the system's pairs that score as low as 95% of unrelated text pairs do.
-
-    The list is empty if the model has no calibration. A calibration maps scores to percentiles and ratings.
-    """
+    """Write sentences that compare each system with unrelated texts and human ratings, if calibrated."""
     scale, bar = scored.calibration, scored.unrelated_below
     if scale is None or bar is None:
         return []
@@ -190,26 +152,13 @@ def _on_the_scale_of_systems(scored: ScoredPairs) -> list[str]:
 
 
 def _percentile_of_mean(scale: ScoreScale, values: Floats) -> str:
-    """Return the percentage of random text pairs that score below the mean of n scores, such as "98.2%".
-
-    The largest percentage is "99.9%", even if all random pairs score lower.
-
-    Args:
-        scale: The calibration of the model, which holds the scores of random pairs.
-        values: (n,) scores.
-    """
+    """Return the percentage of random pairs that score below the mean of (n,) scores, such as "98.2%"."""
+    # "100.0%" would claim more than a sample of random pairs can show.
     return f"{min(float(scale.percentile(np.array([values.mean()]))[0]), 99.9):.1f}%"
 
 
 def _count_below(values: Floats, bar: float) -> str:
-    """Count the pairs that score below a threshold, and write the start of a sentence with the count.
-
-    An example is "12 pairs (3%) score". The caller appends "below" and the threshold.
-
-    Args:
-        values: (n,) scores of n pairs.
-        bar: The threshold.
-    """
+    """Write the start of a sentence, such as "12 pairs (3%) score"; the caller adds "below" and the bar."""
     low = int((values < bar).sum())
     if low == 0:
         return "No pair scores"
@@ -217,11 +166,7 @@ def _count_below(values: Floats, bar: float) -> str:
 
 
 def _rating_range(scale: ScoreScale) -> str:
-    """Describe the range of the human ratings that are predicted from scores, such as "from 1.0 to 5.0".
-
-    Args:
-        scale: The calibration of the model, which maps scores to human ratings.
-    """
+    """Describe the range of predicted human ratings, such as "from 1.0 to 5.0"."""
     return f"from {scale.ratings[0]:.1f} to {scale.ratings[-1]:.1f}"
 
 

@@ -15,26 +15,10 @@ _SEED = 12345
 
 
 def choose_pairs(scored: ScoredPairs) -> NDArray[np.int64]:
-    """Choose the pairs of texts that the report shows: all pairs, or 5,000 of them if there are more.
+    """Choose at most 5,000 pairs to show: up to 500 of each kind of extreme pair, the rest at random.
 
-    If there are more than 5,000 pairs, up to 500 pairs of each of these kinds are chosen:
-
-    - pairs with the lowest scores
-    - pairs with the highest scores
-    - pairs with a bad score, although candidate and reference share many words
-    - pairs with a good score, although candidate and reference share few words
-    - pairs of texts that are similar but probably differ in meaning (if there are more than 500, those with
-      the highest scores)
-    - if there are several systems (sources of candidates), pairs with the largest difference between the
-      scores of two systems
-
-    The rest of the 5,000 pairs is chosen at random.
-
-    Args:
-        scored: n scored pairs.
-
-    Returns:
-        The indices of the chosen pairs, increasing.
+    The returned indices are increasing. The kinds are the lowest and the highest scores, the most and the
+    fewest common words for their score, changed pairs, and the largest differences between systems.
     """
     n = len(scored)
     if n <= MOST:
@@ -42,6 +26,7 @@ def choose_pairs(scored: ScoredPairs) -> NDArray[np.int64]:
     main = scored.ranking
     orders = [np.argsort(main), np.argsort(-main), np.argsort(scored.surprise), np.argsort(-scored.surprise)]
     changed = np.flatnonzero(scored.any_changed)
+    # Of many changed pairs, those with the highest scores mislead most.
     orders.append(changed[np.argsort(-main[changed])])
     if scored.has_systems:
         gaps = [abs(a - b) for a, b in combinations(scored.scores.values(), 2)]

@@ -10,14 +10,9 @@ from simllm.array_types import Floats
 
 
 def spearman_with_p(a: Floats, b: Floats) -> tuple[float, float]:
-    """Return Spearman's correlation of two columns of numbers, and its p-value.
+    """Return Spearman's correlation of two (n,) columns without NaN, and its p-value.
 
-    Rows with NaN in either column do not count. Both results are NaN if fewer than three rows are left, or if
-    all numbers of a column are equal.
-
-    Args:
-        a: (n,) numbers, such as the scores by one metric.
-        b: (n,) numbers, such as the scores by another metric.
+    Both are NaN if fewer than three rows are left, or if all numbers of a column are equal.
     """
     from scipy.stats import spearmanr
 

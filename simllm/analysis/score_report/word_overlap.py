@@ -1,8 +1,7 @@
 """Word overlap of two texts: the share of their distinct words that are in both texts (Jaccard index).
 
-The module also compares the rank of each text pair by word overlap with its rank by score. A large difference
-may point to a wrong score. The report's HTML page marks the words of a text that the other text of the pair
-lacks. The script of the page splits and compares words in the same way as this module.
+The script of the report's page, which marks words that the other text lacks, splits and compares words in the
+same way as this module.
 """
 
 from __future__ import annotations
@@ -21,37 +20,18 @@ _SPACE = re.compile(r"[\t\n\v\f\r \xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205
 
 
 def word_overlap(candidates: Sequence[str], references: Sequence[str]) -> Floats:
-    """Compute the Jaccard index of the words of each candidate and its reference.
+    """Compute the (n,) Jaccard indices of the words of n candidates and their references, from 0 to 1.
 
-    The index is the number of different words that are in both texts, divided by the number of different
-    words that are in at least one of them. Upper case and punctuation are ignored. Two texts without words
-    have the index 1.
-
-    Args:
-        candidates: n texts.
-        references: n texts.
-
-    Returns:
-        (n,) indices, from 0 to 1.
+    Upper case and punctuation are ignored. Two texts without words have the index 1.
     """
     pairs = [(_words(a), _words(b)) for a, b in zip(candidates, references, strict=True)]
     return np.array([len(a & b) / len(a | b) if a | b else 1.0 for a, b in pairs], float)
 
 
 def disagreement(overlap: Floats, scores: Floats) -> Floats:
-    """Compute how much the word overlap of n text pairs disagrees with their scores.
+    """Compute the rank of n pairs by word overlap minus their rank by score (higher is better), divided by n.
 
-    The pairs are ranked twice: by word overlap, from the smallest to the largest, and by score, from the
-    worst to the best. The disagreement of a pair is its rank by overlap minus its rank by score, divided by
-    n. A value near 1 means that candidate and reference share many words, but the score is bad. A value near
-    -1 means that they share few words, but the score is good.
-
-    Args:
-        overlap: (n,) word overlaps.
-        scores: (n,) scores, where higher is better.
-
-    Returns:
-        (n,) disagreements, from -1 to 1.
+    A value near 1 means many words in common but a bad score; near -1 means few words but a good score.
     """
     return _rank(overlap) - _rank(scores)
 
@@ -69,6 +49,7 @@ def _words(text: str) -> set[str]:
     return {_normal(part) for part in _SPACE.split(text)} - {""}
 
 
+# The same words return all the time, and looking up each character's category is slow.
 @lru_cache(maxsize=100_000)
 def _normal(word: str) -> str:
     """Convert a word to lower case and keep only its letters, combining marks and digits."""

@@ -24,15 +24,12 @@ _HERITAGE = {
 def supertypes(node: Node) -> str:
     """Return the names of the types that a class extends or implements, separated by spaces.
 
-    Package names and type arguments are removed. Words without a capital first letter are left out, because
-    they may be keywords such as `extends`.
-
-    Args:
-        node: The syntax node of the class.
+    Package names and type arguments are removed.
     """
     heritage = " ".join(text(child) for child in node.children if child.type in _HERITAGE)
     heritage = heritage[:_LONGEST_HERITAGE]
     for noise in (r"<[^<>]*>", r"<[^<>]*>", r"\[[^\[\]]*\]", r"\w+\s*=\s*[\w.]+"):
         heritage = re.sub(noise, " ", heritage)
     names = [re.split(r"\.|::|\\", name)[-1] for name in re.findall(r"[\w.:\\]+", heritage)]
+    # A word without a capital first letter may be a keyword such as `extends`.
     return " ".join(name for name in names if re.match("_*[A-Z]", name))

@@ -17,25 +17,15 @@ _FUNCTIONS = frozenset({"function_definition", "declaration", "field_declaration
 
 
 def _function(path: NodePath) -> NodePath | None:
-    """Find the C++ function that begins with a given token.
-
-    Args:
-        path: The syntax nodes from the root to the token, such as the first word of a function.
-
-    Returns:
-        The syntax nodes from the root to the function; None if no function begins with the token.
-    """
     found = path_to_type(path, _FUNCTIONS)
     return found if found and _declarator(found[-1]) else None
 
 
 def _declarator(node: Node) -> Node | None:
-    """Return the node `function_declarator` inside the syntax node of a C++ declaration.
-
-    The declaration may be a function definition, a function declaration or a template. None is returned if
-    it declares no function.
-    """
+    """Return the node `function_declarator` in a declaration or template; None if it declares no function."""
     inner: Node | None = node
+    # The return type wraps the declarator: a pointer to a function's result is a `pointer_declarator` around
+    # it.
     while inner is not None and inner.type != "function_declarator":
         if inner.type == "template_declaration":
             inner = inner.named_children[-1]
@@ -47,10 +37,7 @@ def _declarator(node: Node) -> Node | None:
 
 
 def _name(node: Node) -> str:
-    """Return the name of a C++ function, such as "Stack::push", from its syntax node.
-
-    Destructors and operators count as functions.
-    """
+    """Return the name of a C++ function, destructor or operator, such as "Stack::push"."""
     declarator = _declarator(node)
     name = declarator.child_by_field_name("declarator") if declarator else None
     return text(name) if name else ""

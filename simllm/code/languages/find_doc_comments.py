@@ -16,16 +16,11 @@ _NOTHING = (b"", b"<?php", b"'use strict';", b'"use strict";')
 
 
 def block_comments(code: bytes) -> Iterator[CommentPlace]:
-    """Yield the byte offsets of each comment `/** ... */` that has code after it, except for a file header.
-
-    A file header is the first comment of this form, if two conditions hold: a blank line follows it, and
-    nothing stands before it except a line `<?php` or `'use strict';`.
-
-    Args:
-        code: The content of a source file.
-    """
+    """Yield the places of each comment `/** ... */` that has code after it, except for a file header."""
     opening = True
     for match in _BLOCK.finditer(code):
+        # A file header is the first comment, if a blank line follows it, and nothing stands before it except
+        # a line `<?php` or `'use strict';`.
         header = opening and code[: match.start()].strip() in _NOTHING and _APART.match(code, match.end())
         opening = False
         after = _NEXT.match(code, match.end())
@@ -34,12 +29,10 @@ def block_comments(code: bytes) -> Iterator[CommentPlace]:
 
 
 def line_comments(code: bytes, pattern: re.Pattern[bytes]) -> Iterator[CommentPlace]:
-    """Yield the byte offsets of the comments that stand directly before a declaration.
+    """Yield the places of the comments directly before a declaration.
 
-    Args:
-        code: The content of a source file.
-        pattern: A regular expression. Its group 1 matches consecutive comment lines. Its group 2 matches
-            the beginning of a declaration directly after them. Matches without group 2 are skipped.
+    Group 1 of the pattern matches consecutive comment lines; group 2 matches the beginning of a declaration
+    after them. Matches without group 2 are skipped.
     """
     for match in pattern.finditer(code):
         if match.start(2) >= 0:

@@ -22,20 +22,12 @@ _FUNCTIONS = frozenset({"function_declaration", "method_declaration", "method_el
 
 
 def _places(code: bytes) -> Iterator[CommentPlace]:
-    """Yield the byte offsets of each comment directly before a Go function, in the order of the file."""
+    """Yield the places of each comment directly before a Go function, in the order of the file."""
     places = [*line_comments(code, _LINES), *(line_comments(code, _BLOCK) if b"*/\nfunc" in code else ())]
     yield from sorted(places, key=lambda place: place.start)
 
 
 def _function(path: NodePath) -> NodePath | None:
-    """Find the Go function, or method of an interface, that begins with a given token.
-
-    Args:
-        path: The syntax nodes from the root to the token, such as the first word of a function.
-
-    Returns:
-        The syntax nodes from the root to the function; None if no function begins with the token.
-    """
     return path_to_type(path, _FUNCTIONS)
 
 
@@ -49,6 +41,7 @@ def _strip_marks(raw: str) -> str:
 
 def _name(node: Node) -> str:
     """Return the name of a Go function. For a method, this is `Type.name` with the type of the receiver."""
+    # Only the end is searched, because a receiver in hostile code may be very long.
     receiver = re.search(r"\*?\s*(\w+)\s*(?:\[[^\]]*\])?\s*\)\Z", field(node, "receiver")[-1_000:])
     return (f"{receiver[1]}." if receiver else "") + field(node, "name")
 

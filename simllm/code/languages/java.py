@@ -17,14 +17,6 @@ _FUNCTIONS = frozenset(
 
 
 def _function(path: NodePath) -> NodePath | None:
-    """Find the Java method or constructor that begins with a given token.
-
-    Args:
-        path: The syntax nodes from the root to the token, such as the first word of a method.
-
-    Returns:
-        The syntax nodes from the root to the method; None if no method begins with the token.
-    """
     return path_to_type(path, _FUNCTIONS)
 
 

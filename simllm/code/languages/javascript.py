@@ -45,16 +45,7 @@ _OPENS = frozenset({*_NAMED, *_AROUND}) - {"assignment_expression", "variable_de
 
 
 def _function(path: NodePath) -> NodePath | None:
-    """Find the declaration of a JavaScript function that begins with a given token.
-
-    If a decorator begins with the token, the declaration after the decorators is returned.
-
-    Args:
-        path: The syntax nodes from the root to the token, such as the first word of a declaration.
-
-    Returns:
-        The syntax nodes from the root to the declaration; None if there is no function declaration.
-    """
+    """Find the declaration of the function that begins with a token, or with decorators before it."""
     start = path_to_type(path, _OPENS) or path_to_type(path, _DECORATOR)
     if not start:
         return None
@@ -65,10 +56,7 @@ def _function(path: NodePath) -> NodePath | None:
 
 
 def _function_inside(node: Node) -> Node | None:
-    """Return the syntax node of the JavaScript function in a declaration; None if there is no function.
-
-    For example, the declaration `const f = () => 1` has the function `() => 1`.
-    """
+    """Return the function in a declaration, if any, such as `() => 1` in `const f = () => 1`."""
     here: Node | None = node
     while here and here.type in _AROUND:
         by = _AROUND[here.type]
@@ -80,10 +68,7 @@ def _function_inside(node: Node) -> Node | None:
 
 
 def _name(node: Node) -> str:
-    """Return the name of the JavaScript function in a declaration, an assignment or a property.
-
-    Prefixes such as `exports.` and `this.` are removed. For example, `exports.f = () => 1` gives "f".
-    """
+    """Return the name of a function without prefixes: `exports.f = () => 1` gives "f"."""
     here: Node | None = node
     while here and here.type not in _NAMED:
         for by in ("left", "key", "property", "name"):
@@ -100,14 +85,7 @@ _CLASSES = frozenset(
 
 
 def language(*grammars: tuple[str, str]) -> Language:
-    """Build the rules that find documented functions in JavaScript or TypeScript code.
-
-    The rules of the two languages differ only in the grammars.
-
-    Args:
-        grammars: Tree-sitter grammars, each as (Python module, name of the function in this module that
-            returns the grammar). If code has syntax errors in one grammar, the next grammar is tried.
-    """
+    """Build the rules of JavaScript or TypeScript, which differ only in the grammars."""
     return Language(
         grammars=grammars,
         places=block_comments,

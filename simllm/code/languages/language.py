@@ -40,14 +40,11 @@ class Function:
 class CommentPlace:
     """The place of a possible documentation comment, and of the declaration that it documents.
 
-    Places are byte offsets in a source file, counted from 0.
-
     Attributes:
-        start: The first byte of the comment.
         end: The first byte after the comment.
-        declaration: The byte at which the documented function is looked up. Usually, this is the first byte
-            of the declaration after the comment. A Python docstring stands inside its function, so its
-            `declaration` is the same as its `start`.
+        declaration: The byte at which the documented function is looked up: usually the first byte of the
+            declaration after the comment. A Python docstring stands inside its function, so its `declaration`
+            is the same as its `start`.
     """
 
     start: int
@@ -60,20 +57,17 @@ class Language:
     """A programming language, with the rules that find its documented functions.
 
     Attributes:
-        grammars: Tree-sitter grammars, each as (Python module, name of the function in this module that
-            returns the grammar). If code has syntax errors in one grammar, the next grammar is tried.
-        places: A function that takes the bytes of a source file and yields the places of comments that may be
-            documentation. To save time, a file without such comments is not parsed.
-        function: A callable that finds the documented function. It takes the path of syntax nodes from the
-            root to the first word of the declaration (in Python code, to the docstring). It returns the path
-            from the root to the function, or None if there is no function.
-        strip_marks: A function that takes a comment and returns its text without comment marks such as `//`.
-        name: A function that takes the syntax node of a function and returns the function's name.
-        classes: Types of syntax nodes that count as classes, such as "class_definition". The name of a class
-            is put before the names of the functions inside, as in `Class.method`.
+        grammars: Tree-sitter grammars, each as (Python module, function of this module that returns the
+            grammar). If code has syntax errors in one grammar, the next grammar is tried.
+        places: Yields the places of comments in a source file that may be documentation.
+        function: Takes the path from the root to the first word of a declaration (in Python code, to the
+            docstring), and returns the path to the function.
+        strip_marks: Removes the comment marks, such as `//`, from a comment.
+        name: Takes the syntax node of a function and returns the function's name.
+        classes: Types of syntax nodes that count as classes, such as "class_definition". Their names are put
+            before those of the functions inside, as in `Class.method`.
         tag: A text that every complete source file contains, such as "<?" in PHP; empty for most languages.
-        grammar_without_tag: The grammar for code without the tag, such as a single PHP function; None if the
-            language has no tag.
+        grammar_without_tag: The grammar for code without the tag, such as a single PHP function.
     """
 
     grammars: tuple[tuple[str, str], ...]
@@ -86,31 +80,19 @@ class Language:
     grammar_without_tag: tuple[str, str] | None = None
 
     def parse(self, code: bytes) -> Node:
-        """Parse source code and return the root of the syntax tree.
-
-        Args:
-            code: The content of a source file.
-
-        Raises:
-            TimeoutError: Parsing takes more than `tree_sitter_parser.LONGEST_PARSE` seconds.
-        """
+        """Return the root of the syntax tree; raise TimeoutError after `LONGEST_PARSE` seconds."""
         if self.grammar_without_tag and self.tag not in code:
             return parse([self.grammar_without_tag], code)
         return parse(self.grammars, code)
 
     def functions(self, code: bytes) -> Iterator[Function]:
-        """Yield each function that has a documentation comment, in the order of the comments.
-
-        Args:
-            code: The content of a source file.
-
-        Raises:
-            TimeoutError: Parsing takes more than `tree_sitter_parser.LONGEST_PARSE` seconds.
-        """
+        """Yield each function that has a documentation comment, in the order of the comments."""
         places = list(self.places(code))
+        # To save time, a file without such comments is not parsed.
         if not places:
             return
         root = self.parse(code)
+        # Two cursors, because each is fast only if its offsets increase; comments and declarations alternate.
         comments, declarations = TreeCursor(root), TreeCursor(root)
         for place in places:
             comment = comments.path(place.start)[-1]
@@ -120,14 +102,9 @@ class Language:
                 yield self._describe(path, code, place)
 
     def _describe(self, path: NodePath, code: bytes, place: CommentPlace) -> Function:
-        """Make the `Function` object for a documented function.
-
-        Args:
-            path: The syntax nodes from the root of the syntax tree to the function.
-            code: The content of the source file.
-            place: The place of the function's documentation comment.
-        """
+        """Make the `Function` at the end of a path from the root of the syntax tree."""
         function = path[-1]
+        # Hostile code may nest thousands of nodes, whose search for each function would take quadratic time.
         classes = [node for node in path[-_DEEPEST:-1] if node.type in self.classes]
         names = [*(field(node, "name") for node in classes), self.name(function)]
         raw = code[place.start : place.end][:_LONGEST_COMMENT].decode(errors="replace")

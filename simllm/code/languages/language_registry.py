@@ -1,7 +1,6 @@
 """The registry of programming languages: the language of each file suffix, and the rules of each language.
 
-The rules find documented functions in code. Each language has a module of its own in this package. A new
-language needs such a module, and its file suffixes in `LANGUAGE_OF_SUFFIX`.
+A new language needs a module in this package, and its file suffixes in `LANGUAGE_OF_SUFFIX`.
 """
 
 from __future__ import annotations
@@ -36,19 +35,7 @@ LANGUAGE_OF_SUFFIX = {
 
 
 def find_language(name: str) -> Language:
-    """Return the rules that find documented functions in code of a programming language.
-
-    Unlike `load_language`, this function raises an error with a message for the user, who named the language.
-
-    Args:
-        name: The name of the language, such as "python".
-
-    Returns:
-        The rules, as an object of the class `Language`.
-
-    Raises:
-        InputError: The language is not supported. The message lists the supported languages.
-    """
+    """Return the rules of a language that a user named; InputError lists the supported languages."""
     try:
         return load_language(name)
     except KeyError:
@@ -57,17 +44,7 @@ def find_language(name: str) -> Language:
 
 
 def load_language(name: str) -> Language:
-    """Import the module of a programming language, and return its rules that find functions.
-
-    Args:
-        name: The name of the language, such as "python".
-
-    Returns:
-        The rules, as an object of the class `Language`.
-
-    Raises:
-        KeyError: The language is not supported.
-    """
+    """Return the rules of a language; KeyError if it is not supported."""
     if name not in LANGUAGE_OF_SUFFIX.values():
         raise KeyError(name)
     language: Language = import_module(f"simllm.code.languages.{name}").LANGUAGE

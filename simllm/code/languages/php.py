@@ -10,14 +10,6 @@ _FUNCTIONS = frozenset({"function_definition", "method_declaration"})
 
 
 def _function(path: NodePath) -> NodePath | None:
-    """Find the PHP function or method that begins with a given token.
-
-    Args:
-        path: The syntax nodes from the root to the token, such as the first word of a function.
-
-    Returns:
-        The syntax nodes from the root to the function; None if no function begins with the token.
-    """
     return path_to_type(path, _FUNCTIONS)
 
 

@@ -19,27 +19,14 @@ _DOCSTRING = re.compile(
 
 
 def _places(code: bytes) -> Iterator[CommentPlace]:
-    """Find the strings in Python code that may be docstrings.
-
-    The last code before such a string is a colon at the end of a line.
-
-    Yields:
-        The byte offsets of each string, in the order of the file.
-    """
+    """Yield the places of the strings that may be docstrings: a colon at the end of a line comes before."""
     for match in _DOCSTRING.finditer(code):
         if match[1]:
             yield CommentPlace(match.start(1), match.end(1), match.start(1))
 
 
 def _function(path: NodePath) -> NodePath | None:
-    """Find the Python function to which a docstring belongs.
-
-    Args:
-        path: The syntax nodes from the root to the docstring.
-
-    Returns:
-        The syntax nodes from the root to the function; None if the string is not a function's docstring.
-    """
+    """Find the Python function to which a docstring belongs; None for another string."""
     start = path[-1].start_byte
     at = len(path) - 1
     while at > 0 and path[at].start_byte == start and path[at].type != "block":
@@ -50,13 +37,10 @@ def _function(path: NodePath) -> NodePath | None:
 
 
 def _strip_marks(raw: str) -> str:
-    """Remove the quotes and the common indentation from the source code of a Python docstring.
-
-    If the string is not raw (`r"..."`), an escaped quote or backslash is replaced by the plain character, and
-    a line break after a backslash is removed, together with the backslash.
-    """
+    """Remove the quotes and the common indentation from the source code of a Python docstring."""
     quoted = raw.lstrip("rRuU")
     inside = quoted.strip(quoted[:1])
+    # Only escapes of quotes, backslashes and line breaks are resolved.
     if raw[:1] not in "rR":
         inside = re.sub(r"\\(\n|[\"'\\])", lambda m: m[1].strip("\n"), inside)
     return cleandoc(inside)

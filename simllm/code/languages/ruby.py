@@ -17,32 +17,22 @@ _FUNCTIONS = frozenset({"method", "singleton_method"})
 
 
 def _places(code: bytes) -> Iterator[CommentPlace]:
-    """Yield the byte offsets of each comment directly before a Ruby method, in the order of the file."""
+    """Yield the places of each comment directly before a Ruby method, in the order of the file."""
     places = [*line_comments(code, _LINES), *(line_comments(code, _BLOCK) if b"\n=begin" in code else ())]
     yield from sorted(places, key=lambda place: place.start)
 
 
 def _function(path: NodePath) -> NodePath | None:
-    """Find the Ruby method that begins with a given token.
-
-    Args:
-        path: The syntax nodes from the root to the token, such as the first word of a method.
-
-    Returns:
-        The syntax nodes from the root to the method; None if no method begins with the token.
-    """
     return path_to_type(path, _FUNCTIONS)
 
 
 def _strip_marks(raw: str) -> str:
-    """Remove comment marks, magic comments and hidden lines from a Ruby comment.
-
-    A magic comment is a setting such as `# frozen_string_literal: true`. Hidden lines are the lines from
-    `#--` to `#++`, or from `#--` to the end of the comment.
-    """
+    """Remove comment marks, magic comments and hidden lines from a Ruby comment."""
     if raw.startswith("=begin"):
         return re.sub(r"\A=begin[^\n]*|\n=end.*\Z", "", raw).strip()
+    # RDoc hides the lines from `#--` to `#++`, or to the end of the comment.
     hidden = re.compile(r"(?ms)^[ \t]*#--[ \t]*$.*?(?:^[ \t]*#\+\+[ \t]*$|\Z)")
+    # A magic comment is a setting such as `# frozen_string_literal: true`.
     magic = re.compile(r"(?m)^[ \t]*#[ \t]*(?:frozen_string_literal|encoding|rubocop|typed:|-\*-).*$")
     return strip_line_marks(magic.sub("", hidden.sub("", raw)), "#+")
 

@@ -1,4 +1,4 @@
-"""Functions that return the source text of a node in a tree-sitter syntax tree, or of one of its children."""
+"""The source text of a node in a tree-sitter syntax tree, or of one of its children."""
 
 from __future__ import annotations
 
@@ -6,15 +6,7 @@ from tree_sitter import Node
 
 
 def field(node: Node, name: str) -> str:
-    """Return the source text of one child of a syntax node, such as the "body" of a function.
-
-    Args:
-        node: The node.
-        name: The name of the tree-sitter field that holds the child, such as "body".
-
-    Returns:
-        The text; "" if the node has no child in this field.
-    """
+    """Return the source text of the child in a tree-sitter field, such as "body"; "" if there is none."""
     child = node.child_by_field_name(name)
     return text(child) if child else ""
 

@@ -10,14 +10,9 @@ NodePath = Sequence[Node]  # the nodes from the root of a syntax tree down to so
 
 
 class TreeCursor:
-    """Cursor that finds the innermost syntax node at a byte offset, and the path from the root to the node.
+    """Cursor that finds the path from the root to the innermost syntax node at a byte offset.
 
-    If the offsets in successive calls of `path` increase, each node of the tree is visited only once, so that
-    all calls together take linear time. The methods `descendant_for_byte_range` and `parent` of tree-sitter
-    are slower, because they start at the root each time.
-
-    Args:
-        root: The root of a syntax tree.
+    If the offsets of successive calls increase, all calls together take linear time.
     """
 
     def __init__(self, root: Node) -> None:
@@ -35,20 +30,19 @@ class TreeCursor:
         self._offset = offset
         self._leave(offset)
         self._enter(offset)
+        # In a gap between two nodes, such as white space, the cursor stands on the node after the gap.
         inside = self._path[-1].start_byte <= offset
         return self._path if inside or len(self._path) == 1 else self._path[:-1]
 
     def _restart(self) -> None:
+        # tree-sitter's `descendant_for_byte_range` and `parent` are slower, because they start at the root
+        # each time.
         self._cursor = self._root.walk()
         self._path = [self._root]
         self._no_child = False  # whether all children of the current node end before the offset
 
     def _leave(self, offset: int) -> None:
-        """Move the cursor forward, past the nodes that end before the byte at `offset`.
-
-        While the current node ends before this byte, the cursor moves to the next sibling, or to the parent
-        if there is no next sibling. At the latest, it stops at the root.
-        """
+        """Move the cursor forward, past the nodes that end before the byte at `offset`; stop at the root."""
         while self._path[-1].end_byte <= offset:
             if self._next():
                 self._no_child = False
@@ -56,11 +50,7 @@ class TreeCursor:
                 return
 
     def _enter(self, offset: int) -> None:
-        """Move the cursor down to the innermost node that contains the byte at `offset`.
-
-        If this byte is in a gap between two nodes, such as white space, the cursor stops at the node after
-        the gap. The method `path` then leaves this node out.
-        """
+        """Move the cursor down to the innermost node at the byte `offset`, or to the node after its gap."""
         while not self._no_child and self._path[-1].start_byte <= offset:
             if not self._cursor.goto_first_child():
                 return
@@ -92,18 +82,9 @@ class TreeCursor:
 
 
 def path_to_type(path: NodePath, types: frozenset[str]) -> NodePath | None:
-    """Shorten a path of syntax nodes, so that its last node has a wanted type.
+    """Shorten a path to the innermost node of a wanted type that begins where the path's last node begins.
 
-    The new last node must begin at the same byte as the old last node. For example, a path that ends at the
-    first word of a method is shortened to end at the whole method. If several nodes of the path are suitable,
-    the innermost is used.
-
-    Args:
-        path: The nodes from the root of a syntax tree down to some node.
-        types: The wanted types of nodes, such as "method_declaration".
-
-    Returns:
-        The nodes from the root to the suitable node; None if there is no such node.
+    A path to the first word of a method becomes a path to the method. None if there is no such node.
     """
     start = path[-1].start_byte
     for at in range(len(path) - 1, -1, -1):

@@ -15,17 +15,9 @@ _CHUNK = 1 << 12  # bytes that the parser reads at once
 
 
 def parse(grammars: Sequence[tuple[str, str]], code: bytes) -> Node:
-    """Parse source code and return the root of the syntax tree.
+    """Return the root of the tree from the first grammar without syntax errors, else from the first one.
 
-    The grammars are tried in order. The tree comes from the first grammar in which the code has no syntax
-    errors. If the code has errors in all grammars, the tree comes from the first grammar.
-
-    Args:
-        grammars: Tree-sitter grammars, each as the two arguments of `load_grammar`.
-        code: The content of a source file.
-
-    Raises:
-        TimeoutError: Parsing takes more than `LONGEST_PARSE` seconds of processor time for one grammar.
+    TimeoutError after `LONGEST_PARSE` seconds of processor time for one grammar.
     """
     roots = []
     for grammar in grammars:
@@ -36,7 +28,7 @@ def parse(grammars: Sequence[tuple[str, str]], code: bytes) -> Node:
 
 
 def _parse(parser: Parser, code: bytes) -> Node:
-    """Parse source code by one grammar; raise `TimeoutError` after `LONGEST_PARSE` seconds."""
+    """Parse source code by one grammar; raise TimeoutError after `LONGEST_PARSE` seconds."""
     started = time.process_time()
 
     def check(offset: int, has_error: bool) -> bool:
@@ -44,16 +36,13 @@ def _parse(parser: Parser, code: bytes) -> Node:
             raise TimeoutError(f"parsing took more than {LONGEST_PARSE:.0f} s")
         return False
 
+    # tree-sitter ignores the callback for plain bytes. A function that returned the whole rest of the code
+    # would copy it at each read.
     tree = parser.parse(lambda offset, _: code[offset : offset + _CHUNK], progress_callback=check)
     return tree.root_node
 
 
 @cache
 def load_grammar(module: str, function: str) -> Grammar:
-    """Load a tree-sitter grammar.
-
-    Args:
-        module: The Python module of the grammar, such as "tree_sitter_go".
-        function: The name of a function in this module. The function returns the grammar.
-    """
+    """Load a tree-sitter grammar from a function of a module such as "tree_sitter_go"."""
     return Grammar(getattr(import_module(module), function)())

@@ -1,10 +1,8 @@
-"""Rules that find documented functions in TypeScript code: the JavaScript rules with TypeScript grammars.
-
-The grammar without JSX is tried first. If it finds syntax errors in the code, the grammar with JSX is tried.
-"""
+"""Rules that find documented functions in TypeScript code: the JavaScript rules with TypeScript grammars."""
 
 from simllm.code.languages.javascript import language
 
+# With JSX, a cast `<T>x` would be an element. Therefore the grammar without JSX comes first.
 LANGUAGE = language(
     ("tree_sitter_typescript", "language_typescript"), ("tree_sitter_typescript", "language_tsx")
 )

@@ -1,7 +1,6 @@
-"""The table of simllm's metrics for code, such as CodeBLEU: their names, options and arguments.
+"""The table `CODE_METRICS` of simllm's metrics for code: their names, options and arguments.
 
-The module has only this table, `CODE_METRICS`, so that importing the module is fast. The class `CodeMetric`,
-which computes the scores, is in `code_metric.py`.
+The class `CodeMetric`, which computes the scores, is in `code_metric.py`; importing this table stays fast.
 """
 
 from __future__ import annotations
@@ -21,19 +20,15 @@ FILE, NODES = "FILE", "NODES"  # arguments that stand for a path, and for a numb
 
 @dataclass(frozen=True)
 class CodeMetricKind:
-    """Description of a metric for code, such as CodeBLEU; it is needed to load the metric by its name.
+    """Description of a metric for code, from which `code_metric.load` loads the metric.
 
     Attributes:
-        adapter: The name of a function in `simllm.metrics.code.code_metric`. It returns the function
-            `CodeMetric.prepare` of the metric.
+        adapter: The name of a function in `simllm.metrics.code.code_metric` that returns
+            `CodeMetric.prepare`.
         options: Keyword arguments for this function.
-        argument: What a user may write after the metric's name and `=`. For example, with "multiset" the user
-            may write `lemod=multiset`. "FILE" stands for the path of any file, and "NODES" stands for any
-            positive number of syntax nodes. If this text is empty, the metric has no argument. In addition,
-            the metrics in `PUBLISHED` allow `as-published`, which reproduces the scores of the published code
-            of Sheikhaei et al.
-        needs_source: Whether the examples must have a source, which is the code before it was edited.
-        lower_is_better: Whether a lower score is better.
+        argument: What a user may write after `=`, such as "multiset" in `lemod=multiset`. "FILE" stands for
+            any path, "NODES" for any positive number of syntax nodes, and "" for nothing. The metrics in
+            `PUBLISHED` also allow `as-published`.
     """
 
     adapter: str

@@ -10,10 +10,7 @@ _TOKEN = re.compile(r"\w+|[^\w\s]")
 
 
 def tokenize(text: str) -> list[str]:
-    """Split code into tokens: words and single punctuation characters.
-
-    For example, `x1+=2` becomes `x1`, `+`, `=`, `2`.
-    """
+    """Split code into words and single punctuation characters: `x1+=2` becomes `x1`, `+`, `=`, `2`."""
     return _TOKEN.findall(text)
 
 

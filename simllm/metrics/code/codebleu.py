@@ -30,9 +30,8 @@ class CodeBleuParts:
         ngram: BLEU-4 of the tokens.
         weighted_ngram: Recall of n-grams, in which keywords weigh more than other tokens.
         syntax: Share of the reference's syntax subtrees that also occur in the candidate.
-        data_flow: Share of the reference's data flow (relations such as "x is computed from y") that the
-            candidate has, too. None if the reference has no data flow, or if the language is not Python or
-            Java.
+        data_flow: Share of the reference's data flow that the candidate has, too; None if the reference has
+            no data flow, or if the language is not Python or Java.
     """
 
     ngram: float
@@ -48,15 +47,9 @@ class CodeBleuParts:
 
 
 def code_bleu(candidate: str, reference: str, language: str) -> CodeBleuParts:
-    """Compute the four parts of CodeBLEU: n-gram, weighted n-gram, syntax and data flow match.
+    """Compute the four parts of CodeBLEU; the reference must have at least one token.
 
-    Args:
-        candidate: The code to judge.
-        reference: The code to compare the candidate with; it must have at least one token.
-        language: The language of both, such as "java".
-
-    Raises:
-        TimeoutError: Parsing takes too long.
+    TimeoutError if parsing takes too long.
     """
     tokens, expected = tokenize(candidate), tokenize(reference)
     roots = [find_language(language).parse(text.encode(errors="replace")) for text in (candidate, reference)]
@@ -79,21 +72,16 @@ def _bleu(tokens: Sequence[str], expected: Sequence[str]) -> float:
 
 
 def weighted_recall(tokens: Sequence[str], expected: Sequence[str], important: Collection[str]) -> float:
-    """Compute the weighted n-gram match: the geometric mean of the recall of n-grams, for n from 1 to 4.
+    """Compute the geometric mean of the recall of n-grams, for n from 1 to 4; a value from 0 to 1.
 
-    Args:
-        tokens: The tokens of the candidate.
-        expected: The tokens of the reference.
-        important: The keywords of the language. For n = 1, keywords have the weight 1, and all other tokens
-            have the weight 0.2. For larger n, all n-grams have the weight 1.
-
-    Returns:
-        A value from 0 to 1; 0 if no token of the reference is in the candidate.
+    For n = 1, the keywords (`important`) have the weight 1, and all other tokens 0.2. For larger n, all
+    n-grams have the weight 1.
     """
     logs = 0.0
     for order in (1, 2, 3, 4):
         found, wanted = (Counter(ngrams(text, order)) for text in (tokens, expected))
         matches = found & wanted
+        # The smoothing would give a positive score to code that has nothing in common.
         if order == 1 and not matches:
             return 0.0
         weights = {
@@ -108,22 +96,18 @@ def weighted_recall(tokens: Sequence[str], expected: Sequence[str], important: C
 
 @cache
 def keywords() -> dict[str, frozenset[str]]:
-    """Return a dict from the name of each programming language to its keywords."""
+    """Return the keywords of each programming language."""
     lines = (line for _, line in read_lines.lines(Path(__file__).with_name("codebleu_keywords.txt")))
     rows = (line.split(": ") for line in lines if not line.startswith("#"))
     return {language: frozenset(words.split()) for language, words in rows}
 
 
 def syntax_match(candidate: Node, reference: Node) -> float:
-    """Compute the share of the reference's subtrees that also occur in the candidate.
+    """Compute the share of the reference's subtrees that also occur in the candidate, from the two roots.
 
     A subtree is a node with everything below it. Single leaves do not count, unless the root is a leaf.
-    Subtrees are equal if they have the same s-expression in tree-sitter, which shows the types of the nodes,
-    but not the text: `a + b` equals `x + y`. Comments are ignored.
-
-    Args:
-        candidate: The root of the candidate's syntax tree.
-        reference: The root of the reference's syntax tree.
+    Subtrees are equal if their s-expressions in tree-sitter are equal, which show the types of the nodes, but
+    not the text: `a + b` equals `x + y`. Comments are ignored.
     """
     numbers: dict[object, int] = {}
     found, wanted = set(_subtrees(candidate, numbers)), _subtrees(reference, numbers)
@@ -131,20 +115,11 @@ def syntax_match(candidate: Node, reference: Node) -> float:
 
 
 def _subtrees(root: Node, numbers: dict[object, int]) -> list[int]:
-    """Give each subtree of a syntax tree an identifying number, so that subtrees can be compared quickly.
-
-    A subtree is a node with everything below it. Equal subtrees get equal numbers.
-
-    Args:
-        root: The root of the syntax tree.
-        numbers: The numbers that were given so far: a dict from a description of a subtree to its number. New
-            subtrees are added. To compare two trees, call this function with the same dict for both.
-
-    Returns:
-        The numbers of the subtrees. Single leaves are left out, unless the root is a leaf.
-    """
+    """Return the numbers of all subtrees; equal subtrees get equal numbers, also across calls."""
     found: list[int] = []
     # A node, the name of its field, the parts of its parent, its own parts, and whether these are complete.
+    # A stack instead of recursion, because generated code may nest deeper than Python's limit. Numbers
+    # instead of s-expressions, whose lengths add up to the square of the depth.
     stack: list[tuple[Node, str | None, _Parts, _Parts, bool]] = [(root, None, [], [], False)]
     while stack:
         node, name, above, parts, is_complete = stack.pop()
@@ -158,6 +133,7 @@ def _subtrees(root: Node, numbers: dict[object, int]) -> list[int]:
             error = node.text if node.is_error and not node.child_count else None
             number = numbers.setdefault((node.type, node.is_missing, error, *parts), len(numbers))
             above.append((name, number))
+            # Single leaves would match between almost any two pieces of code.
             if node.child_count or node is root:
                 found.append(number)
     return found

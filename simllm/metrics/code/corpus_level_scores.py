@@ -1,7 +1,6 @@
-"""Corpus values of metrics for code: one value of a metric for a whole data set.
+"""Corpus values: the sum of the numerators of a metric's scores over the sum of the denominators.
 
-A corpus value is not the mean of the scores of all examples. Instead, the numerators of the scores are
-summed, and so are the denominators. Then the first sum is divided by the second.
+A corpus value is not the mean of the scores: large examples weigh more.
 """
 
 from __future__ import annotations
@@ -31,24 +30,11 @@ Lines = Callable[[Example], tuple[list[str], list[str]]]  # returns lines of the
 
 
 def corpus_value(name: str, items: Items) -> float | None:
-    """Compute the corpus value of a metric: one value for a whole data set.
+    """Compute the corpus value of a metric, such as "lemod" or "crystalbleu-diff=FILE".
 
-    The corpus value is not the mean of the scores: numerators and denominators are summed before the
-    division.
-
-    Args:
-        name: The name of a metric, such as "lemod" or "crystalbleu-diff=FILE".
-        items: The examples of the data set in groups. A group has the examples of one source (the code before
-            it was edited): one example for each candidate, all with the same reference.
-
-    Returns:
-        The value; None if the metric has no corpus value. Metrics without a corpus value are, for example,
-        "edit-similarity" and all metrics with the argument "as-published" (which reproduces published
-        scores). For "rpsr" (relative patch size ratio), the value is also None if the denominator is 0.
-
-    Raises:
-        InputError: The file of n-grams that CrystalBLEU ignores cannot be read, or has no n-grams for the
-            language of an example.
+    The result is None if the metric has no corpus value (as for "edit-similarity" and all metrics as
+    published), and for "rpsr" also if the denominator is 0. The examples of an item have the same source and
+    reference.
     """
     kind, _, argument = name.partition("=")
     if kind not in _CORPUS_VALUES or argument == AS_PUBLISHED:
@@ -64,6 +50,7 @@ def _lemod(items: Items, argument: str, part: str) -> float:
         candidate, reference = (
             distinct_lines(lines, multiset=bool(argument)) for lines in (found.candidate, found.reference)
         )
+        # The lines of a candidate without code still count in the denominators.
         common += 0 if found.no_code else (candidate & reference).total()
         edited += candidate.total()
         expected += reference.total()
@@ -82,18 +69,10 @@ def _crystal_bleu(items: Items, argument: str, lines: Lines) -> float:
 
 
 def _texts(example: Example, lines: Lines) -> tuple[str, str]:
-    """Return the two texts that BLEU compares: the joined lines of the candidate, and those of the reference.
-
-    If the candidate has no code, its text is empty and matches nothing. Without this rule, such a candidate
-    would be an edit that deletes all lines of the source. BLEU would then reward the deleted lines that the
-    reference deletes, too.
-
-    Args:
-        example: The candidate and the reference.
-        lines: The function that selects the lines: `whole_lines` selects all lines, and `edited_lines` only
-            those that are deleted from the source or inserted into it.
-    """
+    """Return the joined lines of the candidate and of the reference that BLEU compares."""
     candidate, reference = lines(example)
+    # A candidate without code matches nothing. Without this rule, it would be an edit that deletes all lines
+    # of the source, and BLEU would reward the deleted lines that the reference deletes, too.
     return "\n".join(candidate) if whole_lines(example)[0] else "", "\n".join(reference)
 
 

@@ -1,16 +1,15 @@
 """The data flow of Python and Java code, as CodeBLEU compares it (Ren et al., 2020, section 3.3).
 
-The data flow is a list of items. An item describes one occurrence of a name in the code: it lists the sources
-from which this occurrence gets its value. An item has one of two relations:
+The data flow is a list of items. An item describes one occurrence of a name: it lists the sources from which
+this occurrence gets its value. An item has one of two relations:
 
 - "computedFrom": an assigned name gets its value from the names and literals on the right side, as in
   `x = y`. The relation is also used for the variables of loops.
 - "comesFrom": a used name gets its value from the places where the name was last set. The relation is also
   used for a Java declaration, as in `int x = y;`, and for a Python parameter with a default value.
 
-To find the items, the syntax tree is visited in the order of the code. A table keeps the places where each
-name was last set. All branches of an `if` start with the same table, and their tables are united afterwards.
-Loops are visited twice, because values flow from the end of the body back to its start.
+The syntax tree is visited in the order of the code. A *table* keeps, for each name, the *places* (positions
+of the first byte of an occurrence) where the name was last set; tables are never changed, only copied.
 """
 
 from __future__ import annotations
@@ -29,25 +28,11 @@ _DEEPEST_LOOP = 5  # levels of nested loops that are visited twice; deeper loops
 
 
 def data_flow(root: Node, language: str) -> list[Item]:
-    """Extract the data flow of code: for each occurrence of a name, the names from which its value comes.
+    """Extract the data flow of code; the list is empty for languages other than "java" and "python".
 
-    A name is a variable, another identifier or a literal. Names are replaced by var_0, var_1 and so on. In
-    each item, the names from which the value comes are numbered before the name that gets the value. For
-    example, `x = y` in Python has two items:
-
-    - `("var_1", "computedFrom", ("var_0",))`: The value of x comes from y.
-    - `("var_0", "comesFrom", ())`: The value of y comes from no other place in the code.
-
-    Args:
-        root: The root of the syntax tree.
-        language: The language of the code. Only "java" and "python" are supported; the list is empty for
-            other languages.
-
-    Returns:
-        A list of items. An item consists of a name, the relation, and the names from which its value comes.
-        The relation is "computedFrom" for assigned names and loop variables. It is "comesFrom" for used
-        names, declared names in Java, and Python parameters with a default value. An occurrence is left out
-        if no value flows to it, and none flows from it.
+    Names become var_0, var_1 and so on; sources are numbered before the name that gets their value. In
+    Python, `x = y` gives `("var_1", "computedFrom", ("var_0",))` for x and `("var_0", "comesFrom", ())` for
+    y.
     """
     if language not in _WALKERS:
         return []
@@ -58,16 +43,9 @@ def data_flow(root: Node, language: str) -> list[Item]:
 
 @dataclass
 class _Links:
-    """The places from which one occurrence of a name in the code gets its value.
+    """The sources of one occurrence: `sources[relation][place]` is the name at the place.
 
-    A place is the position of a name's first byte in the code. For example, in `x = y`, x gets its value from
-    the y at place 4. Then `sources` of x is {"computedFrom": {4: "y"}}.
-
-    Attributes:
-        name: The name.
-        sources: `sources[relation][place]` is the name at the place. The relation is "computedFrom" if `name`
-            is an assigned name or a loop variable. It is "comesFrom" if `name` is a used name, a declared
-            name in Java, or a Python parameter with a default value.
+    In `x = y`, the sources of x are {"computedFrom": {4: "y"}}.
     """
 
     name: str
@@ -75,24 +53,13 @@ class _Links:
 
 
 def _normalize(links: dict[int, _Links]) -> list[Item]:
-    """Convert links between places in the code into the items of the data flow, in the order of the code.
-
-    An item says from which names one occurrence of a name gets its value. An occurrence is left out if no
-    value flows to it, and none flows from it. Names are replaced by var_0, var_1 and so on.
-
-    Args:
-        links: For each occurrence of a name, the places from which its value comes. The key is the position
-            of the first byte of the occurrence.
-
-    Returns:
-        The items, such as ("var_1", "computedFrom", ("var_0",)): a name, the relation, and the names from
-        which its value comes.
-    """
+    """Convert links, keyed by place, into items in the order of the code."""
     used = {place for link in links.values() for sources in link.sources.values() for place in sources}
     names: dict[str, str] = {}
     items = []
     for place, link in sorted(links.items()):
         for relation, sources in link.sources.items():
+            # An occurrence is left out if no value flows to it, and none flows from it.
             if sources or place in used:
                 found = dict.fromkeys(name for _, name in sorted(sources.items()))
                 for name in (*found, link.name):
@@ -102,15 +69,10 @@ def _normalize(links: dict[int, _Links]) -> list[Item]:
 
 
 class _Walker:
-    """Visitor of a syntax tree that finds the sources from which each name in the code gets its value.
-
-    The method `walk` starts the visit, and the attribute `links` has the result. By default, the children of
-    a node are visited in order. A subclass has a method `on_TYPE` for each type of node that needs another
-    treatment. An example is `on_if_statement`.
+    """Visitor of a syntax tree; a subclass has a method `on_TYPE` for each type of node with its own rule.
 
     Attributes:
-        links: For each occurrence of a name, the places from which its value comes. The key is the position
-            of the first byte of the occurrence.
+        links: The sources of each occurrence, keyed by its place.
     """
 
     def __init__(self) -> None:
@@ -118,20 +80,7 @@ class _Walker:
         self._loops = 0  # around the current node
 
     def walk(self, node: Node, table: _Table, depth: int) -> _Table:
-        """Visit a node and all nodes below it, and record for each name from where its value comes.
-
-        The result is added to the attribute `links`.
-
-        Args:
-            node: The node.
-            table: A dict from each name to the places where it was last set before the node. A place is the
-                index of a byte in the code. A name has several places if it was set in several branches of
-                an `if`. The table is not changed.
-            depth: The depth of the node in the syntax tree. Very deep nodes are ignored.
-
-        Returns:
-            A table of the same form, with the places where each name was last set before the node's end.
-        """
+        """Visit a node with the table before it, add to `links`, and return the table after the node."""
         if "comment" in node.type or depth > _DEEPEST:
             return table
         if _is_leaf(node):
@@ -149,19 +98,7 @@ class _Walker:
         return table
 
     def _use(self, leaf: Node, table: _Table) -> _Table:
-        """Record a use of a name: data flows to it from the places where the name was last set.
-
-        Args:
-            leaf: The leaf of the syntax tree. If it is a keyword, an operator or a punctuation mark, nothing
-                is recorded.
-            table: A dict from each name to the places (indexes of bytes in the code) where the name was last
-                set before the leaf. It is not changed.
-
-        Returns:
-            The table for the code after the leaf. Usually, this is `table` itself. If the leaf is an
-            identifier that is not in `table`, its first use counts as the place where it was set: a copy of
-            `table` with this place is returned.
-        """
+        """Record a use of a name, and return the table after it."""
         name = _name(leaf)
         if not name:
             return table
@@ -169,6 +106,8 @@ class _Walker:
             self._link(leaf, COMES, dict.fromkeys(table[name], name))
             return table
         self._link(leaf, COMES, {})
+        # The first use of an unknown name counts as the place where it was set, so that later uses are linked
+        # to it.
         return {**table, name: [leaf.start_byte]} if leaf.type == "identifier" else table
 
     def _link(self, leaf: Node, relation: str, sources: dict[int, str]) -> None:
@@ -176,19 +115,7 @@ class _Walker:
         link.sources.setdefault(relation, {}).update(sources)
 
     def _set(self, targets: Sequence[Node], values: Sequence[Node], table: _Table, relation: str) -> _Table:
-        """Record an assignment: the value of each target comes from all names and literals on the right side.
-
-        Args:
-            targets: The syntax nodes to which values are assigned, such as `x` in `x = y + 1`.
-            values: The syntax nodes of the assigned values, such as `y + 1`.
-            table: A dict from each name to the places (indexes of bytes in the code) where the name was last
-                set before the assignment. It is not changed.
-            relation: "comesFrom" for a declaration in Java or the default value of a Python parameter;
-                otherwise "computedFrom".
-
-        Returns:
-            A copy of the table, in which this assignment is the place where the targets were last set.
-        """
+        """Record an assignment: each target gets its value from all names and literals in `values`."""
         sources = {leaf.start_byte: _name(leaf) for value in values for leaf in _named_leaves(value)}
         for leaf in (leaf for target in targets for leaf in _named_leaves(target)):
             self._link(leaf, relation, sources)
@@ -196,12 +123,9 @@ class _Walker:
         return table
 
     def _passes(self) -> Iterator[None]:
-        """Decide how often a loop in the analyzed code is visited, and yield None once for each visit.
-
-        The methods that visit a loop, such as `on_while_statement`, iterate over this generator. Usually, a
-        loop is visited twice: in the second visit, a name can get its value from the previous iteration of
-        the loop. A loop inside five or more other loops is visited only once, to save time.
-        """
+        """Yield once for each visit of a loop."""
+        # In the second visit, values flow from the end of the body back to its start. Nested loops multiply
+        # the visits: 2^5 at most.
         self._loops += 1
         for _ in range(2 if self._loops <= _DEEPEST_LOOP else 1):
             yield
@@ -227,23 +151,10 @@ class _PythonWalker(_Walker):
     on_augmented_assignment = on_assignment
 
     def _assign(self, left: Node, right: Node, table: _Table, depth: int) -> _Table:
-        """Record a Python assignment: visit the right side, then set the names on the left side.
-
-        If both sides have equally many parts, each part on the left gets its value only from the
-        corresponding part on the right. For example, in `a, b = c, d`, the value of a comes only from c.
-
-        Args:
-            left: The syntax node of the left side.
-            right: The syntax node of the right side.
-            table: A dict from each name to the places (indexes of bytes in the code) where the name was last
-                set before the assignment. It is not changed.
-            depth: The depth of the two nodes in the syntax tree.
-
-        Returns:
-            A copy of the table, in which this assignment is the place where the names on the left were last
-            set.
-        """
+        """Record an assignment: visit the right side, then set the names on the left side."""
         targets, values = ([c for c in side.children if c.type != ","] for side in (left, right))
+        # In `a, b = c, d`, the value of a comes only from c. If the sides differ in number, as in
+        # `a, b = f()`, each name on the left gets its value from the whole right side.
         if len(targets) != len(values) or not targets:
             targets, values = [left], [right]
         table = self._walk_all(values, table, depth)
@@ -275,20 +186,8 @@ class _PythonWalker(_Walker):
         return _unite([*tables, after, *([] if has_else else [table])])
 
     def _comprehension(self, node: Node, table: _Table, depth: int) -> _Table:
-        """Visit a Python comprehension, such as `[f(x) for x in y]`: first its `for` clauses, then the rest.
-
-        The `for` clauses come first because they set names that the rest uses.
-
-        Args:
-            node: The comprehension.
-            table: A dict from each name to the places (indexes of bytes in the code) where the name was last
-                set before the comprehension. It is not changed.
-            depth: The depth of the node's children in the syntax tree.
-
-        Returns:
-            A table of the same form, with the places where each name was last set before the end of the
-            comprehension.
-        """
+        """Visit a comprehension, such as `[f(x) for x in y]`."""
+        # The `for` clauses stand last but set the names that the rest uses.
         clauses = [child for child in node.children if child.type == "for_in_clause"]
         others = [child for child in node.children if child.type != "for_in_clause"]
         return self._walk_all([*clauses, *others], table, depth)
@@ -326,6 +225,7 @@ class _JavaWalker(_Walker):
         nodes = node.children
         for _ in self._passes():
             table = self._walk_all(nodes, table, depth)
+            # The initialization runs once, before the first iteration.
             nodes = [child for child in node.children if first and child.start_byte >= first.end_byte]
         return table
 
@@ -346,11 +246,7 @@ def _some(node: Node | None) -> list[Node]:
 
 
 def _unite(tables: Iterable[_Table]) -> _Table:
-    """Merge the tables of alternative branches, such as the branches of an `if`, into one table.
-
-    A table is a dict from each name to the places where the name was last set. After an `if`, a name may have
-    been set in any of the branches. Therefore the merged table has the places of all tables.
-    """
+    """Merge the tables of alternative branches: a name may have been set in any of them."""
     united: dict[str, set[int]] = {}
     for table in tables:
         for name, places in table.items():
@@ -363,19 +259,14 @@ def _is_leaf(node: Node) -> bool:
 
 
 def _name(leaf: Node) -> str:
-    """Return the name or literal at a leaf of the syntax tree.
-
-    The result is "" if the leaf is a keyword, an operator or a punctuation mark.
-    """
+    """Return the name or literal at a leaf; "" for a keyword, an operator or a punctuation mark."""
+    # tree-sitter names the type of a keyword or a mark by its text.
     text = (leaf.text or b"").decode(errors="replace")
     return "" if text == leaf.type else text
 
 
 def _named_leaves(node: Node) -> list[Node]:
-    """Return the leaves below a node that are names or literals.
-
-    Keywords, operators, punctuation marks and comments are left out.
-    """
+    """Return the leaves below a node that are names or literals."""
     found, stack = [], [node]
     while stack:
         inner = stack.pop()

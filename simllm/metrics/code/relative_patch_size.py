@@ -1,9 +1,9 @@
-"""Two metrics for the size of a code change: RPS (relative patch size) and RPSR (relative patch size ratio).
+"""Two metrics for the size of a patch: RPS (relative patch size) and RPSR (relative patch size ratio).
 
-The source is the code before the change; the candidate and the reference are two versions of the code after
-the change. Let d(a, b) be the edit distance between the syntax trees of a and b. RPS is
+Let d(a, b) be the edit distance between the syntax trees of a and b (Yang et al., CREF). RPS is
 d(source, candidate) / (number of nodes of the source's tree). RPSR is
-d(source, candidate) / d(source, reference).
+d(source, candidate) / d(source, reference). Both are at least 0, and lower is better. No tree may have more
+than `largest` nodes.
 """
 
 from __future__ import annotations
@@ -34,52 +34,20 @@ class PatchSize:
 
 
 def patch_size(source: str, candidate: str, language: str, largest: int = LARGEST_TREE) -> PatchSize | None:
-    """Measure the size of the patch that turns a source into a candidate.
-
-    Args:
-        source: The code before the patch.
-        candidate: The code after the patch.
-        language: The language of both, such as "java".
-        largest: The largest allowed number of nodes of a syntax tree.
-
-    Returns:
-        The size; None if a tree has more than `largest` nodes.
-    """
+    """Measure the patch that turns a source into a candidate; None if a tree is too large."""
     a, b = syntax_tree(source, language), syntax_tree(candidate, language)
     larger = max(len(a), len(b))
     return None if larger > largest else PatchSize(tree_edit_distance(a, b), len(a), larger)
 
 
 def relative_patch_size(example: Example, largest: int = LARGEST_TREE) -> float:
-    """Compute RPS, the relative patch size (Yang et al., CREF).
-
-    RPS is the tree edit distance from source to candidate, divided by the number of nodes of the source's
-    tree.
-
-    Args:
-        example: The source (the code before the patch) and the candidate (the code after it).
-        largest: The largest allowed number of nodes of a syntax tree.
-
-    Returns:
-        A value of at least 0, where lower is better; NaN if a tree has more than `largest` nodes.
-    """
+    """Compute RPS; NaN if a tree is too large."""
     size = patch_size(example.source or "", example.candidate, example.language or "", largest)
     return size.edits / size.nodes if size else math.nan
 
 
 def relative_patch_size_ratio(example: Example, largest: int = LARGEST_TREE) -> float:
-    """Compute RPSR (Yang et al., CREF): the size of the candidate's patch relative to the reference's patch.
-
-    RPSR is the tree edit distance from source to candidate, divided by the distance from source to reference.
-
-    Args:
-        example: The candidate and the reference, with their source (the code before the patch).
-        largest: The largest allowed number of nodes of a syntax tree.
-
-    Returns:
-        A value of at least 0, where lower is better; NaN if source and reference have equal trees, or if a
-        tree has more than `largest` nodes.
-    """
+    """Compute RPSR; NaN if source and reference have equal trees, or if a tree is too large."""
     source, candidate, reference = trees_of(
         example, example.source or "", example.candidate, example.reference
     )
@@ -88,22 +56,9 @@ def relative_patch_size_ratio(example: Example, largest: int = LARGEST_TREE) -> 
 
 
 def corpus_patch_size_ratio(items: Sequence[Sequence[Example]], largest: int = LARGEST_TREE) -> float:
-    """Compute RPSR (relative patch size ratio) of a corpus, in the form that Yang et al. (CREF) published.
+    """Compute RPSR of a corpus, in the form that Yang et al. (CREF) published (see `ratio_of_sizes`).
 
-    An item of the corpus is a source (code to patch) with its reference and one or more candidates. Let
-    d(a, b) be the edit distance between the syntax trees of a and b, divided by the number of nodes of the
-    larger tree. RPSR is a fraction:
-
-    - Numerator: the mean of d(source, candidate) over the candidates of an item, summed over all items.
-    - Denominator: d(source, reference), summed over all items.
-
-    Args:
-        items: The items. Each item is a list of examples, one example for each candidate.
-        largest: The largest allowed number of nodes of a tree. Items with a larger tree are left out.
-
-    Returns:
-        A value of at least 0, where lower is better. It is NaN if all items are left out, or if source and
-        reference have equal trees in every item.
+    An item has one example for each candidate, all with the same source and reference.
     """
     sizes = []
     for examples in items:
@@ -114,25 +69,16 @@ def corpus_patch_size_ratio(items: Sequence[Sequence[Example]], largest: int = L
 
 
 def ratio_of_sizes(items: Iterable[tuple[Sequence[PatchSize | None], PatchSize | None]]) -> float:
-    """Compute RPSR (relative patch size ratio) of a corpus from the sizes of patches.
+    """Compute RPSR of a corpus from the sizes of each item's patches: the candidates', and the reference's.
 
-    An item of the corpus is a piece of code with one or more patches to judge and one reference patch. The
-    relative size of a patch is the edit distance between the syntax trees before and after the patch, divided
-    by the number of nodes of the larger tree. RPSR is a fraction:
-
-    - Numerator: the mean relative size of the patches to judge in an item, summed over all items.
-    - Denominator: the relative size of the reference patch in an item, summed over all items.
-
-    Args:
-        items: For each item, the sizes of the patches to judge, and the size of the reference patch. A size
-            is None if a syntax tree was too large; the whole item is then left out.
-
-    Returns:
-        A value of at least 0, where lower is better; NaN if the denominator is 0.
+    The relative size of a patch is its edits over the nodes of the larger tree. The numerator sums the mean
+    relative size of each item's candidates; the denominator sums the relative sizes of the reference patches.
+    The result is NaN if the denominator is 0.
     """
     reached = expected = 0.0
     for made, wanted in items:
         known = [size.edits / size.larger for size in made if size]
+        # An item is left out as a whole if one of its trees is too large.
         if wanted and known and len(known) == len(made):
             reached += sum(known) / len(known)
             expected += wanted.edits / wanted.larger

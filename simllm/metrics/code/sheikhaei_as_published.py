@@ -4,10 +4,9 @@ The paper is "Understanding the Effectiveness of LLMs in Automated Self-Admitted
 Its code handles Python and Java. Known defects:
 
 - Comment marks in Java strings count as comments.
-- CrystalBLEU (a BLEU that ignores frequent n-grams) compares characters instead of tokens.
-- Comments are removed twice: from the whole code, and again from the list of deleted and inserted lines.
-- LEMOD (precision, recall or F1 of deleted and inserted lines) is 0 if the candidate or the reference
-  changes no line of the source.
+- CrystalBLEU compares characters instead of tokens.
+- Comments are removed twice: from the whole code, and again from the edited lines.
+- LEMOD is 0 if the candidate or the reference changes no line of the source.
 - An empty candidate may score above 0.
 """
 
@@ -42,14 +41,11 @@ TextScore = Callable[[str, str], float]
 
 
 def code_of_reply(reply: str, language: str) -> str:
-    """Find the code in a reply in the same way as the published code of Sheikhaei et al.
+    """Find the code in a reply in the same way as the published code; "" if there is none.
 
     The code is the closed section between fences with the most lines, whatever its label. Without such a
     section, it begins at the first line that looks like a definition, or after the first fence, and ends
-    before the next line that has a fence or begins with a capital letter. A reply without code gives "".
-
-    Raises:
-        InputError: The language is not java or python.
+    before the next line that has a fence or begins with a capital letter.
     """
     _check_language(language)
     lines, longest = reply.split("\n"), (0, 0)
@@ -70,53 +66,26 @@ def code_of_reply(reply: str, language: str) -> str:
 
 
 def exact_match(example: Example) -> float:
-    """Return 1 if candidate and reference are equal without comments, imports and white space, else 0.
-
-    The published code of Sheikhaei et al. gives the same result. Before the comparison, their code formats
-    Python code with black. This function uses `ast.unparse` instead, which is equivalent for this comparison.
-    """
+    """Return 1 if candidate and reference are equal without comments, imports and white space, else 0."""
     candidate, reference = _stripped(example.candidate, example.reference, example.language)
+    # The published code formats Python with black. `ast.unparse` is equivalent here, because white space is
+    # removed.
     return float(candidate == reference or _SPACE.sub("", candidate) == _SPACE.sub("", reference) != "")
 
 
 def whole_score(example: Example, score: TextScore) -> float:
-    """Score the whole candidate against the whole reference, both without comments and imports.
-
-    By contrast, `edit_score` compares only the lines that were edited.
-
-    Args:
-        example: The candidate and the reference, with their language.
-        score: The function that scores a candidate text against a reference text.
-    """
+    """Score the whole candidate against the whole reference, both without comments and imports."""
     return score(*_stripped(example.candidate, example.reference, example.language))
 
 
 def edit_score(example: Example, score: TextScore) -> float:
-    """Score the candidate's edited lines against the reference's edited lines.
-
-    The source is the code before an edit. The candidate and the reference are two edited versions of the
-    source. The edited lines of a version are the lines that were deleted from the source or inserted into it.
-
-    Args:
-        example: The candidate and the reference, with their source and language.
-        score: The function that scores a candidate text against a reference text.
-    """
+    """Score the candidate's edited lines against the reference's edited lines."""
     texts = (_edit(example, example.candidate), _edit(example, example.reference))
     return score(*_stripped(*texts, example.language))
 
 
 def lemod(example: Example, part: str) -> float:
-    """Compute LEMOD in the same way as the published code of Sheikhaei et al.
-
-    The source is the code before an edit. LEMOD takes the lines that the candidate deletes from the source or
-    inserts into the source, and compares them with the lines that the reference deletes or inserts. The
-    result is the precision, recall or F1 of the candidate's lines. The result is 0 if the candidate or the
-    reference changes no line.
-
-    Args:
-        example: The candidate and the reference, with their source and language.
-        part: The value to compute: "precision", "recall" or "f1".
-    """
+    """Compute the "precision", "recall" or "f1" (`part`) of the candidate's edited lines."""
 
     def compare(candidate: str, reference: str) -> float:
         edited, expected = (
@@ -139,34 +108,20 @@ def token_bleu(candidate: str, reference: str) -> float:
 
 
 def shared_characters(references: Sequence[str], k: int = SHARED) -> frozenset[NGram]:
-    """Find the n-grams that the published code of Sheikhaei et al. ignores when it computes CrystalBLEU.
+    """Find the n-grams that CrystalBLEU as published ignores, from all references of one language.
 
-    CrystalBLEU is a BLEU that ignores frequent n-grams. The published code has a defect: it chooses the k
-    most frequent n-grams of words, but computes BLEU over n-grams of characters. An n-gram of words equals an
-    n-gram of characters only if each word is a single character, as in ("=", "0"). This function returns only
-    such n-grams, because the other chosen n-grams have no effect.
-
-    Args:
-        references: All references of one language. They are joined, and split into words at white space.
-        k: The number of n-grams of words that are chosen. The n-grams with n = 1, 2, 3 and 4 are ranked
-            together.
+    Of the `k` most frequent n-grams of words, for n from 1 to 4 together, these are the ones that can have an
+    effect.
     """
     words = " ".join(references).split()
     counts = Counter(ngram for order in (1, 2, 3, 4) for ngram in ngrams(words, order))
+    # The published code ranks n-grams of words, but computes BLEU over n-grams of characters. Both are equal
+    # only if each word is a single character, as in ("=", "0").
     return frozenset(ngram for ngram, _ in counts.most_common(k) if all(len(word) == 1 for word in ngram))
 
 
 def crystal_bleu(candidate: str, reference: str, shared: Collection[NGram]) -> float:
-    """Compute CrystalBLEU in the same way as the published code of Sheikhaei et al.
-
-    CrystalBLEU is a BLEU that ignores frequent n-grams. The published code computes it over characters
-    instead of tokens, and without smoothing.
-
-    Args:
-        candidate: The code to judge.
-        reference: The code to compare it with.
-        shared: The n-grams to ignore.
-    """
+    """Compute CrystalBLEU as published: over characters instead of tokens, and without smoothing."""
     logs = 0.0
     for order in (1, 2, 3, 4):
         counts, wanted = (
@@ -182,33 +137,19 @@ def crystal_bleu(candidate: str, reference: str, shared: Collection[NGram]) -> f
 
 
 def _edit(example: Example, text: str) -> str:
-    """Return the lines of code that an edit deletes or inserts.
-
-    The edit turns the source of an example (the code before the edit) into the candidate or the reference.
-    Lines are compared after the removal of comments and imports, and of docstrings in Python.
-
-    Args:
-        example: The example, with its source and language.
-        text: The candidate or the reference of the example.
-
-    Returns:
-        The lines, joined in the order of `difflib.ndiff`. The signs "-" and "+" that `ndiff` puts before them
-        are removed.
-    """
+    """Return the edited lines of a candidate or reference (`text`), in the order of `difflib.ndiff`."""
     changed, source = _stripped(text, example.source or "", example.language)
     lines = ndiff(source.splitlines(), changed.splitlines())
     return "\n".join(line[2:] for line in lines if line.startswith(("+ ", "- ")))
 
 
 def _stripped(first: str, second: str, language: str | None) -> tuple[str, str]:
-    """Return two pieces of code without comments and imports, and without docstrings in Python.
-
-    Python code is parsed. If one of the two pieces cannot be parsed, regular expressions process both of them
-    instead, so that both are changed in the same way.
-    """
+    """Return two pieces of code without comments and imports, and without docstrings in Python."""
     _check_language(language)
     try:
         strip = _strip_java if language == "java" else _print_python
+        # If one of the two pieces does not parse, both are changed by regular expressions, so that they stay
+        # comparable.
         stripped = strip(first), strip(second)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         stripped = _strip_python(first), _strip_python(second)
@@ -254,18 +195,11 @@ def _without_imports(text: str) -> str:
 
 
 def prepare(kind: str, examples: Sequence[Example]) -> Callable[[Example], float]:
-    """Return the function that scores one example in the same way as the published code of Sheikhaei et al.
+    """Return the function that scores one example; `examples` are all examples that will be scored.
 
-    An example has two versions of the code after an edit: the candidate and the reference. Metrics that
-    compare edits also need its source, the code before the edit.
-
-    Args:
-        kind: The name of the metric: "crystalbleu", "crystalbleu-diff", or a key of `METRICS` such as
-            "lemod". "crystalbleu" compares the whole code. "crystalbleu-diff" compares only the lines that
-            each version deletes from the source or inserts into it.
-        examples: All examples that will be scored. Only CrystalBLEU needs them in advance: it ignores the
-            n-grams that are most frequent in the references of all examples with the same language.
+    `kind` is "crystalbleu", "crystalbleu-diff" (of edited lines), or a key of `METRICS`.
     """
+    # Only CrystalBLEU needs all examples in advance, to count the n-grams of their references.
     if kind in ("crystalbleu", "crystalbleu-diff"):
         by_language: dict[str | None, list[str]] = {}
         for example in examples:

@@ -14,17 +14,9 @@ LARGEST_TREE = 3000  # nodes; by default, examples with larger trees get no scor
 
 
 def syntax_tree_similarity(example: Example, largest: int = LARGEST_TREE) -> float:
-    """Compute the similarity of the syntax trees of candidate and reference.
+    """Compute 1 - (tree edit distance) / (nodes of the larger tree) of the normal forms; at least 0.
 
-    The similarity is 1 - (tree edit distance) / (nodes of the larger tree). A negative value counts as 0. The
-    trees are built from code in a uniform layout, without comments, docstrings and imports.
-
-    Args:
-        example: The candidate and the reference, with their language.
-        largest: The largest allowed number of nodes of a syntax tree.
-
-    Returns:
-        A value from 0 to 1; NaN if a tree has more than `largest` nodes.
+    The result is NaN if a tree has more than `largest` nodes.
     """
 
     def similarity(candidate: str, reference: str) -> float:
@@ -35,7 +27,7 @@ def syntax_tree_similarity(example: Example, largest: int = LARGEST_TREE) -> flo
 
 
 def trees_of(example: Example, *texts: str) -> list[OrderedTree]:
-    """Parse pieces of code, all in the language of an example, and return the syntax tree of each."""
+    """Parse pieces of code in the language of an example into syntax trees."""
     return [syntax_tree(text, example.language or "") for text in texts]
 
 

@@ -1,8 +1,7 @@
 """BERTScore (Zhang et al., 2020), from the package bert-score.
 
 Each token is matched with the most similar token of the other text. Precision is the mean cosine similarity
-of the candidate's tokens and their matches. Recall is the same mean for the reference's tokens. The score is
-F1, the harmonic mean of precision and recall.
+of the candidate's tokens and their matches; recall is that of the reference's tokens. The score is F1.
 """
 
 from __future__ import annotations
@@ -20,11 +19,7 @@ from simllm.metrics.text.readable_texts import TextScorer
 
 
 def load(model: str) -> TextScorer:
-    """Load BERTScore: F1, computed from the embeddings in the model's last layer, without rescaling.
-
-    Args:
-        model: The folder of a transformers model.
-    """
+    """Load BERTScore from the last layer of a transformers model in a folder; F1 without rescaling."""
     from bert_score import BERTScorer
 
     config = Path(model) / "config.json"
@@ -33,6 +28,7 @@ def load(model: str) -> TextScorer:
             f"{model}: no folder of a transformers model; download one (hf download NAME --local-dir {model})"
         )
     with loading(Path(model)):
+        # bert-score knows the best layer of published models by their names only; a folder has no such name.
         scorer = BERTScorer(model_type=model, num_layers=read_json(config)["num_hidden_layers"])
 
     def score(candidates: Sequence[str], references: Sequence[str]) -> NDArray[np.float64]:
@@ -43,14 +39,5 @@ def load(model: str) -> TextScorer:
 
 
 def data(model: str) -> dict[str, Path]:
-    """Return the path of the model folder, so that a change of the model can be noticed.
-
-    simllm hashes the files in this folder. Stored BERTScores are reused only if the hash is equal.
-
-    Args:
-        model: The folder of a transformers model.
-
-    Returns:
-        A dict with one entry, from "model" to the path of the model folder.
-    """
+    """Return the path of the model folder."""
     return {"model": Path(model)}

@@ -1,8 +1,7 @@
 """Sentence BLEU (Papineni et al., 2002): without smoothing from nltk, and smoothed from sacrebleu.
 
 Texts are split at white space. The evaluations with which the SIMLLM paper compares its results compute BLEU
-without smoothing. BLEU is then 0 for texts without a common 4-gram. nltk returns a number below 1e-76
-instead, which is kept: the published correlations rank such pairs by these numbers.
+without smoothing.
 """
 
 from __future__ import annotations
@@ -22,9 +21,8 @@ _ZERO = f"share no {_ORDER} consecutive words, so their BLEU is 0; bleu-smoothed
 def load(weights: Sequence[float]) -> TextScorer:
     """Load sentence BLEU without smoothing; scores are from 0 to 1.
 
-    Args:
-        weights: The weights of the precisions of 1-grams, 2-grams and so on, in their geometric mean. For
-            example, (0, 1) uses only the precision of 2-grams.
+    `weights` are the exponents of the precisions of 1-grams, 2-grams and so on in their geometric mean: (0,
+    1) uses only the precision of 2-grams.
     """
     from nltk.translate.bleu_score import sentence_bleu
 
@@ -32,6 +30,8 @@ def load(weights: Sequence[float]) -> TextScorer:
         pairs = [(c.split(), [r.split()]) for c, r in zip(candidates, references, strict=True)]
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", module="nltk")  # n-gram counts of 0 are expected here
+            # Without a common 4-gram, nltk returns a number below 1e-76 instead of 0. The number is kept,
+            # because the published correlations rank such pairs by these numbers.
             return np.array([sentence_bleu(r, c, weights=tuple(weights)) for c, r in pairs], float)
 
     order = len(weights)

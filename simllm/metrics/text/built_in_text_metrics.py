@@ -1,8 +1,4 @@
-"""Well-known metrics for texts, such as BLEU, with which simllm's learned metric is compared.
-
-The table `BASELINES` gives the module, libraries and options of each metric. The function `baseline` loads a
-metric by its name in the table.
-"""
+"""The table `BASELINES` of known metrics for texts, such as BLEU, and a function that loads one of them."""
 
 from __future__ import annotations
 
@@ -19,16 +15,14 @@ from simllm.metrics.text.readable_texts import TextScorer
 
 @dataclass(frozen=True)
 class Baseline:
-    """Description of a well-known metric for texts, such as BLEU: its module, libraries and options.
-
-    The function `baseline` uses this description to load the metric.
+    """Description of a known metric for texts, from which the function `baseline` loads the metric.
 
     Attributes:
         module: The module in `simllm.metrics.text` that implements the metric.
         libraries: The Python packages whose versions can change scores.
         options: Keyword arguments for the function that loads the metric.
-        argument: What the user must add to the name, as in `bertscore=MODEL`: "MODEL" for a model, "CORPUS"
-            for a file of texts. Empty if the metric takes no argument.
+        argument: What the user must add to the name, as in `bertscore=MODEL`: "MODEL" or "CORPUS" (a file of
+            texts). Empty if the metric takes no argument.
         function: The function of the module that loads the metric.
     """
 
@@ -61,15 +55,9 @@ BASELINES = {
 
 
 def baseline(name: str, argument: str = "") -> TextScorer:
-    """Load a well-known metric for texts, such as BLEU, and return its scoring function.
+    """Load a metric of `BASELINES`; `argument` is a model or a corpus, and empty for most metrics.
 
-    Args:
-        name: The name of the metric, a key of `BASELINES`, such as "bleu".
-        argument: The text after `=` in `name=argument`: a model or a corpus; empty for most metrics.
-
-    Raises:
-        UnavailableError: A library, a data file or a required argument is missing, or the metric does not
-            take an argument. The message says what to do.
+    If a library, a file or the argument is missing, the message of the UnavailableError says what to do.
     """
     chosen = BASELINES[name]
     if bool(argument) != bool(chosen.argument):
@@ -84,18 +72,7 @@ def baseline(name: str, argument: str = "") -> TextScorer:
 
 
 def data(name: str, argument: str = "") -> dict[str, Path]:
-    """Return the paths of the models, corpora or other data that a metric for texts reads.
-
-    If the content of these files and folders changes, the scores of the metric can change.
-
-    Args:
-        name: The name of the metric, a key of `BASELINES`, such as "bertscore".
-        argument: The text after `=` in `name=argument`: a model or a corpus. Empty for most metrics.
-
-    Returns:
-        A dict from a description, such as "model" or "corpus", to the path of the file or folder. Empty for
-        most metrics.
-    """
+    """Return the paths of the models or corpora that a metric of `BASELINES` reads, by what they are."""
     data_of_module: Callable[..., dict[str, Path]] = getattr(_module(name), "data", lambda *_: {})
     return data_of_module(*_arguments(argument))
 

@@ -16,17 +16,6 @@ def load() -> TextScorer:
 
 
 def score(candidates: Sequence[str], references: Sequence[str]) -> NDArray[np.float64]:
-    """Compute the Jaccard similarity of each candidate and its reference.
-
-    The similarity is the number of distinct words that the two texts share, divided by the number of
-    distinct words in the two texts together. Two empty texts have similarity 1.
-
-    Args:
-        candidates: n texts.
-        references: n texts.
-
-    Returns:
-        (n,) similarities, from 0 to 1.
-    """
+    """Compute the (n,) Jaccard similarities of n candidates and their references; two empty texts have 1."""
     pairs = [(set(c.split()), set(r.split())) for c, r in zip(candidates, references, strict=True)]
     return np.array([len(c & r) / len(c | r) if c | r else 1.0 for c, r in pairs], float)

@@ -1,7 +1,4 @@
-"""METEOR (Banerjee and Lavie, 2005), from nltk.
-
-METEOR needs the dictionary WordNet, which may come from nltk or from the operating system.
-"""
+"""METEOR (Banerjee and Lavie, 2005), from nltk; it needs the dictionary WordNet."""
 
 from __future__ import annotations
 
@@ -29,13 +26,6 @@ def load() -> TextScorer:
 
 
 def data() -> dict[str, Path]:
-    """Return a dict with the path of the dictionary WordNet; METEOR scores depend on its content.
-
-    Returns:
-        A dict with one entry, from "wordnet" to the path of WordNet's folder or zip file.
-
-    Raises:
-        UnavailableError: WordNet is missing.
-    """
+    """Return the path of WordNet's folder or zip file."""
     root = find_wordnet()
     return {"wordnet": Path(root.zipfile.filename if hasattr(root, "zipfile") else root)}

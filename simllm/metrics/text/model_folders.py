@@ -14,11 +14,7 @@ SINGLE_DIGITS = 6  # decimals of a score from float32 embeddings; further digits
 
 @contextlib.contextmanager
 def loading(folder: Path) -> Iterator[None]:
-    """Refuse a folder with code of its own, and turn errors of a `with` block that loads it into one line.
-
-    Raises:
-        UnavailableError: The folder names code to run, or cannot be loaded.
-    """
+    """Refuse a folder with code of its own, and turn errors of a `with` block that loads it into one line."""
     import torch
 
     for file in sorted(folder.rglob("*config.json")):

@@ -30,7 +30,6 @@ class TextScorer:
 
     Attributes:
         compute: The scoring function; it never gets empty texts.
-        can_read: A function that tells whether the metric can read a text.
         unreadable: What the texts are that the metric cannot read, such as "of fewer than 4 words".
         zero: What it means if two readable texts score 0; empty if nobody needs a warning.
     """
@@ -47,6 +46,8 @@ class TextScorer:
         if full := [i for i, pair in enumerate(pairs) if all(map(has_text, pair))]:
             values[full] = self.compute([pairs[i][0] for i in full], [pairs[i][1] for i in full])
         for i, (candidate, reference) in enumerate(pairs):
+            # A text that the metric can read keeps its own score, which may be below 1 for equal texts
+            # (METEOR).
             if candidate.split() == reference.split() and not self.can_read(candidate):
                 values[i] = 1.0
         return values

@@ -14,11 +14,7 @@ AT_LEAST = {1: "without words", 2: "with fewer than two words"}
 
 
 def load(kind: str) -> TextScorer:
-    """Load ROUGE; scores are F1, from 0 to 1.
-
-    Args:
-        kind: `rouge1`, `rouge2` or `rougeL`.
-    """
+    """Load ROUGE of a kind: `rouge1`, `rouge2` or `rougeL`; scores are F1, from 0 to 1."""
     from rouge_score.rouge_scorer import RougeScorer
 
     scorer = RougeScorer([kind], use_stemmer=True)
@@ -28,5 +24,6 @@ def load(kind: str) -> TextScorer:
         return np.array([scorer.score(r, c)[kind].fmeasure for c, r in pairs], float)
 
     needed = 2 if kind == "rouge2" else 1
+    # The scorer's own tokenizer, so that both always read the same words.
     tokenize = scorer._tokenizer.tokenize
     return TextScorer(score, lambda text: len(tokenize(text)) >= needed, f"{AT_LEAST[needed]} {WORDS}")

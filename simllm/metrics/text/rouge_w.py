@@ -1,8 +1,7 @@
 """ROUGE-W on stemmed words: the longest common subsequence, with more weight on consecutive matches.
 
-The definition is in Lin, "ROUGE: a package for automatic evaluation of summaries", 2004, section 4. A
-run of k consecutive matches counts k^1.2, as in Lin's package. This module implements ROUGE-W itself,
-because no maintained library has it.
+The definition is in Lin, "ROUGE: a package for automatic evaluation of summaries", 2004, section 4. This
+module implements ROUGE-W itself, because no maintained library has it.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 from simllm.metrics.text.readable_texts import TextScorer
 from simllm.metrics.text.rouge import AT_LEAST, WORDS
 
+# A run of k consecutive matches counts k^1.2, as in Lin's package.
 _WEIGHT = 1.2
 
 
@@ -33,31 +33,17 @@ def load() -> TextScorer:
 
 
 def f1(candidate: Sequence[str], reference: Sequence[str], weight: float = _WEIGHT) -> float:
-    """Compute ROUGE-W of two texts: the harmonic mean of precision and recall (eq. 13 to 15 of Lin, 2004).
-
-    Args:
-        candidate: The words of the candidate.
-        reference: The words of the reference.
-        weight: The exponent w: a run of k consecutive matches counts k^w.
-    """
+    """Compute ROUGE-W of two lists of words: F1 (eq. 13 to 15 of Lin, 2004)."""
     common = _weighted_lcs(candidate, reference, weight)
     if not common:
         return 0.0
+    # The root undoes the power: a text that matches itself has precision and recall 1.
     precision, recall = ((common / len(words) ** weight) ** (1 / weight) for words in (candidate, reference))
     return 2 * precision * recall / (precision + recall)
 
 
 def _weighted_lcs(a: Sequence[str], b: Sequence[str], weight: float) -> float:
-    """Compute the weighted length of the longest common subsequence of two lists of words (Lin, 2004: WLCS).
-
-    In the usual length, each matching word counts 1. In the weighted length, k consecutive matching words
-    count k^w together.
-
-    Args:
-        a: The words of one text.
-        b: The words of the other text.
-        weight: The exponent w.
-    """
+    """Compute the longest common subsequence, k consecutive matches counting k^w (Lin, 2004: WLCS)."""
     best = np.zeros((len(a) + 1, len(b) + 1))  # for the first i words of a and the first j words of b
     run = np.zeros_like(best)  # consecutive matches that end at these words
     for i, x in enumerate(a):

@@ -15,11 +15,7 @@ from simllm.model.embedding_similarity import cosine
 
 
 def load(model: str) -> TextScorer:
-    """Load SentenceBERT; scores are from -1 to 1.
-
-    Args:
-        model: A model folder, or the name of a model that was downloaded before.
-    """
+    """Load SentenceBERT from a folder or the name of a downloaded model; scores are from -1 to 1."""
     from sentence_transformers import SentenceTransformer
 
     try:
@@ -42,28 +38,12 @@ def load(model: str) -> TextScorer:
 
 
 def data(model: str) -> dict[str, Path]:
-    """Return the path of the model folder, so that a change of the model can be noticed.
-
-    simllm hashes the files in this folder. Stored SentenceBERT scores are reused only if the hash is equal.
-
-    Args:
-        model: A model folder, or the name of a model that was downloaded before.
-
-    Returns:
-        A dict with one entry, from "model" to the path of the model folder.
-    """
+    """Return the path of the model folder."""
     return {"model": _folder(model)}
 
 
 def _folder(model: str) -> Path:
-    """Find a model's folder on this machine; nothing is downloaded.
-
-    Args:
-        model: A folder, or the name of a model that was downloaded before.
-
-    Raises:
-        OSError, ValueError: The model is not on this machine.
-    """
+    """Find a model's folder on this machine; raise OSError or ValueError instead of downloading the model."""
     from huggingface_hub import snapshot_download
 
     if Path(model).is_dir():
@@ -73,4 +53,5 @@ def _folder(model: str) -> Path:
     except (OSError, ValueError):
         if "/" in model:
             raise
+        # sentence-transformers adds its own organisation to a name without one, such as "all-MiniLM-L6-v2".
         return Path(snapshot_download(f"sentence-transformers/{model}", local_files_only=True))

@@ -1,8 +1,8 @@
-"""Cosine of the mean word vectors of two texts; each word is weighted by its inverse document frequency.
+"""Cosine of the mean word vectors of two texts, weighted by idf (inverse document frequency).
 
-The "words" are subword tokens, from the tokenizer of the model that comes with simllm. Their vectors come
-from a factorisation of the PPMI matrix (positive pointwise mutual information) of neighbouring tokens in a
-corpus (see `simllm.model.ppmi_vectors`).
+The "words" are subword tokens, from the tokenizer of the model that comes with simllm. Their vectors are
+factors of the PPMI matrix (positive pointwise mutual information) of neighbouring tokens in a corpus (see
+`simllm.model.ppmi_vectors`).
 """
 
 from __future__ import annotations
@@ -32,15 +32,14 @@ _MOST_TEXTS = 1_000_000  # more texts change little, and take more than a minute
 def load(corpus: str) -> TextScorer:
     """Load the word vector metric; scores are from -1 to 1.
 
-    Args:
-        corpus: The file from which word vectors are computed: plain text, one text per line; or JSON
-            lines (`.jsonl`, `.jsonl.gz`) with a field `text` or `summary`. Only the first million texts
-            are read.
+    `corpus` is a file of texts: one text per line; or JSON lines (`.jsonl`, `.jsonl.gz`) with a field `text`
+    or `summary`. Only the first million texts are read.
     """
     if not Path(corpus).is_file():
         raise UnavailableError(f"{corpus}: no such file; expected one text per line, or JSON lines with text")
     tokenizer = Tokenizer.load(default_model() / TOKENIZER)
 
+    # If all scores are in the score cache, the vectors are never computed.
     @cache
     def vectors() -> NDArray[np.float64]:
         return _weighted_vectors(
@@ -59,44 +58,26 @@ def load(corpus: str) -> TextScorer:
 
 
 def data(corpus: str) -> dict[str, Path]:
-    """Return a dict with the paths of the files on which word vector scores depend: corpus and tokenizer.
-
-    Args:
-        corpus: The file from which word vectors are computed.
-
-    Returns:
-        A dict from "corpus" and "tokenizer" to the paths of these two files.
-    """
+    """Return the paths of the two files on which word vector scores depend: corpus and tokenizer."""
     return {"corpus": Path(corpus), "tokenizer": default_model() / TOKENIZER}
 
 
 def _weighted_vectors(texts: list[list[int]], vocab_size: int) -> NDArray[np.float64]:
-    """Compute a vector for each token of the vocabulary from the texts of a corpus.
+    """Compute (V, D) vectors of the V tokens; D is 256, or less if the corpus has few different tokens.
 
-    The vectors come from a factorization of the PPMI matrix (positive pointwise mutual information) of
-    neighbouring tokens. Each vector is scaled, so that its norm is the token's idf (inverse document
-    frequency).
-
-    Args:
-        texts: The token ids of each text in the corpus.
-        vocab_size: Number of tokens V in the vocabulary.
-
-    Returns:
-        (V, D) vectors. D is 256, or less if the corpus has few different tokens. A token that does not occur
-        in the corpus has a vector of zeros.
-
-    Raises:
-        InputError: The corpus has fewer than three different tokens.
+    The norm of a vector is the token's idf; a token that does not occur in `texts` (token ids) has zeros.
     """
     lengths = [len(ids) for ids in texts]
     tokens = np.fromiter((token for ids in texts for token in ids), np.int32, sum(lengths))
     numbers = np.repeat(np.arange(len(texts)), lengths)
     frequency = np.bincount([token for ids in texts for token in set(ids)], minlength=vocab_size)
     idf = np.log((1 + len(texts)) / (1 + frequency))
+    # Tokens that do not occur would be rows of zeros in the matrix to factorize.
     seen, compact = np.unique(tokens, return_inverse=True)
     if len(seen) < 3:
         raise InputError("word-vectors: no words in the corpus")
     counts = ppmi_vectors.count_neighbours(compact, numbers, len(seen))
+    # The sparse decomposition finds fewer factors than the matrix has rows.
     vectors = ppmi_vectors.ppmi_vectors(counts, min(_SIZE, len(seen) - 1))
     weighted = np.zeros((vocab_size, vectors.shape[1]))
     weighted[seen] = (
@@ -106,13 +87,7 @@ def _weighted_vectors(texts: list[list[int]], vocab_size: int) -> NDArray[np.flo
 
 
 def _texts(corpus: Path) -> Iterator[str]:
-    """Yield the texts in a corpus file.
-
-    Each line has one text. In a file of JSON lines, the text is in the field `text` or `summary`.
-
-    Raises:
-        InputError: A line of JSON has no such text.
-    """
+    """Yield the texts in a corpus file, one from each line."""
     plain = ".jsonl" not in corpus.suffixes
     for number, line in read_lines.lines(corpus):
         if plain:

@@ -1,7 +1,4 @@
-"""The files of the dictionary WordNet, which METEOR needs: where they are, and how nltk opens them.
-
-WordNet may come from nltk or from the operating system.
-"""
+"""The dictionary WordNet, which METEOR needs, from nltk or from the operating system."""
 
 from __future__ import annotations
 
@@ -22,12 +19,7 @@ _REMEDY = (
 
 
 def find_wordnet() -> Any:
-    """Find the dictionary WordNet; raise UnavailableError if it is missing.
-
-    Returns:
-        nltk's path object if nltk finds WordNet in its data folders; otherwise the `Path` of the folder in
-        which the operating system keeps WordNet.
-    """
+    """Find WordNet: nltk's path object, or the `Path` of the operating system's folder."""
     import nltk
 
     for place in ("corpora/wordnet", "corpora/wordnet.zip/wordnet/"):  # the downloader leaves the archive
@@ -39,16 +31,13 @@ def find_wordnet() -> Any:
 
 
 def open_wordnet() -> Any:
-    """Open the dictionary WordNet with nltk; raise UnavailableError if it is missing or damaged."""
+    """Open WordNet with nltk; raise UnavailableError if it is missing or damaged."""
     from nltk.corpus.reader.wordnet import WordNetCorpusReader
     from nltk.data import PathPointer, SeekableUnicodeStreamReader
 
+    # The path classes of nltk refuse files outside the folders in `nltk.data.path`.
     class SystemFile(PathPointer):  # type: ignore[misc]  # nltk is untyped
-        """Path to an installed WordNet folder, or to a file in it, in the form that nltk needs.
-
-        This subclass of nltk's `PathPointer` is needed because the path classes of nltk refuse files outside
-        the folders in `nltk.data.path`.
-        """
+        """Path in nltk's form to an installed WordNet folder, or to a file in it."""
 
         def __init__(self, path: Path) -> None:
             self.path = path
@@ -62,11 +51,9 @@ def open_wordnet() -> Any:
         def file_size(self) -> int:
             return self.path.stat().st_size
 
+    # The WordNet of the operating system lacks the file `lexnames`, and METEOR does not use this file.
     class PlainReader(WordNetCorpusReader):  # type: ignore[misc]
-        """nltk's reader of WordNet, changed so that it does not need the file `lexnames`.
-
-        The WordNet of the operating system lacks this file, and METEOR does not use the file.
-        """
+        """nltk's reader of WordNet, which does not need the file `lexnames`."""
 
         def map_wn(self, *_: Any) -> None:
             return None
