@@ -81,7 +81,8 @@ def run_study(
         for pairs in sets:
             for message in warnings_about(pairs):
                 warnings.warn(f"{pairs.name}: {message}", stacklevel=2)
-            # The variants and checkpoints are learned metrics, which score the texts of a set as they are.
+            # The original texts, because variants and checkpoints are learned metrics, which clean texts
+            # themselves.
             scores_of = partial(pair_scores, candidates=pairs.candidates, references=pairs.references)
             values, lacking = _score_set(_with_progress(metrics, bar), pairs)
             studies.append(
@@ -185,7 +186,7 @@ def _study_set(
 
 
 def _clusters(results: list[MetricResult], values: list[Floats], rated: Ratings) -> list[int]:
-    """Return the ranks of m metrics from their results and (n,) scores, by Holm-corrected permutation tests."""
+    """Return the ranks of m metrics with (n,) scores, by Holm-corrected permutation tests."""
     if not results:
         return []
     p = holm_of_pairs(correlation_differences.permutation_p_values(values, rated.values))
