@@ -1,6 +1,9 @@
 """The command `simllm`, with one module for each subcommand.
 
-Each module declares the options of its subcommand, calls the Python API and prints the result.
+Each module declares the options of its subcommand, calls the Python API and prints the result. `options` are
+always the parsed options of the subcommand. A *signature* is a text that names everything that can change a
+score. `missing` is always a dict from the name of each metric that is not available to advice on how to make
+it available.
 """
 
 from __future__ import annotations
@@ -36,13 +39,7 @@ _COMMANDS += ("info", "selftest", "frequencies", "export", "playground")
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:
-    """Parse the arguments of the command `simllm`.
-
-    Args:
-        arguments: The command-line words after `simllm`.
-
-    Returns:
-        The options. The attribute `run` is the function that runs the chosen subcommand.
+    """Parse the words after `simllm`; the attribute `run` of the result is the function of the subcommand.
 
     Raises:
         SystemExit: The arguments ask for help or the version (status 0), or an option is wrong (status 2).
@@ -83,7 +80,6 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _parser() -> argparse.ArgumentParser:
-    """Build the argument parser for `simllm` and all its subcommands."""
     parser = _Parser(
         prog="simllm",
         description="Judge what models write about code and do to it: summaries, edits, labels, repairs.",
@@ -96,13 +92,8 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_commands(parser: argparse.ArgumentParser, modules: tuple[ModuleType, ...]) -> None:
-    """Add one subcommand to a parser for each module.
-
-    Args:
-        parser: The parser of `simllm`, or of a command such as `simllm evaluate`.
-        modules: Modules of this package, one for each subcommand. A subcommand has the name of its module.
-            If a module has a list `COMMANDS`, its subcommand gets further subcommands: one for each module in
-            this list. For example, `evaluate` gets the subcommand `correlation`.
+    """Add a subcommand for each module; the modules in its list `COMMANDS` become subcommands of the
+    subcommand.
     """
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND", parser_class=_Parser)
     for module in modules:
@@ -130,15 +121,8 @@ def _add_commands(parser: argparse.ArgumentParser, modules: tuple[ModuleType, ..
 
 
 def _with_correlation(arguments: list[str]) -> list[str]:
-    """Change the old command line `evaluate --ratings FILE` into `evaluate correlation --ratings FILE`.
-
-    Version 0.1 of simllm accepted the old form.
-
-    Args:
-        arguments: The command-line words after `simllm`.
-
-    Returns:
-        The words with `correlation` inserted. If the words are not in the old form, they stay unchanged.
+    """Change `evaluate --ratings FILE`, which version 0.1 accepted, into `evaluate correlation --ratings
+    FILE`.
     """
     short = arguments[:1] == ["evaluate"] and arguments[1:2] and arguments[1].startswith("--ratings")
     return ["evaluate", "correlation", *arguments[1:]] if short else arguments

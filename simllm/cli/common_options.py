@@ -27,13 +27,8 @@ def add_options(
 ) -> None:
     """Add the options that most subcommands have, such as `--model`, `--output` and `--quiet`.
 
-    Args:
-        command: The parser of a subcommand.
-        formats: The values that `--format` accepts; empty if the subcommand has no such option.
-        model: The placeholder for the value of `--model`, and the help text of the option; None if the
-            subcommand has no such option.
-        output: The placeholder for the value of `-o`, and the help text of the option; None if the subcommand
-            has no such option.
+    `formats` are the values of `--format`; empty without this option. `model` and `output` are the
+    placeholder and the help of `--model` and `-o`; None without the option.
     """
     if model:
         command.add_argument("--model", metavar=model[0], help=model[1])
@@ -42,6 +37,7 @@ def add_options(
         command.add_argument("-f", "--format", choices=formats, help=f"default: {default}")
     if output:
         command.add_argument("-o", "--output", type=_output_file, metavar=output[0], help=output[1])
+    # A folder has no --overwrite: only folders that simllm wrote are ever replaced.
     if output == OUTPUT:
         command.add_argument("--overwrite", action="store_true", help="replace the file of -o if it exists")
     command.add_argument("-q", "--quiet", action="store_true", help="no warnings, no progress bar")
@@ -58,15 +54,12 @@ def _output_file(name: str) -> Path | None:
 def guarded_outputs(options: argparse.Namespace) -> Iterator[None]:
     """Protect what a command reads and writes while the command runs.
 
-    Before it runs, every path that an option names is compared with the outputs. While it runs, its output
-    files are locked. Commands that write folders lock these themselves.
-
-    Args:
-        options: The parsed options of any command.
+    First, every path that an option names is compared with the outputs. Then the output files are locked.
+    Commands that write folders lock the folders themselves.
 
     Raises:
         InputError: An output would replace something that the command reads, or another process is writing
-            the same output.
+            it.
     """
     given = vars(options)
     files = [path for name in _FILES if (path := given.get(name)) is not None]
@@ -98,16 +91,15 @@ def _is_folder(path: Path) -> bool:
 
 
 def _named_paths(options: argparse.Namespace) -> list[Path]:
-    """Return the files and folders that options name for reading, the default model included.
-
-    A path is a whole value, or the part of a list "A,NAME=PATH" that an option such as `--metrics` takes.
-    """
+    """Return the files and folders that options name for reading, the default model included."""
     found = list[Path]()
+    # All options rather than a list of them: a new option that names a file is protected, too.
     for name, value in vars(options).items():
         if name in (*_FILES, *_FOLDERS, *options.text_arguments):
             continue
         paths = [path for one in (value if isinstance(value, list) else [value]) for path in _paths_in(one)]
         found += (path for path in paths if name not in options.walked or not _is_folder(path))
+    # None means the included model; a command without --model has no such attribute.
     if getattr(options, "model", "") is None:
         from simllm.model.default_model import default_model
 
@@ -120,6 +112,7 @@ def _paths_in(value: Any) -> list[Path]:
     if not isinstance(value, str | Path):
         return []
     whole = str(value)
+    # A path may stand in a list "A,NAME=PATH", which options such as --metrics take.
     words = [whole, *whole.split(",")]
     words += [word.partition("=")[2] for word in words]
     found = [Path(word) for word in words if word and output_file.mode_of(Path(word))]

@@ -43,13 +43,11 @@ def add_options(compare: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Run `simllm compare` with the parsed options: score and compare systems, such as summarizers.
-
-    The comparison is written to the output file or to standard output.
-    """
+    """Run `simllm compare`: score and compare systems."""
     inputs = [*options.candidates, *options.references]
     output_file.check_output(options.output, inputs, options.overwrite)
     score_report_option.check(options, inputs)
+    # A second reader of standard input would get nothing.
     if sum(map(read_lines.is_stdin, inputs)) > 1:
         raise InputError("-: standard input can be one of the files only")
     output_file.check_different(options.candidates)
@@ -59,6 +57,7 @@ def run(options: argparse.Namespace) -> None:
         if len(lines) != len(texts[first]):
             count = format_count(len(lines), "line")
             raise InputError(f"{file} has {count} but {first} has {len(texts[first]):,}")
+    # A pair of empty texts has a perfect score, so that blank lines at the end would lift all means.
     dropped = _drop_blank_end(list(texts.values()))
     names = [file.stem for file in options.candidates]
     if len(set(names)) != len(names):  # files with the same name in different folders
@@ -86,6 +85,7 @@ def run(options: argparse.Namespace) -> None:
 
         joined = [" / ".join(several) for several in zip(*references, strict=True)]
         scored = ScoredPairs(joined, systems, values, **score_report_option.columns_of(scores))
+        # The scores of several references are combined, and belong to no single pair of texts.
         explained = systems if len(references) == 1 else ()  # no words for several joined references
         score_report_option.write(options, scored, dict.fromkeys(explained, metric), comparison)
 
@@ -112,21 +112,13 @@ def _equal_pairs(systems: dict[str, Sequence[str]], references: Sequence[Sequenc
 
 
 def _json(comparison: Comparison) -> str:
-    """Format the results of a comparison of systems, such as summarizers, as a JSON object.
-
-    The object has the attributes of `Comparison`, such as each system's mean score.
-    """
+    # json knows no arrays of numpy.
     values = {**asdict(comparison), "wins": comparison.wins.tolist()}
     return json.dumps(tables.finite(values), indent=2) + "\n"
 
 
 def _text(comparison: Comparison) -> str:
-    """Format the results of a comparison of systems, such as summarizers, as three tables for a terminal.
-
-    The first table has each system's mean score. The second table has a row for each pair of systems, with
-    the difference between their mean scores. The third table has a row and a column for each system. It shows
-    the share of items for which the row's system scores higher than the column's system.
-    """
+    """Format a comparison as three tables: means, differences of pairs, and wins of row over column."""
     names = [system.name for system in comparison.systems]
     parts = [
         (
@@ -152,12 +144,10 @@ def _text(comparison: Comparison) -> str:
 
 
 def _latex(comparison: Comparison) -> str:
-    """Format each system's mean score and 95% interval as a LaTeX table.
-
-    A star marks the best system if it beats every other system at the 5% level in both tests (bootstrap and
-    permutation).
-    """
+    """Format means and intervals as a LaTeX table, with a star at a system that beats all others."""
+    # LaTeX needs the packages booktabs, and dollars around numbers for a proper minus sign.
     best = max(comparison.systems, key=lambda system: system.mean)
+    # Both tests must agree, which is stricter than either.
     own = [d for d in comparison.differences if best.name in (d.a, d.b)]
     star = "*" if all(max(d.bootstrap_p, d.permutation_p) < 0.05 for d in own) else ""
     rows = [

@@ -21,15 +21,9 @@ _LONGEST_MESSAGE = 2000  # characters; a message may quote what a user or a file
 def main(arguments: list[str] | None = None) -> int:
     """Run the command `simllm`, and return its exit status.
 
-    Args:
-        arguments: The command-line words after `simllm`; None for the command line of this process.
-
-    Returns:
-        0 for success, 1 for an incomplete result, 2 for bad input, 130 after Ctrl+C, and 141 if standard
-        output is a pipe whose reader has ended. After SIGTERM, the process cleans up and ends by the signal.
-
-    Raises:
-        SystemExit: The arguments ask for help or the version (status 0), or an option is wrong (status 2).
+    The status is 0 for success, 1 for an incomplete result, 2 for bad input, 130 after Ctrl+C, and 141 if
+    standard output is a pipe whose reader has ended. After SIGTERM, the process cleans up and ends by the
+    signal. Help, the version and wrong options raise `SystemExit`.
     """
     with warnings.catch_warnings():
         # PYTHONWARNINGS=error is meant for tests of libraries: it would end a command with a traceback.
@@ -38,11 +32,13 @@ def main(arguments: list[str] | None = None) -> int:
         ]
         try:
             options = _parse(arguments)
+            # A library may repeat a warning for each batch.
             shown = set[str]()
             warnings.showwarning = lambda message, *_, **__: _show_warning(str(message), options.quiet, shown)
             _check_working_folder()
             with guarded_outputs(options):
                 status: int | None = options.run(options)
+            # Here, not at exit of Python, where an error can no longer change the status.
             sys.stdout.flush()
         except InputError as error:
             _say(f"error: {error}")
@@ -80,7 +76,7 @@ def _say(message: str) -> None:
 
 
 def _end_after(error: OSError) -> int:
-    """Tell an error of the operating system as what it is, and return the exit status of the command."""
+    """Report an error of the operating system, and return the exit status of the command."""
     reason = error.strerror or str(error) or type(error).__name__
     if error.filename == STANDARD_OUTPUT:
         # Drop the rest of standard output; otherwise Python prints an error when it exits.
@@ -95,7 +91,7 @@ def _end_after(error: OSError) -> int:
 
 
 def _check_working_folder() -> None:
-    """Raise InputError if the working folder was removed; libraries then fail in odd ways."""
+    """Refuse to run in a working folder that was removed; libraries then fail in odd ways."""
     try:
         os.getcwd()  # noqa: PTH109
     except OSError as error:

@@ -28,13 +28,13 @@ EXAMPLES = """examples:
 
 
 def add_options(explain: argparse.ArgumentParser) -> None:
-    """Add two arguments to the parser of `simllm explain`: the candidate text and the reference text."""
+    """Add the arguments of `simllm explain` to its parser."""
     explain.add_argument("candidate", metavar="CANDIDATE")
     explain.add_argument("reference", metavar="REFERENCE")
 
 
 def run(options: argparse.Namespace) -> None:
-    """Run `simllm explain` with the parsed options: score two texts and show each word's contribution."""
+    """Run `simllm explain`: score two texts and show each word's contribution."""
     output_file.check_output(options.output, [], options.overwrite)
     from simllm.analysis.explanation import explain
     from simllm.metric import SimLLM
@@ -42,6 +42,7 @@ def run(options: argparse.Namespace) -> None:
     with result_warnings.collected() as messages:
         explanation = explain(SimLLM(options.model), options.candidate, options.reference)
     summary = result_warnings.tell(messages)
+    # https://no-color.org: the variable switches colours off, whatever its value.
     coloured = options.output is None and sys.stdout.isatty() and "NO_COLOR" not in os.environ
     if options.format == "json":
         shown = json.dumps(asdict(explanation) | summary, indent=2, ensure_ascii=False) + "\n"
@@ -51,12 +52,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def to_text(explanation: Explanation, coloured: bool) -> str:
-    """Format the explanation of a score as text for a terminal.
-
-    Args:
-        explanation: The score of two texts, and each word's contribution to the score.
-        coloured: Whether to colour each word by its contribution, with terminal escape codes.
-    """
+    """Format an explanation for a terminal; if `coloured`, with terminal escape codes."""
     lines = [f"score {explanation.score:.4f}"]
     if explanation.same is not None:
         lines.append(f"same  {explanation.same:.4f}{_note(explanation)}")
@@ -66,19 +62,18 @@ def to_text(explanation: Explanation, coloured: bool) -> str:
         for word in words:
             shown = f"{word.text:30}"
             if coloured:
+                # 24-bit colours: the background by the contribution, and black text whatever the terminal's
+                # theme.
                 red, green, blue = _colour(word.contribution / most)
                 shown = f"\x1b[48;2;{red};{green};{blue}m\x1b[38;2;0;0;0m{shown}\x1b[0m"
             lines.append(f"{shown} {word.contribution:+.3f}  {word.match} ({word.similarity:.2f})")
+        # With this line, the contributions of each text add up to the score.
         lines.append(f"{'(start and end)':30} {rest:+.3f}")
     return "\n".join([*lines, "", f"signature: {explanation.signature}"]) + "\n"
 
 
 def to_html(explanation: Explanation) -> str:
-    """Format the explanation of a score (each word's contribution) as a self-contained HTML page.
-
-    Raises:
-        InputError: A package of the extra `eval` is not installed.
-    """
+    """Format an explanation as a self-contained HTML page."""
     with optional_packages.require_eval_extra():
         from simllm.io.html_page import render
     most = _largest_contribution(explanation)
@@ -92,33 +87,18 @@ def to_html(explanation: Explanation) -> str:
 
 
 def _largest_contribution(explanation: Explanation) -> float:
-    """Return the largest absolute contribution of a word to the score; 1 if all contributions are zero.
-
-    A word's contribution, divided by this number, is between -1 and 1.
-    """
+    """Return the largest absolute contribution of a word, by which contributions are scaled to -1 to 1."""
     return max(abs(word.contribution) for word in (*explanation.candidate, *explanation.reference)) or 1.0
 
 
 def _note(explanation: Explanation) -> str:
-    """Return the note "meaning may have changed", if the two explained texts probably differ in meaning.
-
-    The note names the words that probably cause the difference, if any are found. If the texts probably do
-    not differ in meaning (`explanation.changed` is false), the result is an empty string.
-    """
+    """Return a note with the words that change the meaning; "" if the texts probably mean the same."""
     words = ", ".join(explanation.changing_words)
     return f"  {CHANGED}{': ' if words else ''}{words}" if explanation.changed else ""
 
 
 def _sides(explanation: Explanation) -> list[tuple[str, list[Word], float]]:
-    """List the words of the candidate and of the reference, with their contributions to the score.
-
-    Args:
-        explanation: The score of the candidate and the reference, with the contribution of each word.
-
-    Returns:
-        Two tuples, for the candidate and for the reference: the name ("candidate" or "reference"), the words,
-        and the total contribution of the start and end tokens (<s> and </s>) to the score.
-    """
+    """List each text's name, words, and total contribution of its start and end tokens (<s> and </s>)."""
     return [
         ("candidate", explanation.candidate, explanation.rest[0]),
         ("reference", explanation.reference, explanation.rest[1]),
@@ -126,7 +106,7 @@ def _sides(explanation: Explanation) -> list[tuple[str, list[Word], float]]:
 
 
 def _colour(weight: float) -> tuple[int, int, int]:
-    """Return the colour, as RGB from 0 to 255, for a weight between -1 (red) and 1 (green); 0 gives white."""
+    """Return the RGB colour, from 0 to 255, of a weight between -1 (red) and 1 (green); 0 gives white."""
     strongest = (120, 200, 140) if weight > 0 else (235, 120, 110)
     red, green, blue = (round(255 + (channel - 255) * abs(weight)) for channel in strongest)
     return red, green, blue

@@ -30,12 +30,13 @@ def add_options(export: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Run `simllm export` with the parsed options: write the model to an ONNX file or a folder."""
+    """Run `simllm export`: write the model to an ONNX file, or the playground to a folder."""
     if (options.output is None) == (options.web is None):
         raise InputError("expected either -o FILE, to write the ONNX model to, or --web FOLDER")
     if options.int8 and options.web is None:
         raise InputError("--int8 goes with --web")
     if options.web is not None:
+        # Late, because torch is slow to import.
         from simllm.analysis import playground_export
         from simllm.metric import SimLLM
 

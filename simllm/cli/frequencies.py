@@ -1,7 +1,7 @@
 """`simllm frequencies`: count the texts that contain each token, or find the frequent n-grams in code.
 
-The result is a JSON file. The learned metric uses the counts to give frequent tokens less weight.
-CrystalBLEU, a metric for code, ignores the frequent n-grams.
+The learned metric uses the counts to give frequent tokens less weight. CrystalBLEU, a metric for code,
+ignores the frequent n-grams.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def add_options(frequencies: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Run `simllm frequencies` with the parsed options: write counts of tokens or n-grams as JSON."""
+    """Run `simllm frequencies`: write counts of tokens or n-grams as JSON."""
     if options.output is None:
         raise InputError("expected -o FILE, to write the table to")
     if (options.ngrams is None) != (options.language is None):
@@ -60,20 +60,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _write_ngrams(place: Path, k: int, language: str, output: Path, overwrite: bool) -> None:
-    """Find the most frequent n-grams of tokens in code, and write them to a file for the metric CrystalBLEU.
-
-    Args:
-        place: The file or folder with the code. In a folder, all files whose suffix belongs to the language
-            are read.
-        k: The number of n-grams to write.
-        language: The language of the code.
-        output: The JSON file to write.
-        overwrite: Whether an existing output file is replaced.
-
-    Raises:
-        InputError: `k` is not positive, the language is not supported, there is no code, or a file cannot
-            be read.
-    """
+    """Write the k most frequent n-grams of tokens in a file or folder of code, for the metric CrystalBLEU."""
     with optional_packages.require_code_extra():
         from simllm.code.languages.language_registry import LANGUAGE_OF_SUFFIX, find_language
         from simllm.metrics.code import crystalbleu
@@ -81,6 +68,7 @@ def _write_ngrams(place: Path, k: int, language: str, output: Path, overwrite: b
     if k < 1:
         raise InputError(f"--ngrams {k}: expected 1 or more")
     suffixes = {suffix for suffix, name in LANGUAGE_OF_SUFFIX.items() if name == language}
+    # A file is read whatever its suffix: the user named it.
     found = sorted(_code_files(place, suffixes)) if place.is_dir() else [place]
     if not found:
         raise InputError(f"{place}: no files of {language} ({', '.join(sorted(suffixes))})")
@@ -92,18 +80,15 @@ def _write_ngrams(place: Path, k: int, language: str, output: Path, overwrite: b
 
 
 def _code_files(folder: Path, suffixes: set[str]) -> Iterator[Path]:
-    """Yield the files in a folder and its subfolders whose suffix is in `suffixes`; skip hidden folders."""
+    """Yield the files in a folder whose suffix is in `suffixes`; skip hidden folders."""
     for here, inner, names in os.walk(folder):
+        # os.walk does not enter a folder that is removed from its own list.
         inner[:] = [name for name in inner if not name.startswith(".")]
         yield from (Path(here, name) for name in names if Path(name).suffix in suffixes)
 
 
 def _texts(found: list[Path]) -> Iterator[str]:
-    """Yield the text of each code file; skip files of more than 1,000,000 bytes with a warning.
-
-    Raises:
-        InputError: A file cannot be read.
-    """
+    """Yield the text of each code file; skip large files with a warning."""
     for file in found:
         try:
             if file.stat().st_size > _LARGEST:

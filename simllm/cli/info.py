@@ -17,7 +17,7 @@ _PROVENANCE = ("objective", "updates", "date", "hardware", "git_revision", "dev_
 
 
 def run(options: argparse.Namespace) -> None:
-    """Run `simllm info` with the parsed options: write a table of facts about a model."""
+    """Run `simllm info`: write a table of facts about a model."""
     output_file.check_output(options.output, [], options.overwrite)
     from simllm.metric import SimLLM
     from simllm.model.default_model import default_model
@@ -25,6 +25,7 @@ def run(options: argparse.Namespace) -> None:
     metric = SimLLM(options.model)
     encoder, stored = metric.model.encoder, metric.model.info
     config = encoder.config
+    # Folders of other trainings may lack some of these facts.
     origin = {name: stored.provenance[name] for name in _PROVENANCE if name in stored.provenance}
     facts = {
         "folder": str(options.model or default_model()),

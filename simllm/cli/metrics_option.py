@@ -25,20 +25,14 @@ def add_option(command: argparse._ActionsContainer) -> None:
 
 
 def chosen_names(value: str | None, model: str | None = None) -> list[str]:
-    """Split the value of the option `--metrics` into metric names.
+    """Split the value of `--metrics` into names, some with an argument ("word-vectors=corpus.jsonl"); None
+    gives all.
 
-    Args:
-        value: Names separated by commas; None for all metrics.
-        model: The value of the option `--model`; None if it is not given.
-
-    Returns:
-        The names, some with an argument, such as "word-vectors=corpus.jsonl".
-
-    Raises:
-        InputError: A name is unknown, or `model` is given but none of the metrics uses it.
+    A `model` that none of the metrics uses is an error.
     """
     from simllm.metrics import registry
 
+    # An empty value is not None: it has one empty name, which `check_names` refuses.
     chosen = list(registry.names()) if value is None else [name.strip() for name in value.split(",")]
     registry.check_names(chosen)
     if model is not None and not any(map(registry.uses_model, chosen)):
@@ -59,21 +53,9 @@ def add_code_options(command: argparse.ArgumentParser) -> None:
 
 
 def with_code_options(names: Iterable[str], options: argparse.Namespace) -> list[str]:
-    """Turn command-line options for metrics of code into arguments in the names of the metrics.
+    """Turn options for metrics of code into arguments in the names: "rpsr" becomes "rpsr=5000".
 
-    In the name of a metric, an argument stands after "=". The option `--as-published` turns the name "lemod"
-    into "lemod=as-published". The option `--largest-tree 5000` turns "rpsr" into "rpsr=5000". Names that
-    already have an argument, and names of other metrics, stay unchanged.
-
-    Args:
-        names: The names of the metrics.
-        options: The parsed options; `as_published` and `largest_tree` are read.
-
-    Returns:
-        The names with their arguments, in the given order.
-
-    Raises:
-        InputError: The option `--largest-tree` is not positive.
+    Names that have an argument, and names of other metrics, stay unchanged.
     """
     from simllm.metrics.code.built_in_code_metrics import AS_PUBLISHED, CODE_METRICS, NODES, PUBLISHED
 
@@ -89,18 +71,9 @@ def with_code_options(names: Iterable[str], options: argparse.Namespace) -> list
 def compute_for_each(
     metrics: Sequence[Metric], missing: dict[str, str], compute: Callable[[ScoreFunction], Result]
 ) -> Iterator[tuple[str, Result]]:
-    """Call a function for each metric, and skip the metrics that are not available.
+    """Call a function with the scoring function of each metric; yield name and result.
 
-    A metric is not available if, for example, its package is not installed.
-
-    Args:
-        metrics: The metrics.
-        missing: A dict to which this function adds each unavailable metric. The key is the metric's name, the
-            value is advice on how to make the metric available.
-        compute: The function to call. It takes a metric's scoring function and returns a result of any type.
-
-    Yields:
-        The name of an available metric, and the result of `compute`.
+    Unavailable metrics are skipped and added to `missing`.
     """
     from simllm.metrics.metric_interface import UnavailableError, pair_scores
 
@@ -114,15 +87,7 @@ def compute_for_each(
 def write_table(
     table: tables.Table, missing: dict[str, str], options: argparse.Namespace, messages: Sequence[str] = ()
 ) -> None:
-    """Write a table of results with its warnings, and warn about unavailable metrics.
-
-    Args:
-        table: The results of the available metrics.
-        missing: A dict from the name of each unavailable metric to advice on how to make the metric
-            available. The advice is shown as a warning, and added to the table's summary.
-        options: The parsed options; `format` and `output` are read.
-        messages: Warnings that change how the results are read.
-    """
+    """Write a table of results with its warnings, and warn about unavailable metrics."""
     for name, remedy in missing.items():
         warnings.warn(f"{name} is left out: {remedy}", stacklevel=2)
     left_out = {f"without {name}": remedy for name, remedy in missing.items()}

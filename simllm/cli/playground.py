@@ -28,16 +28,18 @@ def add_options(playground: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Run `simllm playground` with the parsed options: serve the page until the user presses Ctrl+C."""
+    """Run `simllm playground`: serve the page until the user presses Ctrl+C."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that the temporary folder is removed
     with tempfile.TemporaryDirectory(prefix="simllm-playground-") as parent:
         folder = Path(parent) / "playground"
+        # The port is taken before the model is loaded, so that a port in use is an error at once.
         with loopback_server.serving(folder, options.port) as server:
             from simllm.analysis.playground_export import write_playground
             from simllm.metric import SimLLM
 
             write_playground(SimLLM(options.model), folder)
             address = f"http://127.0.0.1:{server.server_port}/"
+            # Printed when the socket listens, so that a program that reads the address can connect.
             print(address, flush=True)
             print("simllm: Ctrl+C ends the playground", file=sys.stderr)
             if options.open:

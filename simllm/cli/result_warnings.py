@@ -10,18 +10,15 @@ from typing import Any
 
 @contextlib.contextmanager
 def collected() -> Iterator[list[str]]:
-    """Collect the warnings of a `with` block, so that a result can hold them.
-
-    Yields:
-        A list that gets the messages at the end of the block. Warnings of other kinds than `UserWarning`,
-        such as those of libraries about their future, are left out.
-    """
+    """Collect the warnings of a `with` block in a list, which is filled at the end of the block."""
     messages: list[str] = []
     with warnings.catch_warnings(record=True) as caught:
+        # By default, Python shows a warning once a place, and a result needs its own.
         warnings.simplefilter("always")
         try:
             yield messages
         finally:
+            # Subclasses are of libraries, about their future; they change no result.
             found = (str(warning.message) for warning in caught if warning.category is UserWarning)
             messages += dict.fromkeys(found)
 

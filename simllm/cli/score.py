@@ -117,12 +117,13 @@ def add_options(score: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Run `simllm score` with the parsed options: read text pairs, score them and write a table."""
+    """Run `simllm score`: read text pairs, score them and write a table."""
     scale = _scale(options)
     if options.jsonl is None:
         useless_options.refuse(options, _JSON_ONLY, "goes with --jsonl FILE")
     if options.metrics is None:
         score_with_metrics.refuse_code_options(options)
+    # A pattern is not expanded by the shell if it is in quotes; many files would not fit a command line.
     if several := score_files.matching_files(options.jsonl):
         score_files.run(options, several, scale)
         return
@@ -139,6 +140,7 @@ def run(options: argparse.Namespace) -> None:
     target = real_path.real(output) if output and (output.is_file() or not output.exists()) else None
     if target:
         output_file.check_output(partial_file.path_of(target), source.files, overwrite=True)
+    # Standard output holds nothing that could be continued.
     elif options.resume:
         raise InputError("--resume goes with -o FILE")
     if target and options.resume and not options.overwrite:
@@ -158,6 +160,7 @@ def run(options: argparse.Namespace) -> None:
     metric.no_scores.on(scale)  # a wrong scale is refused now, not after an hour
     if metric.by_token and metric.frequencies is None and source.repeatable:
         metric.frequencies = metric.count_frequencies(row.reference for row in source.rows())
+    # The report shows all pairs, which then do not fit into constant memory.
     pairs = list(source.rows()) if options.report else []
     rows = iter(pairs) if options.report else source.rows()  # standard input can be read once only
     bar = tqdm(total=total, unit=" pairs", disable=options.quiet or not sys.stderr.isatty())
@@ -166,10 +169,12 @@ def run(options: argparse.Namespace) -> None:
         _write_report(options, groups, pairs, scores, metric)
         return
     with locked(target):
+        # The scores of an earlier run may be continued only by the same metric on as many pairs.
         partial = PartialFile(target, {"signature": metric.signature, "pairs": total}, options.resume)
         chunks = resume_scoring.stream(metric.stream, rows, partial, metric.no_scores)
         done = 0
         try:
+            # The scores go through the partial file, so that memory stays constant.
             for chunk, _ in _with_bar(chunks, bar):
                 done += len(chunk)
         except KeyboardInterrupt:
@@ -185,11 +190,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _refuse_finished_run(output: Path) -> None:
-    """Refuse to resume a run whose output file is written already.
-
-    Raises:
-        InputError: The output file has content.
-    """
+    """Refuse to resume a run whose output file is written already."""
     if not output.is_file() or output.stat().st_size == 0:
         return
     if partial_file.path_of(output).exists():
@@ -200,29 +201,14 @@ def _refuse_finished_run(output: Path) -> None:
 
 
 def _scale(options: argparse.Namespace) -> str:
-    """Return the scale on which scores are shown; the options `--measure` and `--scale` select it.
-
-    Returns:
-        With `--measure same`, "same": the probability that both texts have the same meaning. Otherwise the
-        value of `--scale`, such as "percentile".
-
-    Raises:
-        InputError: `--measure same` is combined with `--scale`.
-    """
+    """Return the scale of the shown scores: "same" with `--measure same`, else the value of `--scale`."""
     if options.measure == "same" and options.scale != "raw":
         raise InputError("--measure same is a probability; it goes without --scale")
     return "same" if options.measure == "same" else str(options.scale)
 
 
 def _choose_source(options: argparse.Namespace) -> PairSource:
-    """Return the source of the text pairs: the command line, two text files, or a file of JSON lines.
-
-    Args:
-        options: The parsed options of `simllm score`.
-
-    Raises:
-        InputError: The options name no source, several sources, or half of a source (`-c` without `-r`).
-    """
+    """Return the source of the pairs: the command line, two text files, or a file of JSON lines."""
     two_files = options.candidates is not None or options.references is not None
     if sum([bool(options.texts), two_files, options.jsonl is not None]) != 1:
         raise InputError("expected either two texts, or -c FILE -r FILE, or --jsonl FILE")
@@ -237,6 +223,7 @@ def _choose_source(options: argparse.Namespace) -> PairSource:
             raise InputError("-c - and -r -: standard input can be one of them only")
         messages: list[str] = []
         return PairSource(lambda: from_files(*both, messages), both, messages)
+    # Probably a file whose option was forgotten: a path has a score like any text.
     if len(options.texts) == 1 and all(map(os.path.isfile, options.texts)):
         raise InputError(
             f"{options.texts[0]}: to read pairs from files, use --jsonl FILE, or -c FILE -r FILE"
@@ -252,21 +239,9 @@ def _choose_source(options: argparse.Namespace) -> PairSource:
 def _write(
     options: argparse.Namespace, scale: str, metric: SimLLM, chunks: Iterable[Chunk], messages: Sequence[str]
 ) -> Scores:
-    """Write a table of scored text pairs; warn of what changes how the scores are read.
+    """Write a table of all pairs, which come in order and in chunks; return all scores.
 
-    A TSV table cannot hold a summary. For this format, the mean score and the signature are printed to
-    standard error instead, except with `--quiet`.
-
-    Args:
-        options: The parsed options of `simllm score`.
-        scale: The scale on which scores are shown: "raw", "percentile" (among random pairs), "rating" (the
-            predicted human rating) or "same" (the probability that both texts have the same meaning).
-        metric: The metric that computes the scores.
-        chunks: All pairs in order, in chunks. Each chunk has some pairs and the scores of these pairs.
-        messages: Warnings about the input.
-
-    Returns:
-        The scores of all pairs.
+    `messages` are warnings about the input.
     """
     from simllm.scoring.score_table import ScoreTable
     from simllm.scoring.scores import concatenate
@@ -302,16 +277,7 @@ def _write_report(
     scores: Scores,
     metric: SimLLM,
 ) -> None:
-    """Write the HTML report of the scored pairs; do nothing without the option `--report`.
-
-    Args:
-        options: The parsed options of `simllm score`.
-        groups: The values by which the report groups the n pairs. The keys of the dict are the names of the
-            fields in `--group-by`, such as "language". Each field has n values.
-        pairs: The n pairs.
-        scores: The scores of the n pairs.
-        metric: The metric that made the scores.
-    """
+    """Write the HTML report, if `--report` asks for it."""
     if options.report is None:
         return
     from simllm.analysis.score_report import ScoredPairs
@@ -328,7 +294,7 @@ def _write_report(
 
 
 def _with_bar(chunks: Iterable[Chunk], bar: tqdm[Any]) -> Iterator[Chunk]:
-    """Yield chunks of scored pairs unchanged; advance a progress bar by the number of pairs in each chunk."""
+    """Yield chunks unchanged; advance a progress bar by the number of pairs in each chunk."""
     with bar:
         for chunk in chunks:
             yield chunk
@@ -336,10 +302,6 @@ def _with_bar(chunks: Iterable[Chunk], bar: tqdm[Any]) -> Iterator[Chunk]:
 
 
 def _frequencies(file: Path | None) -> Frequencies | None:
-    """Load document frequencies (the number of texts with each token) from a JSON file.
-
-    None is returned if `file` is None.
-    """
     from simllm.scoring.token_idf_weights import Frequencies
 
     return Frequencies.load(file) if file else None

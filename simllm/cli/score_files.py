@@ -36,18 +36,8 @@ def add_options(score: argparse.ArgumentParser) -> None:
 
 
 def matching_files(pattern: Path | None) -> list[Path] | None:
-    """Find the input files if the value of the option `--jsonl` is a glob pattern.
-
-    Args:
-        pattern: The value of `--jsonl`, such as "*.jsonl"; None without this option.
-
-    Returns:
-        The files that the pattern matches, sorted; folders are left out. None if the value is not a pattern:
-        it is missing, it is the path of an existing file, or it has no wildcards.
-
-    Raises:
-        InputError: No file matches the pattern.
-    """
+    """Find the files that the value of `--jsonl` matches, sorted; None if the value is not a glob pattern."""
+    # A file may be called "a[1].jsonl".
     if pattern is None or pattern.exists() or not glob.has_magic(str(pattern)):
         return None
     matches = sorted(map(Path, glob.glob(str(pattern), recursive=True)))  # noqa: PTH207 (also absolute patterns)
@@ -58,28 +48,14 @@ def matching_files(pattern: Path | None) -> list[Path] | None:
 
 
 def refuse_engine_options(options: argparse.Namespace) -> None:
-    """Check that `--engine`, `--address` and `--actors` have their default values.
-
-    These options of `simllm score` have an effect only if several files are scored. This function is called
-    if there is a single input.
-
-    Raises:
-        InputError: An option has another value.
-    """
+    """Refuse options that have an effect only on several files."""
     unused = {"engine": ENGINES[0], **_RAY_ONLY}
     useless_options.refuse(options, unused, "goes with several files: --jsonl 'PATTERN'")
 
 
 def run(options: argparse.Namespace, sources: list[Path], scale: str) -> None:
-    """Score several files, write a table for each file, and print a table with the mean score of each file.
-
-    Args:
-        options: The parsed options of `simllm score`.
-        sources: The input files, as JSON lines.
-        scale: The scale on which scores are shown, such as "raw" (the scores themselves) or "percentile".
-
-    Raises:
-        InputError: An option is wrong or cannot be used with several files, or an input file is wrong.
+    """Score several files of JSON lines, write a table for each, and print a table with the mean score of
+    each.
     """
     if options.texts:
         raise InputError("TEXT does not go with several files in --jsonl")
@@ -135,16 +111,9 @@ def run(options: argparse.Namespace, sources: list[Path], scale: str) -> None:
 
 
 def _table(scored: dict[str, Any]) -> tables.Table:
-    """Make a table of the scored files: a row for each file, with its number of pairs and its mean score.
-
-    The summary of the table has the number of all pairs, their mean score, and the signatures of the scores.
-    A signature is a text that names everything that can change a score, such as the version of the metric.
-
-    Args:
-        scored: A dict from the name of each output file to a dict with the facts about this file: the number
-            of its pairs, their mean score, and the signature.
-    """
+    """Make a table with the pairs and the mean score of each file, from the facts about each output file."""
     rows = [[name, row["pairs"], row["mean"]] for name, row in scored.items()]
+    # The mean of the files' means would weigh a pair in a small file more.
     pairs = sum(count for _, count, _ in rows)
     facts = {"pairs": pairs, "mean": sum(count * mean for _, count, mean in rows) / pairs}
     signatures = {row["signature"] for row in scored.values()}

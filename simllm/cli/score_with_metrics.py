@@ -30,13 +30,10 @@ _CODE_ONLY = {"source_field": "source", "language": None, "as_published": False,
 
 @dataclass(frozen=True)
 class _Read:
-    """The text pairs that were read from the input, in two forms, and facts about the pairs.
+    """The pairs as rows of the output table and as input of metrics.
 
-    Attributes:
-        rows: The pairs with their ids, as rows of the output table.
-        examples: The same pairs as `Example` objects, which are the input of metrics.
-        facts: A dict of facts for the summary of the output table. If the candidates are replies of a
-            language model, it has the number of replies in which no code was found. Otherwise, it is empty.
+    `facts` has the number of replies of a language model without code; empty if the candidates are no
+    replies.
     """
 
     rows: list[PairWithId]
@@ -45,23 +42,12 @@ class _Read:
 
 
 def refuse_code_options(options: argparse.Namespace) -> None:
-    """Raise InputError if an option of metrics for code is given; other metrics do not use these options."""
+    """Refuse options that only metrics for code use."""
     useless_options.refuse(options, _CODE_ONLY, "goes with metrics for code in --metrics")
 
 
 def run(options: argparse.Namespace, source: PairSource, groups: Groups) -> None:
-    """Score all text pairs by each metric in `--metrics`, and write a table with a column for each metric.
-
-    Args:
-        options: The parsed options of `simllm score`.
-        source: The text pairs. Metrics for code need JSON lines, which may also name the programming language
-            of each pair.
-        groups: The values by which the HTML report of `--report` groups the n pairs. The keys of the dict are
-            the names of the fields in `--group-by`, such as "language". Each field has n values.
-
-    Raises:
-        InputError: A metric is unknown or unavailable, or an option cannot be used with `--metrics`.
-    """
+    """Score all pairs by each metric in `--metrics`, and write a table with a column for each metric."""
     useless_options.refuse(options, _LEARNED_ONLY, "does not go with --metrics")
     names = metrics_option.chosen_names(options.metrics, options.model)
     chosen = list(dict.fromkeys(metrics_option.with_code_options(names, options)))
@@ -80,6 +66,7 @@ def run(options: argparse.Namespace, source: PairSource, groups: Groups) -> None
                 metrics[name] = _load(name, options)
                 scored[name] = metrics[name].score(read.examples)
             except UnavailableError as error:
+                # Other commands leave an unavailable metric out; here it is a column that the user asked for.
                 raise InputError(f"metric {name}: {error}") from None
             summary |= _facts(name, scored[name], registry.lower_is_better(name))
     left_out = [
@@ -113,18 +100,7 @@ def _write_report(
     scored: Mapping[str, MetricScores],
     metrics: Mapping[str, Metric],
 ) -> None:
-    """Write the HTML report of text pairs that one or more metrics scored.
-
-    The first metric is the main metric of the report: the histogram and the means of groups use its scores.
-
-    Args:
-        options: The parsed options of `simllm score`.
-        groups: The values by which the report groups the n pairs. The keys of the dict are the names of the
-            fields in `--group-by`, such as "language". Each field has n values.
-        rows: The n pairs.
-        scored: A dict from the name of each metric to its scores of the n pairs.
-        metrics: A dict from the name of each metric to the metric itself.
-    """
+    """Write the HTML report, whose histogram and means of groups are those of the first metric."""
     from simllm.analysis.score_report import ScoredPairs
     from simllm.scoring.scores import Scores
 
@@ -150,17 +126,10 @@ def _write_report(
 
 
 def _load(name: str, options: argparse.Namespace) -> Metric:
-    """Load a metric.
-
-    If the metric is simllm's learned metric and a report is requested, the scores include the probability
-    that both texts of a pair have the same meaning. The report shows this probability.
-
-    Args:
-        name: The name of the metric, such as "bleu", or "name=argument".
-        options: The parsed options of `simllm score`.
-    """
     from simllm.metrics import registry
 
+    # `registry.load` gives a metric whose scores lack the probability of the same meaning, which the report
+    # shows.
     kind, _, argument = name.partition("=")
     if options.report and kind == "simllm":
         from simllm.metric import SimLLM
@@ -170,20 +139,7 @@ def _load(name: str, options: argparse.Namespace) -> Metric:
 
 
 def _read(options: argparse.Namespace, source: PairSource, chosen: Sequence[str]) -> _Read:
-    """Read all text pairs from the input, and further fields if a chosen metric needs them.
-
-    Metrics for code need the programming language. Metrics for edits of code also need the code before the
-    edit.
-
-    Args:
-        options: The parsed options of `simllm score`.
-        source: The source of the pairs.
-        chosen: The names of the metrics.
-
-    Raises:
-        InputError: A metric for code is chosen without `--jsonl`. Or no metric for code is chosen, but an
-            option for such metrics is given. Or a field is missing in the input.
-    """
+    """Read all pairs, with language and source (the code before an edit) if a metric needs them."""
     from simllm.metrics import registry
     from simllm.metrics.metric_interface import Example
 
@@ -216,12 +172,8 @@ def _shown(values: Floats) -> list[float]:
 
 
 def _facts(name: str, scores: MetricScores, lower_is_better: bool) -> dict[str, Any]:
-    """Return facts about the scores of a metric, for the summary of the output table.
-
-    Returns:
-        A dict with the mean score and the metric's signature, a text that names everything that can change a
-        score. If pairs have no score (NaN), the dict also has the number of such pairs. If lower scores are
-        better, the dict also has a note that says so.
+    """Return facts about a metric's scores for the summary: mean, signature, pairs without a score (NaN),
+    direction.
     """
     known = [value for value in scores.values.tolist() if not math.isnan(value)]
     facts: dict[str, Any] = {f"mean {name}": sum(known) / len(known) if known else math.nan}

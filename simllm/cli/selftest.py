@@ -20,13 +20,10 @@ _TEXTS = 500
 
 
 def run(options: argparse.Namespace) -> None:
-    """Run `simllm selftest` with the parsed options: check scores, measure the speed, and write a table.
+    """Run `simllm selftest`: compare scores with the golden scores of the model folder, and measure the
+    speed.
 
-    The model folder has golden scores: the expected scores of some text pairs. Each mode of the model
-    ("exact" and "fast") must reproduce the golden scores.
-
-    Raises:
-        InputError: A score differs from its golden score by more than the mode's tolerance.
+    A difference above the tolerance is an error after the table is written.
     """
     output_file.check_output(options.output, [], options.overwrite)
     import torch
@@ -43,9 +40,11 @@ def run(options: argparse.Namespace) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # some golden pairs are empty or too long on purpose
             off = golden_scores.largest_difference(metric, folder)
+        # Warm-up: the first call allocates memory and prepares kernels.
         metric.embed(texts[:64])
         started = time.perf_counter()
         metric.embed(texts)
+        # A pair has two texts.
         speed = len(texts) / 2 / (time.perf_counter() - started)
         right = off <= tolerance  # false for NaN
         rows.append((mode, off, tolerance, "right" if right else "WRONG", round(speed)))

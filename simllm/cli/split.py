@@ -1,7 +1,4 @@
-"""`simllm split`: split the rows of a table into training, validation and test data, or into folds.
-
-Folds are the parts of the data in cross-validation.
-"""
+"""`simllm split`: split the rows of a table into training, validation and test data, or into folds."""
 
 from __future__ import annotations
 
@@ -51,12 +48,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Run `simllm split` with the parsed options: write the rows with a new column, `split` or `fold`.
-
-    The column `split` has the values "train", "validation" and "test". The column `fold` has the number of
-    the row's fold. In cross-validation, the rows of a fold are tested together, by a model that is trained on
-    the other folds.
-    """
+    """Run `simllm split`: write the rows with a new column, `split` or `fold` (a number from 1)."""
     output_file.check_output(options.output, [options.items], options.overwrite)
     if options.method != "holdout" and (options.test is not None or options.validation is not None):
         raise InputError(f"--test and --validation go with --method holdout, not {options.method}")
@@ -65,6 +57,7 @@ def run(options: argparse.Namespace) -> None:
     with optional_packages.require_eval_extra():
         from simllm.evaluation.classifiers.prediction_files import PLACE, read_table
         from simllm.evaluation.data_split import SplitPlan, find_warnings, split_items
+    # The place of a row in the file, for error messages, is not the user's column.
     rows = read_table(options.items).drop(columns=PLACE)
     name = "split" if options.method == "holdout" else "fold"
     if name in rows:

@@ -1,7 +1,4 @@
-"""Preparation of standard input, standard output and standard error at the start of a command.
-
-Closed streams are replaced. Printed characters that the locale cannot encode become backslash escapes.
-"""
+"""Preparation of standard input, standard output and standard error at the start of a command."""
 
 from __future__ import annotations
 
@@ -15,17 +12,15 @@ STANDARD_OUTPUT = "standard output"
 
 
 def prepare_streams() -> None:
-    """Replace closed standard streams, and escape printed characters that the locale cannot encode.
-
-    A replaced standard input is empty, and a replaced standard error discards what is written to it. Writing
-    to a replaced standard output fails, so that no result is lost silently.
-    """
+    """Replace closed standard streams, and escape printed characters that the locale cannot encode."""
+    # Python sets a stream to None if its descriptor is closed, as by `>&-`.
     if sys.stdin is None:
         sys.stdin = open(os.devnull)  # noqa: PTH123, SIM115
     if sys.stdout is None:  # a read-only stream, so that writing fails and no result is lost unseen
         sys.stdout = open(os.open(os.devnull, os.O_RDONLY), "w")  # noqa: PTH123, SIM115
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w")  # noqa: PTH123, SIM115
+    # Tests and notebooks replace the streams by other classes.
     if isinstance(sys.stderr, io.TextIOWrapper):
         sys.stderr.reconfigure(errors="backslashreplace")
     if isinstance(sys.stdout, io.TextIOWrapper):
@@ -52,5 +47,6 @@ def _named_errors() -> Iterator[None]:
     try:
         yield
     except OSError as error:
+        # Without a name, an error of standard output looks like any other OSError.
         error.filename = STANDARD_OUTPUT
         raise

@@ -1,4 +1,4 @@
-"""Refusal of command-line options that would have no effect in combination with the other options."""
+"""Refusal of options that would have no effect beside the other options."""
 
 from __future__ import annotations
 
@@ -10,15 +10,8 @@ from simllm.errors import InputError
 
 
 def refuse(options: argparse.Namespace, defaults: Mapping[str, Any], reason: str) -> None:
-    """Check that options have their default values, because other values would have no effect.
-
-    Args:
-        options: The parsed options of a command.
-        defaults: A dict from the name of each such option, as in `options`, to its default.
-        reason: The end of the error message, such as "goes with --jsonl FILE".
-
-    Raises:
-        InputError: An option has a value that is not its default.
+    """Refuse options that differ from their `defaults`; `reason` ends the message, as in "goes with --jsonl
+    FILE".
     """
     for name, default in defaults.items():
         if getattr(options, name) != default:

@@ -30,18 +30,12 @@ _FIELDS = ("reference", "rewording", "change", "kind", "form")
 
 @dataclass(frozen=True)
 class Triples:
-    """n triples of a reference, a rewording and a change (a text with another meaning).
-
-    Each attribute is a list of n texts.
+    """n triples of a reference, a rewording and a change, as five lists of n texts.
 
     Attributes:
-        references: The texts with which rewordings and changes are compared.
-        rewordings: Texts with the same meaning as the references.
-        changes: Texts with another meaning than the references.
         kinds: The kinds of difference between change and reference, such as "negation" or "number".
-        forms: The groups by which results are averaged. In the contrast set, a form is "balanced" if
-            rewording and change share equally many words with the reference, or "adversarial" if the change
-            shares more. Triples from other files may have other forms.
+        forms: The groups by which results are averaged: "balanced" or "adversarial" in the contrast set.
+            Triples from other files may have other forms.
     """
 
     references: list[str]
@@ -52,13 +46,7 @@ class Triples:
 
 
 def load(file: Path = CONTRAST_SET) -> Triples:
-    """Load triples of a reference, a rewording and a change (a text with another meaning) from a file.
-
-    Args:
-        file: A JSON-lines file. Each line has the texts `reference`, `rewording` and `change`. It also has
-            two labels of the triple: `kind`, the kind of change, such as "negation", and `form`. The form
-            "balanced" means that rewording and change share equally many words with the reference. The form
-            "adversarial" means that the change shares more words with it. Other forms are allowed.
+    """Load triples from JSON lines with the texts `reference`, `rewording`, `change`, `kind` and `form`.
 
     Raises:
         InputError: The file cannot be read or is empty, or a line lacks a key.
@@ -70,43 +58,38 @@ def load(file: Path = CONTRAST_SET) -> Triples:
 
 
 def rewording_wins(score: ScoreFunction, triples: Triples) -> NDArray[np.float64]:
-    """Test for each triple whether a metric scores the rewording higher than the text with another meaning.
+    """Test for each triple whether a metric scores the rewording higher than the change.
 
     Args:
         score: The metric's scoring function, which takes n candidates and n references.
-        triples: n triples of a reference, a rewording (same meaning) and a change (another meaning).
+        triples: n triples.
 
     Returns:
         (n,) values: 1 if the rewording scores higher, 0.5 for a tie, 0 if the change scores higher.
     """
     same = score(triples.rewordings, triples.references)
     other = score(triples.changes, triples.references)
+    # The sign is -1, 0 or 1.
     return (np.sign(same - other) + 1) / 2
 
 
 def clean_triples(triples: Triples) -> Triples:
-    """Clean the texts of triples: remove comment marks, and convert the texts to lower-case ASCII.
-
-    Spaces are put around punctuation, too. The texts of a triple are a reference, a rewording with the same
-    meaning, and a text with another meaning.
-    """
+    """Clean the texts: remove comment marks, convert to lower-case ASCII, put spaces around punctuation."""
     columns = (triples.references, triples.rewordings, triples.changes)
     references, rewordings, changes = ([clean(text) for text in texts] for texts in columns)
     return Triples(references, rewordings, changes, triples.kinds, triples.forms)
 
 
 def accuracies(score: ScoreFunction, triples: Triples) -> list[float]:
-    """Compute how often a metric scores a text with the same meaning higher than one with another meaning.
+    """Compute the share of triples in which a metric scores the rewording higher; a tie counts half.
 
     Args:
         score: The metric's scoring function, which takes n candidates and n references.
-        triples: n triples of a reference, a rewording (same meaning) and a change (another meaning). The
-            metric is right if the rewording scores higher; a tie counts as half right.
+        triples: n triples.
 
     Returns:
-        Accuracies from 0 to 1: first on all triples, then on each group of triples with the same label in
-        `triples.forms`, such as "balanced", then on each group with the same label in `triples.kinds`, such
-        as "negation". The groups are in the order of their first triple.
+        Accuracies from 0 to 1: first on all triples, then on each form, then on each kind. Forms and kinds
+            are in the order of their first triple.
     """
     return accuracies_of(rewording_wins(score, triples), triples)
 
@@ -127,15 +110,7 @@ def warnings_about(triples: Triples) -> Iterator[str]:
 
 
 def mean_by_label(labels: Sequence[str], values: NDArray[np.float64]) -> dict[str, float]:
-    """Compute the mean value for each label.
-
-    Args:
-        labels: The labels of n values; equal labels form a group.
-        values: (n,) values.
-
-    Returns:
-        The mean by label, in the order in which the labels first occur.
-    """
+    """Compute the mean of (n,) values for each of n labels, in the order in which the labels first occur."""
     place = {label: i for i, label in enumerate(dict.fromkeys(labels))}
     of = np.array([place[label] for label in labels], int)
     means = np.bincount(of, weights=values) / np.bincount(of)

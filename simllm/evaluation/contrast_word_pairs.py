@@ -1,8 +1,4 @@
-"""Word pairs by which the texts of the contrast set, a test set, differ from their references.
-
-The contrast set tests whether metrics notice a changed meaning, as from "minimum" to "maximum". A model that
-is trained without these pairs can be tested on words that it has not seen.
-"""
+"""Word pairs by which the texts of the contrast set differ from their references."""
 
 from __future__ import annotations
 
@@ -15,22 +11,16 @@ from simllm.evaluation.contrast_triples import CONTRAST_SET, load
 def deciding_word_pairs(file: Path = CONTRAST_SET) -> set[tuple[str, str]]:
     """Collect the word pairs, such as "minimum" and "maximum", by which the texts of a test set differ.
 
-    By default, the test set is the contrast set. It has triples: a reference, a rewording (same meaning), and
-    a change (another meaning). For the reference "returns the minimum" and the change "returns the maximum",
-    the pair is ("minimum", "maximum"). To test a model on words that it has not seen, train it without these
-    pairs.
-
-    Each change is compared with its reference, word by word. A rewording is compared only in triples whose
-    `form` is "balanced". In other triples, the rewording is a completely different sentence. A change or a
-    rewording is left out if it has more or fewer words than its reference.
+    A model that is trained without these pairs can be tested on words that it has not seen. Each change is
+    compared with its reference, word by word, if both have equally many words; so are the rewordings of
+    balanced triples.
 
     Args:
-        file: A JSON-lines file with triples (see `load`).
+        file: A file of triples (see `load`); by default, the contrast set.
 
     Returns:
         Pairs of two words at the same position: the first in a reference, the second in its change or
-        rewording. The first word does not occur in that change or rewording. The second word does not occur
-        in the reference.
+            rewording. Neither word occurs in the other text.
     """
     triples = load(file)
     pairs = set()
@@ -40,6 +30,7 @@ def deciding_word_pairs(file: Path = CONTRAST_SET) -> set[tuple[str, str]]:
         # In other forms than "balanced", the rewording is a completely different sentence.
         for other in others[: 2 if form == "balanced" else 1]:
             a, b = (re.findall(r"[\w-]+", text.lower()) for text in (reference, other))
+            # With more or fewer words, no word stands opposite another.
             if len(a) == len(b):
                 pairs |= {(x, y) for x, y in zip(a, b, strict=True) if x not in b and y not in a}
     return pairs

@@ -1,6 +1,7 @@
 """Splits of items into training, validation and test data, or into folds.
 
-This is step S1 of the protocol ECSER-LLM for studies of classifiers.
+This is step S1 of the protocol ECSER-LLM for studies of classifiers. A fold is a set of items that are tested
+together, by a model that is trained on the other folds. Items are the n rows of a table of texts.
 """
 
 from __future__ import annotations
@@ -26,21 +27,17 @@ METHODS = ("holdout", "k-fold", "leave-one-out", "leave-one-group-out")
 
 @dataclass(frozen=True)
 class SplitPlan:
-    """Settings for splitting items into training, validation and test data, or into folds.
-
-    A fold is a set of items that are tested together, by a model that is trained on the other folds.
+    """Settings of a split.
 
     Attributes:
-        method: One of `METHODS`. "holdout" chooses test items at random, and validation items if `validation`
-            is above 0; all other items are training items. The other methods divide the items into folds.
+        method: One of `METHODS`. "holdout" chooses test items, and validation items if `validation` is above
+            0; all other items are training items. The other methods divide the items into folds.
         test: The share of test items, for "holdout".
         validation: The share of validation items, for "holdout".
         folds: The number of folds, for "k-fold".
-        stratify: The names of columns whose values should have about the same distribution in all splits or
-            folds.
-        group: The name of a column; items with the same value in this column get into the same split or fold.
-            None if items are split one by one.
-        seed: The seed of the random choices.
+        stratify: The names of columns whose values should have about the same distribution in all parts.
+        group: The name of a column; items with the same value in this column get into the same part. None if
+            items are split one by one.
     """
 
     method: str = "holdout"
@@ -53,24 +50,13 @@ class SplitPlan:
 
 
 def split_items(rows: DataFrame, plan: SplitPlan) -> Series:
-    """Split items into training, validation and test data, or into folds.
-
-    Args:
-        rows: n items, one in each row; the columns are text.
-        plan: The settings of the split.
-
-    Returns:
-        (n,) values, one for each item. With the method "holdout": "train", "validation" or "test". With the
-        other methods: the number of the item's fold as text, counted from 1.
-
-    Raises:
-        InputError: The settings do not fit the items.
-    """
+    """Split n items; return (n,) texts: "train", "validation" or "test", or the number of the fold from 1."""
     for name in (*plan.stratify, *([plan.group] if plan.group else [])):
         if name not in rows:
             raise InputError(f"no column {name}; there are {', '.join(map(str, rows.columns))}")
     if plan.method not in METHODS:
         raise InputError(f"method {plan.method!r}: expected {', '.join(METHODS)}")
+    # The range of numpy's seeds.
     if not 0 <= plan.seed < 2**32:
         raise InputError(f"seed {plan.seed}: expected a number from 0 to 2^32 - 1")
     for name in (*plan.stratify, *([plan.group] if plan.group else [])):
@@ -80,6 +66,7 @@ def split_items(rows: DataFrame, plan: SplitPlan) -> Series:
         raise InputError("leave-one-out takes neither --group nor --stratify")
     if plan.method == "leave-one-group-out" and plan.stratify:
         raise InputError("leave-one-group-out takes no --stratify")
+    # Rows of one item in two parts would be a leak: the model has seen the test item.
     if plan.group is None and "item" in rows and rows["item"].duplicated().any():
         raise InputError("an item stands in several rows; keep its rows together by --group item")
     if plan.method == "leave-one-group-out" and plan.group is None:
@@ -92,10 +79,7 @@ def split_items(rows: DataFrame, plan: SplitPlan) -> Series:
 def find_warnings(rows: DataFrame, parts: Series, plan: SplitPlan) -> list[str]:
     """Return a sentence for each thing that makes results on a split mean less than they seem to.
 
-    Args:
-        rows: n items, one in each row; the columns are text. The column `gold`, if any, has the true classes.
-        parts: (n,) the split or fold of each item, from `split_items`.
-        plan: The settings of the split.
+    `parts` are the results of `split_items`. The column `gold`, if any, has the true classes.
     """
     found = []
     sizes = parts.value_counts(sort=False)
@@ -103,8 +87,10 @@ def find_warnings(rows: DataFrame, parts: Series, plan: SplitPlan) -> list[str]:
     if small and plan.method == "holdout":  # folds are averaged
         found.append(f"parts with fewer than {_FEW} items say little: {_listed(small)}")
     share = sizes.get("test", 0) / len(rows)
+    # Groups have different sizes, so that a share of the groups may be another share of the items.
     if plan.method == "holdout" and abs(share - plan.test) > max(_FAR, 1 / len(rows)):
         found.append(f"the test data are {share:.0%} of the items, not {plan.test:.0%}")
+    # A fold of one item always lacks the other classes.
     if "gold" in rows and plan.method != "leave-one-out" and rows["gold"].nunique() <= _MOST_CLASSES:
         table = rows.groupby([parts, rows["gold"]]).size().unstack(fill_value=0)
         lacking = [f"{part}: {label}" for part, own in table.iterrows() for label in own.index[own == 0]]
@@ -138,29 +124,14 @@ def _hold_out(rows: DataFrame, plan: SplitPlan) -> Series:
     splits[_choose(rows, plan, plan.test)] = "test"
     if plan.validation:
         rest = rows[splits == "train"]
+        # A share of all items is a larger share of what the test data left.
         chosen = _choose(rest, plan, plan.validation / (1 - plan.test))
         splits[rest.index[chosen]] = "validation"
     return splits
 
 
 def _choose(rows: DataFrame, plan: SplitPlan, share: float) -> NDArray[np.int_]:
-    """Choose a share of the items at random.
-
-    If `plan.group` names a column, items with the same value in it are chosen together or not at all. If
-    `plan.stratify` names columns, their values have about the same distribution among the chosen items as
-    among the others.
-
-    Args:
-        rows: n items.
-        plan: The settings of the split.
-        share: The share of the items to choose.
-
-    Returns:
-        The positions of the chosen items in `rows`.
-
-    Raises:
-        InputError: There are too few items or groups.
-    """
+    """Choose a share of the items at random, as `plan` says; return their positions."""
     from sklearn.model_selection import (
         GroupShuffleSplit,
         ShuffleSplit,
@@ -170,6 +141,7 @@ def _choose(rows: DataFrame, plan: SplitPlan, share: float) -> NDArray[np.int_]:
     labels, groups = _strata(rows, plan), rows[plan.group] if plan.group else None
     shuffled = {"n_splits": 1, "test_size": share, "random_state": plan.seed}
     if labels is not None and groups is not None:
+        # scikit-learn has no stratified shuffle split that keeps groups whole, only folds.
         return _choose_folds(rows, labels, groups, plan.seed, share)
     if groups is not None:
         splitter = GroupShuffleSplit(**shuffled)
@@ -186,21 +158,7 @@ def _choose(rows: DataFrame, plan: SplitPlan, share: float) -> NDArray[np.int_]:
 def _choose_folds(
     rows: DataFrame, labels: Series, groups: Series, seed: int, share: float
 ) -> NDArray[np.int_]:
-    """Choose a share of the items at random, stratified by labels, and without dividing a group of items.
-
-    The items are divided into up to 20 folds, and some of the folds are chosen. Folds are used because
-    `StratifiedGroupKFold` is the only stratified splitter of scikit-learn that keeps groups whole.
-
-    Args:
-        rows: n items.
-        labels: (n,) values that should have the same distribution among the chosen and the other items.
-        groups: (n,) the group of each item; items of a group stay together.
-        seed: The random seed.
-        share: The share of the items to choose.
-
-    Returns:
-        The positions of the chosen items in `rows`.
-    """
+    """Choose a share of the items, stratified by (n,) labels, without dividing one of the (n,) groups."""
     from sklearn.model_selection import StratifiedGroupKFold
 
     _check_classes(labels, 2)
@@ -209,20 +167,16 @@ def _choose_folds(
         raise InputError(f"stratified groups need 2 groups, not {groups.nunique()}")
     splitter = StratifiedGroupKFold(folds, shuffle=True, random_state=seed)
     parts = [test for _, test in splitter.split(rows, labels, groups)]
+    # At least one fold on either side.
     wanted = min(max(1, round(share * folds)), folds - 1)
     return np.concatenate(parts[:wanted])
 
 
 def _strata(rows: DataFrame, plan: SplitPlan) -> Series | None:
-    """Return the stratum of each item: its values in the columns `plan.stratify`, joined to one text.
-
-    Items with the same values in all these columns are in the same stratum.
-
-    Returns:
-        (n,) strata, one for each row; None if `plan.stratify` names no column.
-    """
+    """Return the (n,) strata: the values of each item in the columns `plan.stratify`, joined to one text."""
     if not plan.stratify:
         return None
+    # The unit separator occurs in no label, so that ("a b", "c") and ("a", "b c") differ.
     return rows[list(plan.stratify)].astype(str).agg("\x1f".join, axis=1)
 
 
@@ -234,18 +188,7 @@ def _check_classes(labels: Series, least: int) -> None:
 
 
 def _folds(rows: DataFrame, plan: SplitPlan) -> NDArray[np.int_]:
-    """Divide n items into folds, and return the number of each item's fold.
-
-    Args:
-        rows: n items, one in each row.
-        plan: The settings, such as the method and the number of folds. The method is not "holdout".
-
-    Returns:
-        (n,) the number of each item's fold, counted from 0.
-
-    Raises:
-        InputError: The settings do not fit the items. For example, there are more folds than items.
-    """
+    """Return the (n,) folds of the items, counted from 0."""
     from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
 
     if plan.method == "leave-one-out":

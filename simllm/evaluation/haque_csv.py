@@ -1,9 +1,9 @@
 """Reader of `final_megafile.csv`, a table of human ratings that Haque et al. published.
 
 The study is "Semantic similarity metrics for evaluating source code summarization", 2022. Each row has one
-rating. Its columns are the function, the rater, two summaries of the function, the similarity of the two
-summaries from 1 to 4, and the values of many metrics. The two summaries are in the columns `text` and
-`text.1`. The column `source` tells which of these columns has the reference; the other has the candidate.
+rating: the function, the rater, two summaries of the function, their similarity from 1 to 4, and the values
+of many metrics. The column `source` tells which of the columns `text` and `text.1` has the reference; the
+other has the candidate.
 """
 
 from __future__ import annotations
@@ -22,20 +22,10 @@ _NOT_METRICS = {"", "Unnamed: 0", "accurate", "adequate", "concise", "bleu_cat",
 
 
 def read_rows(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Read the table of Haque et al., which has a row for each rating, and collect the ratings by function.
+    """Read the table, and collect the ratings by function, which has one pair of texts and several raters.
 
-    A function has one pair of texts (candidate and reference), which several people rated. Placeholders such
-    as `<UNK>` are removed from the candidates. The authors do the same before they compute metrics.
-
-    Args:
-        file: The CSV file.
-
-    Yields:
-        For each function: the place where it first occurs in the file, such as "FILE, row 3"; and a dict
-        with the pair and all its ratings. The dict's keys are described in `simllm.evaluation.ratings`.
-
-    Raises:
-        InputError: The file is not the table of Haque et al.
+    Yields the place of the function's first row, such as "FILE, row 3", and a dict like a line of a file of
+    ratings (see `simllm.evaluation.ratings`).
     """
     pairs: dict[str, tuple[str, dict[str, Any]]] = {}
     for where, line in _lines(file):
@@ -47,6 +37,8 @@ def read_rows(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
             )
             row = {
                 "reference": texts[0],
+                # The candidates have placeholders such as <UNK>. The authors remove them before they compute
+                # metrics.
                 "candidate": " ".join(re.sub(r"<\S+>", " ", texts[1]).split()),
                 "language": "java",
                 "metrics": {k: float(v) for k, v in line.items() if k not in _NOT_METRICS and v},
@@ -63,15 +55,7 @@ def read_rows(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _lines(file: Path) -> Iterator[tuple[str, dict[str, str]]]:
-    """Read the rows of the CSV file below its header.
-
-    Yields:
-        For each row: its place for error messages, such as "FILE, row 3"; and a dict from column name to
-        cell.
-
-    Raises:
-        InputError: The file is not CSV, or a necessary column is missing.
-    """
+    """Yield the place of each row below the header, and a dict from column name to cell."""
     names, rows = read_csv.rows(file, _NEEDED)
     if missing := [name for name in _NEEDED if name not in names]:
         raise InputError(

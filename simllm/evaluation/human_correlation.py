@@ -36,8 +36,7 @@ class MetricCorrelation:
     """The correlation between a metric's scores and the human ratings of n pairs of texts.
 
     Attributes:
-        metric: The name of the metric.
-        n: Number of rated pairs.
+        n: Number of rated pairs with a score.
         spearman: Spearman's rho.
         p_value: Two-sided p-value of rho.
         low: Lower bound of rho's 95% bootstrap interval.
@@ -59,14 +58,10 @@ class MetricCorrelation:
 
 @dataclass(frozen=True)
 class SystemCorrelation:
-    """The correlation between a metric's scores and human ratings over k systems that write texts.
-
-    The metric scores the texts of each system, and people rate these texts. The mean score of each system is
-    correlated with its mean rating.
+    """The correlation of the mean scores of k systems with their mean human ratings.
 
     Attributes:
-        metric: The name of the metric.
-        systems: The number k of systems.
+        systems: The number k of systems, which wrote the candidates.
         pearson: Pearson's r.
         spearman: Spearman's rho.
         kendall: Kendall's tau-b.
@@ -121,13 +116,9 @@ def correlate(
 
 
 def correlate_all(rated: Ratings, metrics: Sequence[Metric]) -> Correlations:
-    """Correlate the scores of metrics with the human ratings of pairs of texts.
+    """Correlate the scores of loaded metrics with human ratings.
 
     Pairs to which a metric gives no score (NaN) are left out for this metric.
-
-    Args:
-        rated: The pairs of texts with human ratings.
-        metrics: The metrics, already loaded.
 
     Returns:
         The correlations. If a metric cannot score these pairs, its name and the reason are in
@@ -159,6 +150,7 @@ def warnings_about(rated: Ratings) -> Iterator[str]:
     equal = EqualPairs()
     equal.count(zip(rated.candidates, rated.references, strict=True))
     if n < LEAST_ITEMS:
+        # Of n! orders of the scores, one has the rho 1 and one has -1.
         least = 2 / math.factorial(n)
         yield f"{n} rated pairs: p is at least {least:.2g}, whatever the scores are; no intervals are given"
     yield from equal.warnings()
@@ -168,7 +160,7 @@ def warnings_about(rated: Ratings) -> Iterator[str]:
 
 
 def _warnings_about_scores(name: str, pairs: int, result: Correlation, scores: Floats) -> Iterator[str]:
-    """Yield warnings about the scores of a metric that have a correlation, but not the one to look for."""
+    """Yield warnings about scores whose correlation does not mean what it seems to."""
     if len(scores) < pairs:
         yield f"{name}: {pairs - len(scores)} of {pairs} pairs have no score and are left out"
     score, count = Counter(scores.tolist()).most_common(1)[0]
@@ -183,10 +175,8 @@ def correlate_systems(
 ) -> tuple[list[SystemCorrelation], dict[str, str]]:
     """Correlate the mean scores of systems with their mean human ratings, for several metrics.
 
-    A system writes texts, such as summaries. The metrics score these texts, and people rate them.
-
     Args:
-        file: A file of rated pairs; each line names its `system`.
+        file: A file of rated pairs; each line names its `system`, which wrote the candidate.
         names: The names of the metrics; None means all metrics for natural language, and none for code.
         model: The model folder of the metric `simllm`; None means the included model.
 
@@ -211,6 +201,7 @@ def correlate_systems(
     rows = []
     for metric, values in score_by_all(rated, metrics, missing):
         known = ~np.isnan(values)
+        # The correlations of the metrics must be over the same systems.
         if any(not known[systems == system].any() for system in found):
             missing[metric.name] = "it has no score for a whole system"
             continue
@@ -225,16 +216,10 @@ def correlate_systems(
 
 
 def _means_of_groups(values: Floats, groups: NDArray[np.str_], names: Sequence[str]) -> Floats:
-    """Compute the mean value of each group, rounded so that floating-point errors do not break ties.
-
-    Args:
-        values: (n,) values.
-        groups: (n,) the name of each value's group.
-        names: The names of the k groups.
-
-    Returns:
-        (k,) means, in the order of `names`.
+    """Compute the (k,) means of (n,) values in the k groups of `names`; `groups` has the name of each value's
+    group.
     """
+    # Floating-point errors must not break the ties of equal means.
     return round_means(np.array([values[groups == name].mean() for name in names]), values)
 
 
@@ -243,14 +228,10 @@ def score_by_all(
 ) -> Iterator[tuple[Metric, Floats]]:
     """Score n rated pairs by several metrics; higher scores are always better.
 
-    The scores of metrics for which lower is better are negated.
-
     Args:
-        rated: The n rated pairs with their original texts. A metric for texts scores cleaned copies of them
-            (in lower case and without comment marks). A metric for code scores the original texts.
+        rated: The n rated pairs with their original texts.
         metrics: The metrics.
-        missing: A dict from a metric's name to the reason why the metric cannot score the pairs. This
-            function adds the entries.
+        missing: A dict to which the reason is added for each metric that cannot score the pairs.
 
     Yields:
         Each metric that can score the pairs, with its (n,) scores; NaN for a pair without a score.
@@ -261,6 +242,7 @@ def score_by_all(
         except UnavailableError as error:
             missing[metric.name] = str(error)
             continue
+        # So that higher is always better, and a positive correlation means agreement with people.
         yield metric, -scores if registry.lower_is_better(metric.name) else scores
 
 
@@ -277,25 +259,21 @@ def clean_ratings(rated: Ratings) -> Ratings:
 
 
 def score_rated_pairs(metric: Metric, rated: Ratings) -> Floats:
-    """Score n pairs of candidate and reference by a metric.
+    """Score n rated pairs by a metric.
 
     A metric for texts scores cleaned texts: lower-case ASCII without comment marks. A metric for code scores
-    the texts as they are. A `ColumnMetric` computes nothing; its scores are read from a column of the file of
-    ratings.
-
-    Args:
-        metric: The metric.
-        rated: n pairs of candidate and reference, with human ratings.
+    the texts as they are. A `ColumnMetric` computes nothing; its scores are read from the file of ratings.
 
     Returns:
         (n,) scores. A metric for code may give NaN to a pair; all other scores are finite.
 
     Raises:
-        UnavailableError: The metric cannot score the pairs: the column of a `ColumnMetric` is missing or
-            incomplete, or pairs lack the language or source that a metric for code needs. Or the scores are
-            useless: a score is not finite, all scores are equal, or there are fewer than three scores.
+        UnavailableError: The column of a `ColumnMetric` is missing or incomplete, or pairs lack the language
+            or source that a metric for code needs. Or the scores are useless: a score is not finite, all
+            scores are equal, or there are fewer than three scores.
     """
     if isinstance(metric, ColumnMetric):
+        # A missing column counts as an incomplete one.
         scores = rated.columns.get(metric.column, np.array([np.nan]))
         if np.isnan(scores).any():
             complete = ", ".join(name for name, column in rated.columns.items() if not np.isnan(column).any())
@@ -310,17 +288,15 @@ def score_rated_pairs(metric: Metric, rated: Ratings) -> Floats:
     known = scores[~np.isnan(scores)] if registry.is_code_metric(metric.name) else scores
     if not np.isfinite(known).all():
         raise UnavailableError(f"some of its scores of {rated.name} are not finite")
+    # A correlation with equal scores is not defined.
     if len(known) < 3 or np.ptp(known) == 0:
         raise UnavailableError(f"it gives all pairs of {rated.name} the same score")
     return scores
 
 
 def _score_code(metric: Metric, rated: Ratings) -> Floats:
-    """Score n rated pairs of code by a metric for code; return (n,) scores.
-
-    Raises:
-        UnavailableError: A pair lacks its language, or the metric needs sources (the code before the change)
-            and a pair lacks its source.
+    """Return the (n,) scores of a metric for code, which needs the language and maybe the source of each
+    pair.
     """
     needed = {"language": rated.groups.get("language")}
     if registry.needs_source(metric.name):

@@ -1,9 +1,9 @@
 """Robustness of metrics: how the score of a summary falls when the summary is edited.
 
-This is a metamorphic test, which needs no human ratings. Each summary is edited in several ways, once by each
-kind of edit (such as "typo" or "negation") that can be applied to the summary. The metric then scores the
-edited summary against the original summary. The score should fall little if the edit keeps the meaning, and
-much if the edit changes the meaning.
+This is a metamorphic test, which needs no human ratings. Each summary is edited once by each kind of edit
+(such as "typo" or "negation") that can be applied to it. The metric scores the edited summary against the
+original. The score should fall little if the edit keeps the meaning, and much if the edit changes the
+meaning.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Edits:
         summaries: m original summaries.
         summary: (n,) indices: for each edited summary, the index of its original in `summaries`.
         texts: n edited summaries.
-        kinds: For each edited summary, the kind of edit, such as "typo" or "negation".
+        kinds: n kinds of edit, such as "typo" or "negation".
     """
 
     summaries: list[str]
@@ -52,10 +52,7 @@ class Edits:
 
 @dataclass(frozen=True)
 class Failure:
-    """An error of a metric: it ranks two edits of a summary wrongly.
-
-    One edit keeps the meaning of the summary, the other changes the meaning. The metric should give a higher
-    score to the edit that keeps the meaning, but it does not.
+    """An error of a metric: an edit that changes the meaning scores as high as one that keeps it, or higher.
 
     Attributes:
         summary: The original summary.
@@ -82,21 +79,15 @@ class Failure:
 class Robustness:
     """The results of the robustness test for one metric.
 
-    The test edits summaries, and scores each edited summary against the original summary. Some kinds of edit,
-    such as "typo", keep the meaning. Others, such as "negation", change the meaning and should score lower.
-
     Attributes:
-        drop: For each kind of edit, by name, the mean decrease of the score. A drop of 0 means that the score
-            stays the same. A drop of 1 means that the edited summary scores as low as an unrelated summary.
-            The drop is NaN if, on average, a summary scores no higher against itself than against an
-            unrelated summary.
+        drop: For each kind of edit, the mean decrease of the score. With a drop of 0, the score stays the
+            same; with a drop of 1, the edited summary scores as low as an unrelated summary. NaN if, on
+            average, a summary scores no higher against itself than against an unrelated summary.
         auc: Probability that a random edit that keeps the meaning scores higher than a random edit that
             changes the meaning.
-        auc_of: The same probability for each kind of edit, by name. A kind that keeps the meaning is compared
-            with all edits that change the meaning. A kind that changes the meaning is compared with all edits
-            that keep the meaning.
-        failures: The metric's errors, the worst first. In each, an edit that changes the meaning of a summary
-            scores at least as high as an edit that keeps the meaning.
+        auc_of: The same probability for each kind of edit, which is compared with all edits of the other
+            sort.
+        failures: The metric's errors, the worst first.
     """
 
     drop: dict[str, float]
@@ -106,10 +97,9 @@ class Robustness:
 
 
 def make_edits(summaries: Sequence[str], lexicon: Lexicon, seed: int) -> Edits:
-    """Edit each summary once by each kind of edit, such as "typo" or "negation".
+    """Edit each summary once by each kind of edit that can be applied to it.
 
-    If a kind of edit can be applied in several places or ways, one of them is chosen at random. A kind that
-    cannot be applied to a summary is left out for this summary.
+    If a kind of edit can be applied in several places or ways, one of them is chosen at random.
 
     Args:
         summaries: The summaries. Equal summaries are used once, and long ones are cut to 200 words.
@@ -145,15 +135,15 @@ def make_edits(summaries: Sequence[str], lexicon: Lexicon, seed: int) -> Edits:
 def measure_robustness(score: ScoreFunction, edits: Edits, examples: int) -> Robustness:
     """Test how the scores of a metric react to edits of summaries.
 
-    The scores should fall if an edit changes the meaning of a summary, and stay high if it keeps the meaning.
-
     Args:
         score: The metric's scoring function, which takes n candidates and n references.
         edits: The edited summaries.
-        examples: The largest number of failures (wrongly scored summaries) to list in the result.
+        examples: The largest number of failures to list in the result.
     """
     m = len(edits.summaries)
+    # Half the list away: neighbours may be about the same project.
     unrelated = [edits.summaries[(i + m // 2) % m] for i in range(m)]
+    # In one call, so that a metric can put all pairs into batches.
     scores = score(
         [*edits.summaries, *unrelated, *edits.texts],
         [*edits.summaries, *edits.summaries, *(edits.summaries[i] for i in edits.summary)],
@@ -178,24 +168,13 @@ def measure_robustness(score: ScoreFunction, edits: Edits, examples: int) -> Rob
 
 
 def _failures(edits: Edits, scores: NDArray[np.float64], kept: NDArray[np.bool_]) -> list[Failure]:
-    """Find the summaries that a metric gets wrong.
-
-    Two edits of each summary are compared. Let L be the lowest score of the edits that keep the meaning, and
-    H the highest score of the edits that change the meaning. The metric is wrong if H is not below L.
-    Summaries without an edit that keeps the meaning, or without one that changes it, are left out.
-
-    Args:
-        edits: n edited summaries.
-        scores: (n,) scores of the edited summaries against the original summaries.
-        kept: (n,) booleans: True if the edit keeps the meaning, False if it changes the meaning.
-
-    Returns:
-        A failure, with both edits, for each summary that the metric gets wrong. The failures are sorted by
-        the difference H - L, the largest first.
+    """Find the summaries whose (n,) scores are wrong, the worst first; `kept` tells for each edit whether it
+    keeps the meaning.
     """
     failures = []
     for number, summary in enumerate(edits.summaries):
         own = np.flatnonzero(edits.summary == number)
+        # Only edits of the same summary are compared, and these are all of one sort.
         if not 0 < kept[own].sum() < len(own):
             continue
         low = min(own[kept[own]], key=lambda i: scores[i])

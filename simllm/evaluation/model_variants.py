@@ -35,35 +35,22 @@ from simllm.scoring.token_windows import Tokenized
 
 @dataclass(frozen=True)
 class TrainedModel:
-    """A learned metric, and the number of updates for which its model was trained.
-
-    Attributes:
-        metric: The metric; its model may be a checkpoint from the middle of a training run.
-        updates: Number of optimizer updates (training steps) that the model was trained for; 0 if the model
-            is untrained.
-    """
+    """A learned metric, and the number of optimizer updates of its training; 0 if the model is untrained."""
 
     metric: Metric
     updates: float
 
     @property
     def name(self) -> str:
-        """The name of `metric`: the name of the checkpoint's folder, or "untrained"."""
+        """The name of the checkpoint's folder, or "untrained"."""
         return self.metric.name
 
 
 def load_variants(model: str | os.PathLike[str] | None) -> list[Metric]:
-    """Load a model as several metrics, which turn the encoder's output into scores in different ways.
+    """Load a model as one metric for each combination of pooling and similarity, such as "mean, cosine".
 
-    Each combination of a pooling and a similarity of embeddings is a metric. Further metrics compare tokens
-    instead of pooled embeddings, as in Table 1 of the SIMLLM paper. All metrics share one model. To save
-    time, the encoder runs only once for each set of pairs.
-
-    Args:
-        model: The model folder; None means the included model.
-
-    Returns:
-        The metrics, with names such as "mean, cosine" and "tokens, f1".
+    Further metrics, such as "tokens, f1", compare tokens instead of pooled embeddings, as in Table 1 of the
+    SIMLLM paper. None means the included model.
     """
     learned = SimLLM(model)
     pooled = [(f"{p}, {s}", learned.variant_signature(p, s)) for p in POOLINGS for s in SIMILARITIES]
@@ -74,6 +61,8 @@ def load_variants(model: str | os.PathLike[str] | None) -> list[Metric]:
         return _score_variants(learned, candidates, references)
 
     def variant(column: int, candidates: Sequence[str], references: Sequence[str]) -> Floats:
+        # All variants share one run of the encoder, which takes nearly all the time. Tuples can be keys of a
+        # cache.
         return score(tuple(candidates), tuple(references))[:, column]
 
     return [
@@ -83,17 +72,9 @@ def load_variants(model: str | os.PathLike[str] | None) -> list[Metric]:
 
 
 def _score_variants(learned: SimLLM, candidates: Sequence[str], references: Sequence[str]) -> Floats:
-    """Score n pairs by all v variants (combinations of pooling and similarity) of a model.
-
-    Args:
-        learned: The learned metric with the model.
-        candidates: n candidates.
-        references: n references.
-
-    Returns:
-        (n, v) scores: one row for each pair, one column for each variant.
-    """
+    """Return the (n, v) scores of n pairs by all v variants of a model."""
     tokenizer = learned.model.tokenizer
+    # Frequencies of the references, as the learned metric counts them by default.
     weights = learned.count_frequencies(references).weights(tokenizer)
 
     def scorer(texts: Tokenized) -> PairValues:
@@ -105,15 +86,9 @@ def _score_variants(learned: SimLLM, candidates: Sequence[str], references: Sequ
 
 
 def _variant_columns(engine: Engine, weights: Floats, texts: Tokenized) -> Floats:
-    """Score n pairs of tokenized texts by all v variants (poolings and similarities) of a model.
+    """Return the (n, v) scores of 2n tokenized texts: n candidates, and then their n references.
 
-    Args:
-        engine: The object that runs the encoder.
-        weights: (vocabulary size,) weight of each token in token-level similarities.
-        texts: 2n tokenized texts: n candidates, and then their n references.
-
-    Returns:
-        (n, v) scores: one row for each pair, one column for each variant.
+    `weights` are the (vocabulary size,) weights of tokens in token-level similarities.
     """
     n = len(texts.inputs) // 2
     states = token_matching.token_states(engine, texts, boundaries=True)
@@ -123,6 +98,7 @@ def _variant_columns(engine: Engine, weights: Floats, texts: Tokenized) -> Float
         columns += [similarity(embeddings[:n], embeddings[n:]) for similarity in SIMILARITIES.values()]
     token_weights = [weights[token_matching.token_ids(windows)] for windows in texts.inputs]
     matched = [
+        # Without the start and end tokens, which all texts share.
         token_matching.match(states[i][1:-1], states[n + i][1:-1], token_weights[i], token_weights[n + i])
         if len(token_weights[i]) and len(token_weights[n + i]) else None
         for i in range(n)
@@ -135,32 +111,16 @@ def _variant_columns(engine: Engine, weights: Floats, texts: Tokenized) -> Float
 
 
 def _pool(pool: Callable[[Tensor, Tensor], Tensor], states: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Pool the encoder's output for one text into an embedding.
-
-    Args:
-        pool: A pooling function, which takes a batch of outputs and a mask of the tokens that are not
-            padding.
-        states: (L, D) outputs of the encoder for L tokens.
-
-    Returns:
-        The (D,) embedding.
-    """
+    """Pool the (L, D) outputs of the encoder for one text into a (D,) embedding."""
+    # A batch of one text, without padding.
     return pool(torch.from_numpy(states)[None], torch.ones(1, len(states), dtype=torch.bool))[0].numpy()
 
 
 def load_checkpoints(folder: Path) -> list[TrainedModel]:
-    """Load the checkpoints of a training run, and an untrained model of the same shape.
+    """Load an untrained model, and then the checkpoints in a folder, sorted by their number of updates.
 
-    Args:
-        folder: A folder that contains one model folder for each checkpoint. A checkpoint's number of updates
-            (training steps) is read from its provenance (the record of its training). If the number is not
-            there, it is read from the digits at the end of the name of the checkpoint's folder.
-
-    Returns:
-        The untrained model, and then the checkpoints, sorted by their number of updates.
-
-    Raises:
-        InputError: There is no model, or a model's number of updates is unknown.
+    The number is in a checkpoint's provenance (the record of its training), or else at the end of its
+    folder's name.
     """
     model_folders = sorted(path.parent for path in folder.glob(f"*/{saved_model.CONFIG}"))
     if not model_folders:
@@ -170,17 +130,7 @@ def load_checkpoints(folder: Path) -> list[TrainedModel]:
 
 
 def _load_trained(folder: Path) -> TrainedModel:
-    """Load a checkpoint as a metric, with its number of training updates.
-
-    The number is read from the model's provenance (the record of its training), or else from the digits at
-    the end of the folder's name.
-
-    Args:
-        folder: The model folder of the checkpoint.
-
-    Raises:
-        InputError: The number is in neither of these places.
-    """
+    """Load a checkpoint as a metric, with its number of updates."""
     provenance = saved_model.load(folder).info.provenance
     number = re.search(r"(\d+)$", folder.name)
     updates = provenance.get("updates", number and int(number[1]))
@@ -190,11 +140,13 @@ def _load_trained(folder: Path) -> TrainedModel:
 
 
 def _make_untrained(folder: Path) -> TrainedModel:
-    """Make a metric with an untrained model: random weights in the shape of the model in `folder`."""
+    """Make a metric with random weights in the shape of the model in `folder`."""
     like = saved_model.load(folder)
+    # The same random weights in every run, without a change of the caller's random numbers.
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         encoder = Encoder(like.encoder.config)
+    # SimLLM loads models from folders only.
     with tempfile.TemporaryDirectory() as place:
         saved_model.save(Path(place) / "model", encoder, like.tokenizer, like.info, "")
         return TrainedModel(registry.model_metric("untrained", SimLLM(Path(place) / "model")), 0)

@@ -42,23 +42,18 @@ _LARGEST = 1e100  # the squares of larger numbers may overflow
 
 @dataclass(frozen=True)
 class Ratings:
-    """n pairs of texts with human ratings.
-
-    A pair is a candidate (such as a generated summary) and a reference.
+    """n pairs of texts, each a candidate (such as a generated summary) and a reference, with human ratings.
 
     Attributes:
         name: The name of the file without its suffix.
-        references: n references.
-        candidates: n candidates.
         values: (n,) mean ratings; higher is more similar.
         raters: (n, raters) ratings by each person; NaN if a person did not rate a pair.
-        groups: Properties of the pairs: under "language", the programming language of each pair; under
-            "system", the system that wrote each candidate. A property is left out if one or more pairs in the
-            file lack it.
+        groups: Under "language", the programming language of each pair; under "system", the system that wrote
+            each candidate. A property is left out if a pair in the file lacks it.
         columns: Scores by other metrics, if the file has any: a dict from the metric's name to (n,) scores;
             NaN if a pair has no score.
         sources: For each pair, the code before it was edited; candidate and reference are two edited
-            versions. Only metrics of code edits need it. The list is empty if one or more pairs lack it.
+            versions. Only metrics of code edits need it. Empty if a pair lacks it.
     """
 
     name: str
@@ -71,12 +66,9 @@ class Ratings:
     sources: list[str] = field(default_factory=list)
 
     def examples(self) -> list[Example]:
-        """Convert the pairs to n objects of the class `Example`, which metrics take as input.
+        """Convert the pairs to the input of metrics.
 
-        An example has the candidate and the reference of a pair. It also has the pair's programming language,
-        and its source. If candidate and reference are edited code, the source is the code before the edit. If
-        one or more pairs in the file lack the language, all examples have the language None. The same is true
-        of the source.
+        All languages are None if a pair in the file lacks its language. The same is true of the sources.
         """
         nothing: list[str | None] = [None] * len(self.candidates)
         languages, sources = self.groups.get("language") or nothing, self.sources or nothing
@@ -84,7 +76,7 @@ class Ratings:
 
 
 def load(file: Path, fields: Sequence[str] = ()) -> Ratings:
-    """Load text pairs (a candidate and a reference) and their human ratings from a file.
+    """Load rated pairs from a file.
 
     Args:
         file: JSON lines, one for each pair. Or the CSV table of human ratings that Haque et al. published
@@ -99,6 +91,7 @@ def load(file: Path, fields: Sequence[str] = ()) -> Ratings:
     """
     is_table = file.name.removesuffix(".gz").endswith(".csv")
     rows = list(haque_csv.read_rows(file) if is_table else read_json_lines.objects(file))
+    # For each row, because a file may mix lines with different keys.
     pairs = [_pair(row, fields or _fields(row), where) for where, row in rows]
     if len(pairs) < 3:
         found = format_count(len(pairs), "rated pair")
@@ -119,13 +112,7 @@ def load(file: Path, fields: Sequence[str] = ()) -> Ratings:
 
 
 def _fields(row: dict[str, Any]) -> tuple[str, str, str]:
-    """Find the keys of the reference, the candidate and the rating in a JSON row.
-
-    Rows may use different keys; for example, the rating is under "rating", "ratings", "passed" or "score".
-
-    Returns:
-        The three keys, such as ("reference", "candidate", "rating").
-    """
+    """Return the keys of the reference, the candidate and the rating in a row."""
     if "reference" not in row and "a" in row:
         return "a", "b", "score"
     known = {name for name, value in row.items() if value is not None}  # pandas writes null for no value
@@ -134,20 +121,12 @@ def _fields(row: dict[str, Any]) -> tuple[str, str, str]:
 
 
 def _pair(row: dict[str, Any], fields: Sequence[str], where: str) -> tuple[str, str, float]:
-    """Read the reference, the candidate and the mean rating from a JSON row.
-
-    Args:
-        row: The row.
-        fields: The keys of the reference, the candidate and the rating.
-        where: The place of the row for error messages, such as "FILE, line 3".
-
-    Raises:
-        InputError: A key is missing, a value has the wrong type, or `rating` is not the mean of `ratings`.
-    """
+    """Read the reference, the candidate and the mean rating under three keys of a row."""
     reference, candidate, rating = fields
     if rating == "ratings":
         value = _mean(row, where)
     elif rating == "passed":
+        # True and False equal 1 and 0.
         if row.get(rating) not in (0, 1):
             raise InputError(f'{where}: expected true or false under "passed"')
         value = float(row[rating])
@@ -155,6 +134,7 @@ def _pair(row: dict[str, Any], fields: Sequence[str], where: str) -> tuple[str, 
         value = _number(row.get(rating), f'{where}: expected a number under "{rating}"')
         if rating == "rating" and row.get("ratings") is not None:
             mean = _mean(row, where)
+            # A mean of other raters, or of another pair, is a mistake in the file.
             if abs(mean - value) > _ROUNDING:
                 raise InputError(f'{where}: "rating" is {value:g}, but the mean of "ratings" is {mean:g}')
     return (
@@ -165,43 +145,18 @@ def _pair(row: dict[str, Any], fields: Sequence[str], where: str) -> tuple[str, 
 
 
 def _mean(row: dict[str, Any], where: str) -> float:
-    """Return the mean of the ratings in a JSON row.
-
-    Args:
-        row: The JSON object. Its key `ratings` has a list of numbers, or an object from the raters' names to
-            numbers.
-        where: The place of the row for error messages, such as "FILE, line 3".
-
-    Raises:
-        InputError: The ratings or the names of the raters are wrong (see `_ratings_of`).
-    """
     return float(mean_ratings(np.array([list(_ratings_of(row, where).values())]))[0])
 
 
 def _by_rater(rows: Sequence[tuple[str, dict[str, Any]]]) -> Iterator[dict[str, float]]:
-    """Yield the ratings of each row as a dict from the rater's name to the rating.
-
-    The dict is empty if the row has no key `ratings`.
-
-    Args:
-        rows: For each row, its place for error messages ("FILE, line 3") and its JSON object.
-    """
+    """Yield the ratings of each row by rater; an empty dict for a row without `ratings`."""
     for where, row in rows:
         yield _ratings_of(row, where) if row.get("ratings") is not None else {}
 
 
 def _ratings_of(row: dict[str, Any], where: str) -> dict[str, float]:
-    """Read the ratings in a JSON row as a dict from the rater's name to the rating.
-
-    Args:
-        row: The JSON object. Its key `ratings` has a list of numbers, or an object from the raters' names to
-            numbers; null if a rater gave none. With a list, the key `raters` may have a list of the names. By
-            default, the names are the numbers from 1.
-        where: The place of the row for error messages, such as "FILE, line 3".
-
-    Raises:
-        InputError: A rating is not a number, there is no rating, or the names under `raters` are not distinct
-            or not as many as the ratings.
+    """Read the ratings of a row by rater, from a list (with names in `raters`) or an object; null is no
+    rating.
     """
     ratings = row.get("ratings")
     if isinstance(ratings, list):
@@ -219,21 +174,14 @@ def _ratings_of(row: dict[str, Any], where: str) -> dict[str, float]:
 
 
 def _number(value: Any, message: str) -> float:
-    """Return a value as float; raise InputError with `message` if it is not a number or is too large."""
+    """Return a value as float; raise `InputError` with `message` if it is no number or too large."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not -_LARGEST <= value <= _LARGEST:
         raise InputError(f"{message}, not {json.dumps(value)[:40]}")
     return float(value)
 
 
 def _matrix(ratings: list[dict[str, float]]) -> Floats:
-    """Arrange the ratings of n pairs as an array with a column for each rater.
-
-    Args:
-        ratings: For each of n pairs, a dict from rater to rating.
-
-    Returns:
-        (n, raters) ratings; NaN if a rater did not rate a pair.
-    """
+    """Arrange the ratings of n pairs by rater as an (n, raters) array, with NaN where there is no rating."""
     column = {rater: i for i, rater in enumerate(dict.fromkeys(rater for row in ratings for rater in row))}
     matrix = np.full((len(ratings), len(column)), np.nan)
     for number, row in enumerate(ratings):
@@ -243,43 +191,18 @@ def _matrix(ratings: list[dict[str, float]]) -> Floats:
 
 
 def _common(rows: Sequence[tuple[str, dict[str, Any]]], names: Sequence[str]) -> list[str]:
-    """Select the keys under which every row has a string or an integer.
-
-    The rows can be grouped by these keys.
-
-    Args:
-        rows: For each row, its place for error messages ("FILE, line 3") and its JSON object.
-        names: The keys to check, such as "language" and "system".
-
-    Returns:
-        The selected keys.
-    """
+    """Select the names under which every row has a string or an integer, by which rows can be grouped."""
     return [name for name in names if all(isinstance(row.get(name), str | int) for _, row in rows)]
 
 
 def _sources(rows: Sequence[tuple[str, dict[str, Any]]]) -> list[str]:
-    """Return the source of each row, which is the code before it was edited.
-
-    Args:
-        rows: For each row, its place for error messages ("FILE, line 3") and its JSON object. The source is
-            the text under the key `source`.
-
-    Returns:
-        The sources; an empty list if any row lacks its source.
-    """
+    """Return the source of each row; an empty list if a row lacks its source."""
     sources = [row["source"] for _, row in rows if isinstance(row.get("source"), str)]
     return sources if len(sources) == len(rows) else []
 
 
 def _columns(rows: Sequence[tuple[str, dict[str, Any]]]) -> dict[str, Floats]:
-    """Collect the scores that other metrics gave to n pairs, from the key `metrics` of each row.
-
-    Args:
-        rows: For each row, its place for error messages ("FILE, line 3") and its JSON object.
-
-    Returns:
-        For each metric, by name, (n,) scores; NaN if a row has no score.
-    """
+    """Collect the (n,) scores of each metric under `metrics`; NaN if a row has no score."""
     columns: dict[str, Floats] = {}
     for number, (where, row) in enumerate(rows):
         message = f'{where}: expected an object of numbers under "metrics"'

@@ -10,21 +10,16 @@ from markupsafe import Markup
 
 
 def render(template: Path, **values: Any) -> str:
-    """Render a self-contained HTML page from a template.
+    """Render a self-contained HTML page from a jinja2 template that extends `html_page.html`.
 
-    Args:
-        template: The file of a jinja2 template, which begins with `{% extends "html_page.html" %}`.
-        values: The variables of the template. Text is escaped for HTML. Only a variable that the template
-            passes through the filter `svg` is inserted without escaping; its text is an SVG element.
-
-    Returns:
-        The page, as HTML.
+    Values are escaped, except SVG elements that the template passes through the filter `svg`.
     """
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader([template.parent, Path(__file__).parent]),
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,
+        # A misspelt variable must be an error, not an empty place on the page.
         undefined=jinja2.StrictUndefined,
         keep_trailing_newline=True,
     )

@@ -11,13 +11,8 @@ import simllm
 
 
 def versions(libraries: Iterable[str]) -> dict[str, str]:
-    """Return the versions of simllm, Python, the operating system and some libraries.
-
-    Args:
-        libraries: Names of Python packages; packages that are not installed are left out.
-
-    Returns:
-        A dict from names to versions; the operating system has the name "system".
+    """Return the versions of simllm, Python, the operating system ("system") and the installed ones of
+    `libraries`.
     """
     found = {"simllm": simllm.__version__, "python": python_version(), "system": platform()}
     for name in libraries:

@@ -24,17 +24,12 @@ def latex_table(
     alignment: str | None = None,
     small: bool = False,
 ) -> str:
-    r"""Return a LaTeX table; it needs the LaTeX package booktabs.
+    """Return a LaTeX table for the package booktabs; caption, header and cells are LaTeX.
 
-    Args:
-        caption: The caption, as LaTeX.
-        label: The label for `\ref`, without the prefix "tab:".
-        header: The column names, as LaTeX.
-        rows: The cells of each row, as LaTeX.
-        alignment: The alignment of the columns, such as "lrr"; by default, the first column is left-aligned,
-            and all others are right-aligned.
-        small: Whether to use a small font size.
+    `label` has no prefix "tab:". By default, `alignment` is left for the first column and right for all
+    others.
     """
+    # A label may have been the name of a file, and \ref allows few characters.
     label = "tab:" + re.sub(r"[^\w/-]", "-", label)
     body = "".join("  " + " & ".join(row) + " \\\\\n" for row in rows)
     size = "\\small\n" if small else ""

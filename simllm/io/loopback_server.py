@@ -19,14 +19,15 @@ _HOST = "127.0.0.1"
 class _Server(ThreadingHTTPServer):
     """Server that ends a connection in silence if the client goes away or sends what nobody expects."""
 
+    # A browser loads many files at once, and the default of 5 would refuse some.
     request_queue_size = 128
 
     def handle_error(self, *_: Any) -> None:
-        """Print no traceback; the connection is closed, and the server goes on."""
+        pass
 
 
 class _Handler(SimpleHTTPRequestHandler):
-    """Handler of HTTP requests that serves files; it logs no requests, and does not list folders."""
+    """Handler that serves files; it logs no requests, and does not list folders."""
 
     timeout = 30  # seconds that a client may stay silent
 
@@ -42,13 +43,13 @@ class _Handler(SimpleHTTPRequestHandler):
     }
 
     def send_head(self) -> Any:
-        """Send the headers of a file, and return the opened file; None after an error."""
         # Another site can make its own name lead to this machine (DNS rebinding), but not change `Host`.
         if not all(map(_is_loopback, self.headers.get_all("Host", []))):
             self.send_error(403, explain="This server answers to 127.0.0.1 and localhost only.")
             return None
         try:
             path, root = os.path.realpath(self.translate_path(self.path)), os.path.realpath(self.directory)
+            # Real paths, so that a link in the folder does not lead out of it.
             if os.path.commonpath([path, root]) == root:
                 return super().send_head()
         except ValueError:  # a NUL character, or one that no file name has
@@ -57,21 +58,17 @@ class _Handler(SimpleHTTPRequestHandler):
         return None
 
     def list_directory(self, path: Any) -> None:
-        """Answer a request for a folder with status 404, instead of a list of its files."""
         self.send_error(404)
 
     def end_headers(self) -> None:
-        """Add headers to an answer, and end its headers.
-
-        Browsers ask whether a file was changed, guess no types of files, and give no file to other sites.
-        """
+        # Browsers ask whether a file was changed, guess no types of files, and give no file to other sites.
         self.send_header("Cache-Control", "no-cache")
         self.send_header("X-Content-Type-Options", "nosniff")
         self.send_header("Cross-Origin-Resource-Policy", "same-origin")
         super().end_headers()
 
     def log_message(self, *_: Any) -> None:
-        """Do nothing, so that requests are not logged."""
+        pass
 
 
 def _is_loopback(host: str) -> bool:
@@ -81,20 +78,12 @@ def _is_loopback(host: str) -> bool:
 
 @contextlib.contextmanager
 def serving(folder: Path, port: int) -> Iterator[ThreadingHTTPServer]:
-    """Open a web server for the files of a folder during a `with` block.
+    """Open a web server for a folder during a `with` block; it answers while its `serve_forever` runs.
 
-    Args:
-        folder: The folder.
-        port: The port; 0 means any free port.
-
-    Yields:
-        The server. It answers requests while its method `serve_forever` runs.
-
-    Raises:
-        InputError: The port is used by another program, needs more rights than the user has, or is not a
-            number from 0 to 65535.
+    Port 0 is any free port. A port that cannot be used is an `InputError`.
     """
     try:
+        # The address of this machine alone: 0.0.0.0 would open the folder to the network.
         server = _Server((_HOST, port), partial(_Handler, directory=str(folder)))
     except OSError as error:
         raise InputError(f"port {port}: cannot be used ({error.strerror}); name another") from None

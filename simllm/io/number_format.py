@@ -7,34 +7,17 @@ import re
 
 
 def format_number(value: float, digits: int = 3) -> str:
-    """Format a correlation or a p-value in the style of papers: ".123" for 0.1234, and "n/a" for NaN.
-
-    Args:
-        value: The number.
-        digits: Number of digits after the point.
-    """
+    """Format a correlation or a p-value in the style of papers: ".123" for 0.1234, and "n/a" for NaN."""
     return "n/a" if math.isnan(value) else re.sub(r"^(-?)0\.", r"\1.", f"{value:.{digits}f}")
 
 
 def format_count(count: int, noun: str) -> str:
-    """Format a count with its noun, such as "1 pair" and "2,000 pairs"; the plural must end in -s.
-
-    Args:
-        count: The count.
-        noun: The noun in the singular.
-    """
+    """Format a count with its noun, such as "1 pair" and "2,000 pairs"; the plural must end in -s."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def format_p_value(value: float, sign: bool = False) -> str:
-    """Format a p-value with three digits after the point.
-
-    Values below 0.001 become "< .001", and values above 0.999 become "> .999".
-
-    Args:
-        value: The p-value.
-        sign: Whether a value without "<" or ">" gets the sign "=", as in "= .012".
-    """
+    """Format a p-value, such as ".012", "< .001" or "> .999"; with `sign`, "= .012" instead of ".012"."""
     if value < 0.001:
         return "< .001"
     if value > 0.999:

@@ -21,15 +21,8 @@ _LONGEST_STEM = 200  # bytes of a name that a temporary name repeats; most file 
 def check_output(file: Path | None, inputs: Iterable[Path], overwrite: bool) -> None:
     """Check that a command may write its output file, before the command does long work.
 
-    Args:
-        file: The output file; None means standard output, which is always allowed.
-        inputs: The files and folders that the command reads.
-        overwrite: Whether the output may replace an existing file that has content. An empty file, a pipe or
-            a device is always allowed.
-
-    Raises:
-        InputError: The output file is an input or an existing file in an input folder, it is a folder, it
-            exists and may not be replaced, or its folder does not exist or cannot be written.
+    An existing file needs `overwrite`, except if the file is empty, a pipe or a device. No input, nor a file
+    in an input folder, may be replaced.
     """
     if file is None:
         return
@@ -37,6 +30,7 @@ def check_output(file: Path | None, inputs: Iterable[Path], overwrite: bool) -> 
     try:
         status = file.stat()
     except FileNotFoundError:
+        # The output may be a link to a missing file, whose own folder counts.
         if not real(file).parent.is_dir():
             raise InputError(f"{file}: cannot be written (no such folder)") from None
         check_folder_of(file)
@@ -56,12 +50,10 @@ def check_unread(file: Path, inputs: Iterable[Path]) -> None:
 
     Files are compared by identity, so hard links, symbolic links and another spelling on a file system that
     ignores case count, too.
-
-    Raises:
-        InputError: The file is one of the inputs, or an existing file in an input folder.
     """
     target = real(file)
     for path in inputs:
+        # `-` is standard input even if a file has that name.
         if is_stdin(path):
             continue
         source = real(path)
@@ -96,6 +88,7 @@ def is_above(folder: Path, path: Path) -> bool:
 
 def _has_link_to(folder: Path, file: Path) -> bool:
     """Return whether a folder or its subfolders have a hard link to a file."""
+    # Without further hard links, there is no need to walk through the folder.
     if file.stat().st_nlink == 1:
         return False
     return any(_is_same(Path(here, name), file) for here, _, names in os.walk(folder) for name in names)
@@ -103,16 +96,13 @@ def _has_link_to(folder: Path, file: Path) -> bool:
 
 def check_folder_of(file: Path) -> None:
     """Check that the folder of an output file can be written: temporary files are made there."""
+    # The right to write the file is not enough: a new file is renamed over it.
     if not os.access(real(file).parent, os.W_OK | os.X_OK):
         raise InputError(f"{file}: cannot be written (no permission for its folder)")
 
 
 def check_different(inputs: Iterable[Path]) -> None:
-    """Check that no input file or folder of a command is named twice, even by two different paths.
-
-    Raises:
-        InputError: Two paths lead to the same file or folder, after following all symbolic links.
-    """
+    """Check that no input file or folder of a command is named twice, even by two different paths."""
     known = set[Path]()
     for path in inputs:
         if real(path) in known:
@@ -121,22 +111,15 @@ def check_different(inputs: Iterable[Path]) -> None:
 
 
 def write(file: Path, content: str | bytes | Iterable[str]) -> None:
-    """Write a file atomically: after a crash, the file has either its old or its new content.
+    """Write a file atomically, or a pipe or device directly; a link is followed.
 
-    A pipe or a device, such as `/dev/stdout`, is written directly.
-
-    Args:
-        file: The file. If it is a symbolic link, the file to which it points is replaced.
-        content: The content, or an iterable of its parts. Characters that UTF-8 cannot encode (lone
-            surrogates) are escaped.
-
-    Raises:
-        InputError: The file cannot be written.
-        BrokenPipeError: The file is a pipe whose reader has ended.
+    Characters that UTF-8 cannot encode (lone surrogates) are escaped. A pipe whose reader has ended raises
+    `BrokenPipeError`; all other errors are `InputError`.
     """
     pieces = [content] if isinstance(content, str | bytes) else content
     encoded = (p if isinstance(p, bytes) else p.encode("utf-8", "backslashreplace") for p in pieces)
     try:
+        # Renaming would replace the pipe or device itself.
         if file.exists() and not file.is_file():
             with file.open("wb") as target:
                 target.writelines(encoded)
@@ -145,6 +128,7 @@ def write(file: Path, content: str | bytes | Iterable[str]) -> None:
         with temporary(file) as partial:
             with partial.open("wb") as target:
                 target.writelines(encoded)
+            # Before the renaming: otherwise a power failure may leave the new name with an empty file.
             sync(partial)
             partial.replace(file)
     except BrokenPipeError:
@@ -155,18 +139,15 @@ def write(file: Path, content: str | bytes | Iterable[str]) -> None:
 
 @contextlib.contextmanager
 def temporary(file: Path) -> Iterator[Path]:
-    """Make an empty temporary file beside `file` for a `with` block, and remove it after the block.
+    """Make an empty temporary file beside `file`, with its permissions, for a `with` block.
 
-    If `file` exists, the temporary file gets the permissions of `file`. The block may rename the temporary
-    file; then the file is not removed.
-
-    Yields:
-        The path of the temporary file.
+    The file is removed after the block, unless the block has renamed it.
     """
     partial = hidden_path(file, f".{uuid.uuid4().hex[:8]}.partial")
     partial.touch(exist_ok=False)
     try:
         if file.exists():
+            # Without setuid, setgid and sticky bits.
             partial.chmod(file.stat().st_mode & 0o777)
         yield partial
     finally:
@@ -177,6 +158,7 @@ def hidden_path(path: Path, suffix: str) -> Path:
     """Return the path `.NAME` + `suffix` beside a file or folder NAME; a long NAME is cut and hashed."""
     name = os.fsencode(path.name)
     if len(name) > _LONGEST_STEM:
+        # Room for "~" and 12 hex digits; "ignore" drops a character that the cut has halved.
         start = name[: _LONGEST_STEM - 13].decode("utf-8", "ignore").encode()
         name = start + b"~" + hashlib.sha256(name).hexdigest()[:12].encode()
     return path.with_name(f".{os.fsdecode(name)}{suffix}")
@@ -199,20 +181,16 @@ def sha256_of(file: Path) -> str:
 
 @contextlib.contextmanager
 def locked(path: Path, suffix: str = ".lock") -> Iterator[None]:
-    """Hold a lock on a file or folder during a `with` block, so that no other process writes there.
+    """Hold a lock on a file or folder, which need not exist, during a `with` block.
 
-    Only processes that call this function respect the lock. If this process is killed, it is released.
-
-    Args:
-        path: The file or folder; it need not exist.
-        suffix: The lock is a file `.NAME` + `suffix` beside `path`.
-
-    Raises:
-        InputError: Another process has the lock, or the lock file cannot be written.
+    The lock is a file `.NAME` + `suffix` beside it. Only processes that call this function respect the lock;
+    it ends with a killed process. A lock that another process has is an `InputError`.
     """
     lock = hidden_path(path, suffix)
     try:
         lock.parent.mkdir(parents=True, exist_ok=True)
+        # Between opening and locking, the owner may remove the file; a lock on a removed file protects
+        # nothing.
         while True:
             descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
             try:
@@ -231,6 +209,7 @@ def locked(path: Path, suffix: str = ".lock") -> Iterator[None]:
         yield
     finally:
         if os.fstat(descriptor).st_size == 0:  # our lock files are empty; another file is not ours
+            # While the lock is held, so that nobody else's lock file is removed.
             lock.unlink(missing_ok=True)
         os.close(descriptor)
 

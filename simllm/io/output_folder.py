@@ -1,8 +1,7 @@
 """Output folders: folders that simllm writes, adds to and replaces without a loss of the user's files.
 
-Each folder that simllm writes has a file `.simllm`, the marker. It says what the folder holds, and lists what
-simllm wrote. simllm writes only into folders that are missing, empty, or have a marker for the same content.
-It overwrites and removes only what the marker lists; everything else in the folder is the user's.
+simllm writes only into folders that are missing, empty, or have a marker for the same content. It overwrites
+and removes only what the marker lists.
 
 A folder is replaced as a whole: the new one is written beside the old one, under a temporary name, and takes
 its place. If the process is killed meanwhile, the next one completes or undoes the replacement.
@@ -47,7 +46,10 @@ class Marker:
 
 
 class OutputFolder:
-    """A folder that simllm writes, whether it exists already or not."""
+    """A folder that simllm writes, whether it exists already or not.
+
+    All methods raise `InputError` if the folder may not be used in this way or an operation fails.
+    """
 
     def __init__(self, path: Path, content: str = "") -> None:
         """Name the folder and what it holds, such as "a model"; without `content`, anything from simllm."""
@@ -55,17 +57,14 @@ class OutputFolder:
 
     @property
     def marker(self) -> Marker | None:
-        """The marker; None if the folder has no valid one.
-
-        Raises:
-            InputError: The marker cannot be read.
-        """
+        """The marker; None if the folder has no valid one."""
         try:
             row = json.loads((self.path / MARKER).read_text(encoding="utf-8"))
         except (FileNotFoundError, NotADirectoryError, ValueError, RecursionError):
             return None
         except OSError as error:
             raise InputError(f"{self.path / MARKER}: cannot be read ({error.strerror})") from None
+        # Anybody may have written the marker: a name such as ../x must never be removed.
         names = row.get("files") if isinstance(row, dict) else None
         if not isinstance(names, list) or not all(map(_is_inside, names)):
             return None
@@ -74,11 +73,7 @@ class OutputFolder:
         return Marker(str(row.get("content", "")), names, known)
 
     def check_place(self) -> None:
-        """Check that the folder exists and can be written, or that it can be created.
-
-        Raises:
-            InputError: The path leads through a file, a loop of links, or a folder without write permission.
-        """
+        """Check that the folder exists and can be written, or that it can be created."""
         folder = real_path.real(self.path)
         try:
             loops = [path for path in (folder, *folder.parents) if path.is_symlink()]  # others are resolved
@@ -93,11 +88,7 @@ class OutputFolder:
             raise InputError(f"{existing}: cannot be written to")
 
     def check(self) -> None:
-        """Check that simllm may write into the folder.
-
-        Raises:
-            InputError: The folder has files but no marker, holds other content, or cannot be written.
-        """
+        """Check that simllm may write into the folder: no foreign files, no other content."""
         self.check_place()
         folder, marker = real_path.real(self.path), self.marker
         if _names_in(folder) and not marker:
@@ -109,33 +100,30 @@ class OutputFolder:
             raise InputError(f"{folder}: holds {marker.content}; name another folder for {self.content}")
 
     def check_replaceable(self, names: Iterable[str] = ()) -> None:
-        """Check that the folder may be replaced by a new one.
+        """Check that the folder may be replaced by a new one without a loss of a file or a change of the
+        user.
 
-        Args:
-            names: Names of files that the new folder will have, as far as they are known.
-
-        Raises:
-            InputError: simllm may not write into the folder, it is the current folder or a mount point, or
-                a replacement would lose a file of the user or a change of the user.
+        `names` are the files that the new folder will have, as far as they are known.
         """
         self.check()
         path, marker = real_path.real(self.path), self.marker
+        # After a replacement, the shell would stand in the removed old folder.
         if path == real_path.real(Path()):
             raise InputError(f"{self.path}: is the current folder, which cannot be replaced; name another")
+        # A mount point cannot be renamed.
         if os.path.ismount(path):
             raise InputError(f"{self.path}: is a mount point, which cannot be replaced; name a folder in it")
         taken = set(names).intersection(_names_in(path)).difference(marker.files if marker else ())
         if taken:
             raise InputError(f"{self.path / min(taken)}: was not written by simllm; move it away")
+        # A file with a hash belongs to simllm only as long as the user has not changed it.
         for name, digest in marker.sha256.items() if marker else ():
             if (path / name).is_file() and output_file.sha256_of(path / name) != digest:
                 raise InputError(f"{self.path / name}: was changed after simllm wrote it; move it away")
 
     def check_apart(self, sources: Iterable[Path]) -> None:
-        """Check that the folder is none of the files and folders that a command reads.
-
-        Raises:
-            InputError: The folder is one of the sources, is inside a source, or contains a source.
+        """Check that the folder is none of the sources that a command reads, not inside one, and not above
+        one.
         """
         a = real_path.real(self.path)
         for source in sources:
@@ -148,11 +136,7 @@ class OutputFolder:
                 )
 
     def own(self) -> None:
-        """Create the folder if it is missing, and mark it; an existing marker is kept.
-
-        Raises:
-            InputError: simllm may not write into the folder.
-        """
+        """Create the folder if it is missing, and mark it; an existing marker is kept."""
         self.check()
         try:
             self.path.mkdir(parents=True, exist_ok=True)
@@ -162,11 +146,8 @@ class OutputFolder:
             self._write_marker(Marker(self.content, []))
 
     def write(self, name: str, text: str | bytes) -> None:
-        """Write a file into the marked folder, and list the file in the marker.
-
-        Raises:
-            InputError: The folder has no marker, the user has a file `name` there, or the file cannot be
-                written.
+        """Write a file into the marked folder, and list the file in the marker; a user's file is not
+        replaced.
         """
         self.reserve([name])
         file = self.path / name
@@ -177,53 +158,39 @@ class OutputFolder:
         output_file.write(file, text)
 
     def reserve(self, names: Iterable[str]) -> None:
-        """List files in the marker, so that simllm may write them later.
-
-        Raises:
-            InputError: The folder has no marker, or the user has one of the files there.
-        """
+        """List files in the marker, so that simllm may write them later."""
         names = list(names)
         marker = self._check_additions(names)
+        # The marker lists a file before the file is written: a kill between the two leaves no file without an
+        # owner. The hash of a file that is written again no longer holds.
         if set(names) - set(marker.files) or set(names) & set(marker.sha256):
             sha256 = {name: digest for name, digest in marker.sha256.items() if name not in names}
             self._write_marker(Marker(marker.content, list({*marker.files, *names}), sha256))
 
     def check_addition(self, name: str) -> list[str]:
-        """Check that simllm may write a file into the marked folder, and return what it wrote so far.
-
-        Raises:
-            InputError: The folder has no marker, or the user has a file `name` there.
-        """
+        """Check that simllm may write a file into the marked folder, and return what it wrote so far."""
         return list(self._check_additions([name]).files)
 
     @contextlib.contextmanager
     def replacing(self, *, keep_edits: bool = True) -> Iterator[Path]:
-        """Replace the folder atomically by what a `with` block writes.
+        """Replace the folder atomically by what a `with` block writes into a temporary folder.
 
-        The user's files and folders in the old folder are kept, and so are permissions. If the block raises
-        an exception, the old folder stays unchanged.
-
-        Args:
-            keep_edits: True: if the user changes a file of the new folder, a later replacement is refused.
-                False: changed files are replaced, which repairs damaged files.
-
-        Yields:
-            The path of the temporary folder into which the block writes.
-
-        Raises:
-            InputError: The folder may not be replaced, another process is replacing it, or a file cannot be
-                written.
+        The user's files in the old folder are kept, and so are permissions. If the block raises an exception,
+        the old folder stays unchanged. With `keep_edits`, a later replacement is refused if the user changes
+        a file of the new folder; without it, changed files are replaced, which repairs damaged files.
         """
         self.check_replaceable()
         folder = OutputFolder(real_path.real(self.path), self.content)
         with output_file.locked(folder.path):
             new = OutputFolder(_temporary(folder.path, "partial"), self.content)
             try:
+                # First of all, because a killed process may have left the old folder under a temporary name.
                 folder._recover()
                 new.path.mkdir()
             except OSError as error:
                 raise InputError(f"{folder.path}: cannot be written ({error.strerror})") from None
             try:
+                # At once, so that a folder that a kill leaves behind is known as simllm's and can be removed.
                 new._write_marker(Marker(self.content, []))
                 yield new.path
                 names = sorted(_entries(new.path) - {MARKER})
@@ -239,9 +206,11 @@ class OutputFolder:
     def remove(self) -> None:
         """Remove what simllm wrote into the folder; then remove the folder if it is empty."""
         for name in self._written():
+            # The user may have put a link in the place of a subfolder.
             leads_out = any((self.path / above).is_symlink() for above in list(Path(name).parents)[:-1])
             if not leads_out and not _is_folder(self.path / name):
                 (self.path / name).unlink(missing_ok=True)
+        # In reverse, so that inner folders come before outer ones.
         for name in sorted(self._own_folders(), reverse=True):
             _remove_empty(self.path / name)
         if _names_in(self.path) == [MARKER] and self.marker:
@@ -249,13 +218,14 @@ class OutputFolder:
         _remove_empty(self.path)
 
     def recover_inside(self) -> None:
-        """Clean up after processes were killed while they wrote into the folder.
+        """Clean up after processes were killed while they wrote into the folder; no other process may write
+        now.
 
-        Interrupted replacements of subfolders are completed or undone; temporary files are removed. While
-        this method runs, no other process may write into the folder.
+        Interrupted replacements of subfolders are completed or undone; temporary files are removed.
         """
         matches = [match for match in map(_LEFTOVER.fullmatch, _names_in(self.path)) if match]
         for name in sorted({match[1] for match in matches}):
+            # A running replacement has the lock; its folders are no leftovers.
             with output_file.locked(self.path / name):
                 OutputFolder(self.path / name)._recover()
         for match in matches:
@@ -293,15 +263,13 @@ class OutputFolder:
         return _entries(self.path) - {MARKER, *self._written()} - self._own_folders()
 
     def _replace_by(self, new: OutputFolder) -> None:
-        """Move the folder `new` to the place of this one, and the user's files into it.
-
-        Raises:
-            InputError: The folder may not be replaced, or a file of the user is at the place of a new one.
-        """
+        """Move the folder `new` to the place of this one, and the user's files into it."""
         self._copy_modes(new.path)
+        # Everything is on the disk before the names change.
         for path in (*new.path.rglob("*"), new.path):
             if not path.is_symlink():
                 output_file.sync(path)
+        # Again: the user may have changed a file while the new folder was written.
         self.check_replaceable()
         for name in sorted(
             self._others()
@@ -314,6 +282,8 @@ class OutputFolder:
         old = None
         if _names_in(self.path):
             old = OutputFolder(_temporary(self.path, "old"), self.content)
+            # Two renames, because one call cannot replace a folder that is not empty. A kill between them is
+            # undone by `_recover`.
             self.path.rename(old.path)
         new.path.rename(self.path)
         output_file.sync(self.path.parent)
@@ -321,10 +291,7 @@ class OutputFolder:
             self._take_others(old)
 
     def _copy_modes(self, new: Path) -> None:
-        """Give new files and folders the permissions of those that they replace, and no setuid bits.
-
-        A file keeps whether it is executable, because only its writer knows what it holds.
-        """
+        """Give new files and folders the permissions of those that they replace, and no setuid bits."""
         for path in (new, *new.rglob("*")):
             if path.is_symlink():
                 continue
@@ -333,13 +300,13 @@ class OutputFolder:
             if path.is_dir():  # a setgid bit that a new folder has comes from the folder above
                 path.chmod(before & 0o777 | mode & (stat.S_ISGID | stat.S_ISVTX))
             else:
+                # A file keeps whether it is executable, because only its writer knows what it holds.
                 path.chmod(before & 0o666 | mode & 0o111)
 
     def _take_others(self, old: OutputFolder) -> None:
-        """Move the user's files and folders from the old folder into this one, and remove the old folder.
+        """Move the user's files from the old folder into this one, and remove the old folder.
 
-        If this folder already has a file of the same name, the user's file stays in the old folder, which is
-        then not removed.
+        A user's file whose name is taken here stays in the old folder, which is then not removed.
         """
         ours, written = old._own_folders(), {MARKER, *old._written()}
 
@@ -358,10 +325,7 @@ class OutputFolder:
         old.remove()
 
     def _recover(self) -> None:
-        """Complete or undo a replacement of this folder whose process was killed.
-
-        If the new folder is in place, the replacement is completed; otherwise the old folder is moved back.
-        """
+        """Complete a killed replacement if the new folder is in place; otherwise move the old folder back."""
         for left in self._leftovers("old"):
             if left.marker is None:
                 _remove_empty(left.path)  # killed while it was empty
@@ -371,6 +335,7 @@ class OutputFolder:
                 left.path.rename(self.path)
         for left in self._leftovers("partial"):
             if left.marker is None:  # killed before it had its marker
+                # The temporary file of the marker, from `output_file.write`.
                 for path in left.path.glob(f".{MARKER}.*.partial"):
                     path.unlink()
                 _remove_empty(left.path)
@@ -393,6 +358,7 @@ def _is_inside(name: object) -> bool:
     if not isinstance(name, str) or "\0" in name:
         return False
     parts = Path(name).parts
+    # No parts: the name is "." or empty, which is the folder itself.
     return bool(parts) and not Path(name).is_absolute() and ".." not in parts
 
 

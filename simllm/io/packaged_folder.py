@@ -1,7 +1,4 @@
-"""Search for folders that come with simllm, such as its default model.
-
-The folders are in the installed package, or else in the source checkout.
-"""
+"""Search for folders that come with simllm, such as its default model."""
 
 from __future__ import annotations
 
@@ -12,20 +9,14 @@ from simllm.errors import InputError
 
 
 def find_packaged(installed_name: str, in_checkout: str, content: str) -> Path:
-    """Return the path of a folder that comes with simllm.
+    """Find a folder in the installed package, or else in the source checkout.
 
-    The folder is looked for in the package `simllm` first, and then in the source checkout.
-
-    Args:
-        installed_name: The folder's name in the package.
-        in_checkout: The folder's path, relative to the top folder of the checkout.
-        content: The content of the folder in a few words, such as "default model", for the error message.
-
-    Raises:
-        InputError: Neither the package nor the checkout has the folder.
+    `in_checkout` is relative to the top folder of the checkout. `content` names the folder in the error
+    message, such as "default model".
     """
     package = Path(str(resources.files("simllm")))
     installed, checkout = package / installed_name, package.parent / in_checkout
+    # The wheel has copies of folders that lie elsewhere in the checkout.
     for folder in (installed, checkout):
         if folder.is_dir():
             return folder

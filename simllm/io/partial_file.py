@@ -14,29 +14,17 @@ from simllm.io import output_file
 
 
 class PartialFile:
-    """The file `FILE.partial`, which holds the results of an unfinished command whose output file is FILE.
+    """The file `FILE.partial` of a command whose output file is FILE.
 
-    Each line has a checksum and a JSON object. The object in the first line has the command's settings. The
-    objects in all other lines are called records; they have the results. If the process is killed while it
-    writes a line, this incomplete line is ignored. The caller must hold the lock of FILE (see
-    `simllm.io.output_file.locked`).
+    Each line has a checksum, a space and a JSON object. A line that a killed process left incomplete is
+    ignored. The caller must hold the lock of FILE (see `simllm.io.output_file.locked`).
     """
 
     def __init__(self, output: Path, settings: Mapping[str, Any], resume: bool) -> None:
-        """Open the partial file that belongs to an output file.
+        """Open the partial file of an output file; the first call of `append` creates a missing one.
 
-        The partial file holds records: JSON objects with the results of an unfinished command. If there is no
-        partial file, the first call of `append` creates it. If an earlier run left a partial file with
-        records, `append` adds to it, after a damaged end is cut off. A file without records is removed.
-
-        Args:
-            output: The output file.
-            settings: The command's settings on which the records depend, as JSON values.
-            resume: Whether to continue an earlier run if the partial file has its records.
-
-        Raises:
-            InputError: The partial file was not written by simllm. Or it has records, and either `resume` is
-                false, or the settings in the file differ from `settings`.
+        `settings` are JSON values on which the records depend. A file with records is an `InputError` without
+        `resume`, or if it was begun with other settings. A file without records is removed.
         """
         self.path = path_of(output)
         self.settings = {"written_by": "simllm", **settings}
@@ -45,6 +33,7 @@ class PartialFile:
             return
         lines = self._lines()
         _, old = next(lines, (0, {}))
+        # The name FILE.partial is not unusual: other programs use it, too.
         if old.get("written_by") != "simllm":
             raise InputError(f"{self.path}: was not written by simllm; move it, or name another -o")
         ends = [end for end, _ in lines]
@@ -56,15 +45,13 @@ class PartialFile:
         for key, value in self.settings.items():
             if old.get(key) != value:
                 raise InputError(f"{self.path}: begun with {key} {old.get(key)}, not {value}")
+        # A new record must not continue a half-written line.
         os.truncate(self.path, ends[-1])
         self._records = len(ends)
 
     def append(self, record: Mapping[str, Any], is_synced: bool = False) -> None:
-        """Append a record (a JSON object) to the file, and wait until it is on the disk if `is_synced`.
-
-        Raises:
-            InputError: The file cannot be written.
-        """
+        """Append a record; if `is_synced`, wait until the record is on the disk."""
+        # Only with the first record, so that a command that fails at once leaves no file behind.
         if self._records == 0:
             output_file.write(self.path, _line(self.settings))
         try:
@@ -78,7 +65,7 @@ class PartialFile:
         self._records += 1
 
     def records(self) -> Iterator[dict[str, Any]]:
-        """Yield the records (JSON objects) in the order in which they were appended."""
+        """Yield the records in the order in which they were appended."""
         lines = self._lines() if self._records else iter(())
         next(lines, None)  # the settings
         for _, record in lines:
@@ -89,11 +76,10 @@ class PartialFile:
         self.path.unlink(missing_ok=True)
 
     def _lines(self) -> Iterator[tuple[int, dict[str, Any]]]:
-        """Read the lines of the partial file, and stop before the first damaged line.
-
-        Yields:
-            For each line, the position of its end in the file, in bytes, and its JSON object.
+        """Yield the end of each line, in bytes from the start, and its object; stop before the first damaged
+        line.
         """
+        # A link could lead to a file of the user, which would be cut off or removed.
         if self.path.is_symlink() or not self.path.is_file():
             return
         end = 0
@@ -107,19 +93,11 @@ class PartialFile:
 
 
 def path_of(output: Path) -> Path:
-    """Return the path of the partial file that belongs to an output file: the output path plus ".partial".
-
-    The partial file holds the results of an unfinished command. At the end, the command writes the output
-    file.
-    """
+    """Return the path of the partial file of an output file."""
     return output.with_name(output.name + ".partial")
 
 
 def _line(value: Mapping[str, Any]) -> bytes:
-    """Format a JSON object as one line of the partial file, which holds a command's results so far.
-
-    The line consists of a checksum, a space and the JSON object.
-    """
     content = json.dumps(value).encode() + b"\n"
     return _checksum(content) + b" " + content
 

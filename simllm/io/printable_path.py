@@ -6,9 +6,6 @@ import os
 
 
 def printable(name: str | os.PathLike[str]) -> str:
-    """Return a file name as text that can be printed.
-
-    U+FFFD replaces bytes that are not UTF-8. Control characters, which steer a terminal, are escaped.
-    """
+    """Return a file name with U+FFFD for bytes that are not UTF-8, and escaped control characters."""
     text = os.fsencode(name).decode("utf-8", "replace")
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

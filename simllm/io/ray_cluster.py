@@ -32,31 +32,21 @@ _SETTINGS = 4
 
 @contextmanager
 def connected(address: str | None) -> Iterator[Any]:
-    """Connect to a Ray cluster for a `with` block.
+    """Connect to a Ray cluster for a `with` block, and yield the module `ray`.
 
-    Ray prints its warnings to standard output. Therefore all standard output of the block goes to standard
-    error. If the cluster has no processors, a warning is printed. If the connection to the cluster is lost,
-    Ray may end this Python process without an exception. In this case, a second process prints an error
-    message.
-
-    Args:
-        address: The address of the cluster, or "auto" for the cluster that runs on this machine. None starts
-            a new cluster on this machine.
-
-    Yields:
-        The module `ray`.
-
-    Raises:
-        InputError: Ray is not installed, there is no cluster at the address, the connection is lost during
-            the block, or a task that runs on the cluster raised InputError.
+    `address` is "auto" for the cluster that runs on this machine; None starts a new one. An `InputError` of a
+    task on the cluster is raised here.
     """
     try:
         import ray
     except ModuleNotFoundError:
         raise InputError(missing_package("ray", "ray")) from None
+    # Without this check, Ray would try to connect for minutes, and then end the process.
     _check_address(address)
+    # No network unless asked: by default, Ray sends statistics of its use.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     logging.getLogger("ray").setLevel(logging.ERROR)  # `logging_level` comes after the first message
+    # Ray prints its warnings to standard output, where the results go.
     with redirect_stdout(sys.stderr), _last_words():
         try:
             ray.init(
@@ -69,6 +59,7 @@ def connected(address: str | None) -> Iterator[Any]:
             with _warnings(ray):
                 yield ray
         except ray.exceptions.RayTaskError as error:
+            # An error in the input is one line here as it is without a cluster.
             if isinstance(error.cause, InputError):
                 raise error.cause from None
             raise
@@ -79,16 +70,7 @@ def connected(address: str | None) -> Iterator[Any]:
 
 
 def _check_address(address: str | None) -> None:
-    """Check that a Ray server answers at the address of a cluster.
-
-    Without this check, Ray would try to connect for minutes, and then end the process.
-
-    Args:
-        address: The address, HOST:PORT. None and "auto" are not checked.
-
-    Raises:
-        InputError: No server answers at the address, or the server is not a Ray server.
-    """
+    """Check that a Ray server answers at HOST:PORT; None and "auto" are not checked."""
     host, _, port = (address or "").removeprefix("ray://").rpartition(":")
     if not port.isdecimal():
         return  # None or "auto"
@@ -98,20 +80,20 @@ def _check_address(address: str | None) -> None:
             answer = server.recv(4)
     except OSError as error:
         raise InputError(f"no Ray cluster at {address} ({error})") from None
+    # The fourth byte of an HTTP/2 frame is its type. With TLS, the answer is another one.
     if answer[3:] != bytes([_SETTINGS]) and os.environ.get("RAY_USE_TLS", "0") == "0":
         raise InputError(f"no Ray cluster at {address} (another program answers)")
 
 
 @contextmanager
 def _last_words() -> Iterator[None]:
-    """Print an error message if this process ends during a `with` block.
-
-    A second process, which lives until the end of the block, prints the message on standard error. The
-    second process is needed because Ray's C++ code may end this process without an exception: this happens
-    if the cluster or its node on this machine is lost.
-    """
+    """Print an error message if this process ends during a `with` block."""
+    # Ray's C++ code may end this process without an exception, if the cluster or its node on this machine is
+    # lost. Only a second process can still print then: it reads a line from this one, and gets an end of file
+    # if this one is gone.
     line = f"error: this process was ended, perhaps because the Ray cluster is lost; {RERUN}"
     command = ["sh", "-c", 'read -r line || echo "$0" >&2', line]
+    # A session of its own, so that Ctrl+C does not end it first.
     watcher = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)
     try:
         yield
@@ -121,14 +103,7 @@ def _last_words() -> Iterator[None]:
 
 @contextmanager
 def _warnings(ray: Any) -> Iterator[None]:
-    """Watch a Ray cluster during a `with` block, and print a warning if the cluster has no processors.
-
-    This is not an error: an autoscaler may add machines to the cluster later, and Ray waits for them. The
-    warning goes to standard error.
-
-    Args:
-        ray: The module `ray`, connected to the cluster.
-    """
+    """Warn on standard error, during a `with` block, if the connected cluster has no processors."""
     ended = threading.Event()
 
     def watch() -> None:
@@ -138,6 +113,7 @@ def _warnings(ray: Any) -> Iterator[None]:
                 lacking = not ray.cluster_resources().get("CPU")
             except Exception:  # the cluster is lost; the main thread gets an error, too
                 return
+            # Not an error: an autoscaler may add machines later, and Ray waits for them.
             if lacking and not warned:
                 print("warning: the Ray cluster has no processors; waiting for a node", file=sys.stderr)
             warned = lacking
@@ -156,16 +132,7 @@ def _first_line(error: Exception) -> str:
 
 
 def wait_for_nodes(address: str, count: int, patience: float = 120.0) -> None:
-    """Wait until a cluster, which is still being started, has enough nodes.
-
-    Args:
-        address: The address of the cluster, HOST:PORT.
-        count: The smallest number of nodes.
-        patience: The longest time to wait, in seconds.
-
-    Raises:
-        InputError: The cluster does not have enough nodes in time, or Ray is not installed.
-    """
+    """Wait until a cluster that is still being started has enough nodes, for at most `patience` seconds."""
     end = time.monotonic() + patience
     problem = ""
     while time.monotonic() < end:

@@ -22,21 +22,11 @@ _EXCEL = re.compile(r'"?sep=(.)"?\s*', re.IGNORECASE)  # tells Excel the separat
 
 
 def rows(file: Path, known: Collection[str]) -> tuple[list[str], Iterator[tuple[str, list[str]]]]:
-    """Read a CSV file.
+    """Read a CSV file: the names of its columns, and an iterator over the places ("FILE, row 3") and values
+    of rows.
 
-    The separator is the one that gives the most known column names in the header and, if several give equally
-    many, the most columns. A space is chosen only if it gives more known names than any other separator.
-
-    Args:
-        file: The file; it is decompressed if its name ends in `.gz`.
-        known: Names of columns that the file may have.
-
-    Returns:
-        The names of the columns, and an iterator over the rows: each row's place for error messages, such as
-        "FILE, row 3", and its values. Row 1 is the first row below the header.
-
-    Raises:
-        InputError: The file cannot be read or has no table. The iterator raises it, too.
+    Row 1 is the first row below the header. `known` are names that columns may have: the separator is the one
+    that gives the most known names. The iterator raises `InputError`, too.
     """
     lines = _lines(file)
     filled = (line for line in lines if line.strip())
@@ -45,6 +35,7 @@ def rows(file: Path, known: Collection[str]) -> tuple[list[str], Iterator[tuple[
         separator, first = given[1], next(filled, "")
     else:
         headers = {sign: _names(first, sign) for sign in _SEPARATORS}
+        # A space is the last choice, because column names may contain spaces.
         separator = max(
             headers,
             key=lambda sign: (len(headers[sign] & set(known)), len(headers[sign]) * (sign != " ")),
@@ -72,6 +63,7 @@ def _rows(file: Path, reader: Iterator[list[str]], columns: int) -> Iterator[tup
             if not any(map(str.strip, values)):
                 continue  # an empty line, or one of separators alone
             number += 1
+            # As in the header: Excel ends lines with separators where a column was emptied.
             while len(values) > columns and not values[-1].strip():
                 values.pop()
             if len(values) != columns:

@@ -16,39 +16,21 @@ from simllm.text_cleaning import encodable
 
 
 def objects(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Read a JSON-lines file, which has one JSON object per line.
-
-    Args:
-        file: The file. It is decompressed if its name ends in `.gz`. The name `-` stands for standard
-            input.
-
-    Yields:
-        The place of a line for error messages ("FILE, line 3"), and its JSON object.
-
-    Raises:
-        InputError: The file cannot be read, or a line is not a JSON object.
-    """
+    """Yield the place of each line and its JSON object; a file named `*.gz` is decompressed."""
     for number, line in lines(file):
         where = f"{file}, line {number}"
         yield where, parsed(line, where)
 
 
 def parsed(line: str, where: str, expected: str = "one object on each line") -> dict[str, Any]:
-    """Parse a line of a JSON-lines file into a JSON object.
+    """Parse a line into a JSON object, in which no key may stand twice.
 
-    Args:
-        line: The line.
-        where: The place of the line for error messages, such as "FILE, line 3".
-        expected: What the error messages say was expected.
-
-    Returns:
-        The object. U+FFFD replaces characters that UTF-8 cannot encode (lone surrogates).
-
-    Raises:
-        InputError: The line is not a JSON object, or a key stands twice in an object.
+    U+FFFD replaces characters that UTF-8 cannot encode (lone surrogates). `expected` is for the error
+    messages.
     """
     try:
         row = json.loads(line, object_pairs_hook=partial(_object, where))
+        # Only an escape can give a lone surrogate: the line itself was decoded from UTF-8.
         if "\\u" in line:
             row = _encodable(row)
     except InputError:
@@ -69,7 +51,6 @@ def parsed(line: str, where: str, expected: str = "one object on each line") -> 
 
 
 def _object(where: str, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Make a JSON object of its keys and values; raise InputError if a key stands twice."""
     values = dict(pairs)
     if len(values) < len(pairs):
         twice = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
@@ -87,7 +68,7 @@ def _reason(error: ValueError) -> str:
 
 
 def _encodable(value: Any) -> Any:
-    """Replace characters that UTF-8 cannot encode (lone surrogates) by U+FFFD in all texts of JSON data."""
+    """Replace characters that UTF-8 cannot encode (lone surrogates) by U+FFFD."""
     if isinstance(value, str):
         return encodable(value)
     if isinstance(value, list):
@@ -98,18 +79,7 @@ def _encodable(value: Any) -> Any:
 
 
 def value_under(row: dict[str, Any], field: str, where: str, kind: str = "a value") -> Any:
-    """Return the value of a key in a JSON object.
-
-    Args:
-        row: The JSON object.
-        field: The key.
-        where: The place of the object for error messages, such as "FILE, line 3".
-        kind: The expected kind of value, such as "a text". It is only used in the error message; the value
-            is not checked.
-
-    Raises:
-        InputError: The object lacks the key.
-    """
+    """Return the value of a key that must be there; `kind`, such as "a text", is for the message."""
     if field not in row:
         names = ", ".join(islice(row, 20)) or "nothing"
         raise InputError(f'{where}: expected {kind} under "{field}"; it has {names}')
@@ -117,16 +87,7 @@ def value_under(row: dict[str, Any], field: str, where: str, kind: str = "a valu
 
 
 def text_under(row: dict[str, Any], field: str, where: str) -> str:
-    """Return the text under a key in a JSON object.
-
-    Args:
-        row: The JSON object.
-        field: The key.
-        where: The place of the object for error messages, such as "FILE, line 3".
-
-    Raises:
-        InputError: The object lacks the key, or its value is not a text.
-    """
+    """Return the text under a key that must be there."""
     value = value_under(row, field, where, "a text")
     if not isinstance(value, str):
         actual = type(value).__name__ if isinstance(value, list | dict) else json.dumps(value)[:40]

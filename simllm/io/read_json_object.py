@@ -13,17 +13,15 @@ _DEEPEST = 100  # levels; code that copies the values recurses, and Python ends 
 
 
 def read_json(file: Path) -> dict[str, Any]:
-    """Read a file that holds one JSON object.
-
-    Raises:
-        InputError: The file cannot be read, has more than 256 MiB, does not hold a JSON object, or nests
-            values too deeply.
-    """
+    """Read a file of at most 256 MiB that holds one JSON object, of at most a hundred levels."""
     try:
         with file.open("rb") as data:
+            # One byte more tells a file of the largest size from a larger one, also for a device without a
+            # size.
             content = data.read(_LARGEST + 1)
         if len(content) > _LARGEST:
             raise InputError(f"{file}: has more than {_LARGEST >> 20} MiB; expected a JSON object")
+        # Windows editors write a byte-order mark.
         values = parsed(content.decode("utf-8-sig"), str(file), "one JSON object")
     except OSError as error:
         raise InputError(f"{file}: cannot be read ({error.strerror})") from None
@@ -35,7 +33,6 @@ def read_json(file: Path) -> dict[str, Any]:
 
 
 def _is_too_deep(values: Any) -> bool:
-    """Return whether JSON values are nested more than `_DEEPEST` levels deep."""
     level = [values]
     for _ in range(_DEEPEST + 1):
         level = [part for part in level if isinstance(part, dict | list)]

@@ -18,16 +18,9 @@ _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 def lines(file: Path) -> Iterator[tuple[int, str]]:
-    r"""Yield each line of a UTF-8 text file with its line number, which starts at 1.
+    r"""Yield the number, from 1, and the text of each line of a UTF-8 file.
 
-    Lines end with `\n` or `\r\n`, which are removed. A byte-order mark is removed, too.
-
-    Args:
-        file: The file. It is decompressed if its name ends in `.gz`. The name `-` stands for standard
-            input.
-
-    Raises:
-        InputError: The file cannot be read or decoded, or a line has more than 64 MiB.
+    Line ends (`\n` or `\r\n`) and a byte-order mark are removed. A line may have 64 MiB.
     """
     number = 0
     try:
@@ -40,6 +33,7 @@ def lines(file: Path) -> Iterator[tuple[int, str]]:
                     )
                 if number == 1 and (line.startswith(_UTF_16) or b"\0" in line):
                     raise InputError(f"{file}: is UTF-16 or binary; expected text in UTF-8")
+                # Only at the start of the file is U+FEFF a byte-order mark.
                 text = line.decode("utf-8-sig" if number == 1 else "utf-8")
                 yield number, text.removesuffix("\n").removesuffix("\r")
     except UnicodeDecodeError as error:
@@ -58,7 +52,6 @@ def is_stdin(file: Path) -> bool:
 
 
 def _opened(file: Path) -> contextlib.AbstractContextManager[BinaryIO]:
-    """Open a file to read bytes; `-` means standard input, and a file named `*.gz` is decompressed."""
     if is_stdin(file):
         return contextlib.nullcontext(sys.stdin.buffer)
     if file.suffix == ".gz":

@@ -17,13 +17,7 @@ _DEEPEST = 100  # levels of nesting in an id; writing JSON needs a stack frame o
 
 
 class PairWithId(NamedTuple):
-    """A pair of texts to score, with an id.
-
-    Attributes:
-        candidate: The text to judge.
-        reference: The text to compare the candidate with.
-        id: A JSON value that the user chose to identify the pair; None without the option `--id-field`.
-    """
+    """A pair of texts to score; the id is any JSON value, or None without the option `--id-field`."""
 
     candidate: str
     reference: str
@@ -35,8 +29,7 @@ class PairSource:
     """A source of text pairs: the command line, two text files or a JSON-lines file.
 
     Attributes:
-        rows: A function that reads all pairs from the beginning. If the property `repeatable` is false, as
-            for standard input, the function works only once.
+        rows: A function that reads all pairs from the beginning; it works only once unless `repeatable`.
         files: The input files; empty if the texts stand on the command line.
         messages: Warnings about the input, which are known after the pairs were read.
     """
@@ -61,6 +54,7 @@ class EqualPairs:
         """Add pairs, which begin with a candidate and its reference."""
         for candidate, reference, *_ in pairs:
             self.pairs += 1
+            # Two blank texts are equal, but say nothing about the files.
             self.equal += candidate.split() == reference.split() != []
 
     def warnings(self) -> list[str]:
@@ -73,20 +67,9 @@ class EqualPairs:
 
 
 def from_files(candidates: Path, references: Path, messages: list[str]) -> Iterator[PairWithId]:
-    """Read text pairs from two files; line i of the first file and line i of the second are a pair.
+    """Read pairs from two files: line i of the first file and line i of the second are a pair.
 
-    Blank lines at the end of both files are no pairs: they would count as equal texts.
-
-    Args:
-        candidates: A text file with one candidate per line.
-        references: A text file with one reference per line.
-        messages: A list that gets a warning if lines are left out.
-
-    Yields:
-        The pairs, without ids.
-
-    Raises:
-        InputError: A file is empty, all lines are blank, or the numbers of lines differ.
+    Blank lines at the end of both files are left out, with a warning in `messages`.
     """
     lengths = [0, 0]
     blank: list[PairWithId] = []  # pairs of blank lines, as long as no other pair follows
@@ -94,6 +77,7 @@ def from_files(candidates: Path, references: Path, messages: list[str]) -> Itera
         lengths = [pair[0] if pair else length for pair, length in zip(numbered, lengths, strict=True)]
         if numbered[0] and numbered[1]:
             blank.append(PairWithId(numbered[0][1], numbered[1][1]))
+            # Blank lines in the middle are pairs: somebody has written nothing there.
             if not is_blank(blank[-1][:2]):
                 yield from blank
                 blank = []
@@ -123,21 +107,7 @@ def about_blank_end(lines: int) -> str:
 def from_jsonl(
     file: Path, candidate_field: str, reference_field: str, id_field: str | None = None
 ) -> Iterator[PairWithId]:
-    """Read text pairs from a JSON-lines file with one pair per line.
-
-    Args:
-        file: The file.
-        candidate_field: The key of the candidate in each line.
-        reference_field: The key of the reference in each line.
-        id_field: The key of the pair's id, which may be any JSON value; None for pairs without ids.
-
-    Yields:
-        The pairs, in the order of the lines.
-
-    Raises:
-        InputError: The file is empty, a line lacks a key, a text is not a string, or an id is nested too
-            deeply.
-    """
+    """Read pairs from JSON lines; without `id_field`, they have no ids."""
     where = ""
     for where, row in read_json_lines.objects(file):
         id_ = None if id_field is None else read_json_lines.value_under(row, id_field, where)
@@ -166,16 +136,7 @@ def _depth(value: Any) -> int:
 
 
 def shown_id(row: PairWithId, format_: str | None) -> list[Any]:
-    """Return the id of a text pair as it is shown in a table of scores.
-
-    Args:
-        row: The pair.
-        format_: The table's format ("text", "tsv" or "json"); None if the table has no column of ids.
-
-    Returns:
-        A list with one table cell, the id; an empty list if `format_` is None. For the formats "text" and
-        "tsv", an id that is not a string is converted to JSON text.
-    """
+    """Return the cell with a pair's id for a table of a format, in a list; no cell if `format_` is None."""
     if format_ is None:
         return []
     return [row.id if format_ == "json" or isinstance(row.id, str) else json.dumps(row.id)]

@@ -7,8 +7,5 @@ from pathlib import Path
 
 
 def real(path: Path) -> Path:
-    """Return the absolute path of a file, after following all symbolic links.
-
-    Links that form a loop cannot be followed. They stay in the path, and no error is raised.
-    """
+    """Return the real path of a file; links that form a loop stay in the path, and no error is raised."""
     return Path(os.path.realpath(path))

@@ -28,19 +28,10 @@ def shown(name: object) -> str:
 
 
 def build(cls: type[T], values: Mapping[str, Any], where: str) -> T:
-    """Make an instance of a dataclass from the keys and values of a JSON or YAML file.
+    """Make an instance of a dataclass from the keys and values of a file; nested objects become dataclasses,
+    too.
 
-    Args:
-        cls: The dataclass. A field may be a dataclass, too; in the file, its value is a nested object.
-        values: The content of the file.
-        where: The name of the file, for error messages.
-
-    Returns:
-        The instance of `cls`.
-
-    Raises:
-        InputError: A key is unknown, a required key is missing, a value has the wrong type, or the dataclass
-            refuses a value. The message lists all problems.
+    The `InputError` lists all problems. `where` is the name of the file.
     """
     problems: list[str] = []
     instance = _build(cls, values, "", problems)
@@ -52,18 +43,10 @@ def build(cls: type[T], values: Mapping[str, Any], where: str) -> T:
 
 
 def _build(cls: type, values: Any, prefix: str, problems: list[str]) -> Any:
-    """Make an instance of a dataclass from a JSON object, and collect all problems.
+    """Make an instance of a dataclass from a JSON object, and append a message for each problem.
 
-    Args:
-        cls: The dataclass.
-        values: The JSON object.
-        prefix: The path of keys from the top of the file to this object, such as "model.", for messages.
-        problems: A list; a message is appended to it for each problem.
-
-    Returns:
-        The instance; None if a value is missing or has the wrong type. If the constructor of `cls` raises
-        InputError, the instance is made without the constructor, and has the refused value. Such an instance
-        has one use: it may be a field of another dataclass, which can then be checked for problems, too.
+    `prefix` is the path of keys to this object, such as "model.". The instance is None if a value is missing
+    or has the wrong type; if the dataclass refuses a value, it is an instance with that value.
     """
     if not isinstance(values, Mapping):
         problems.append(f"{prefix.rstrip('.') or 'the file'} must hold keys, not {reprlib.repr(values)}")
@@ -98,20 +81,11 @@ def _build(cls: type, values: Any, prefix: str, problems: list[str]) -> Any:
 
 
 def _value(hint: Any, value: Any, name: str, problems: list[str]) -> Any:
-    """Convert a JSON value to the type of a dataclass field, and collect all problems.
-
-    Args:
-        hint: The declared type of the field.
-        value: The JSON value.
-        name: The field's full name, for messages, such as "model.layers".
-        problems: A list to which messages are appended.
-
-    Returns:
-        The converted value. If a message was appended to `problems`, the value may be wrong.
-    """
+    """Convert a JSON value to the type of a field; after a problem, the value may be wrong."""
     if typing.get_origin(hint) in (types.UnionType, typing.Union):
         if value is None:
             return None
+        # The only unions in these dataclasses are a type and None.
         hint = next(h for h in typing.get_args(hint) if h is not type(None))
     if is_dataclass(hint):
         return _build(typing.cast(type, hint), value, name + ".", problems)
@@ -132,6 +106,7 @@ def _value(hint: Any, value: Any, name: str, problems: list[str]) -> Any:
         problems.append(f"{name} must be a finite number, not {value!r}")
     if type(value) is int and abs(value) >= _LARGEST:
         problems.append(f"{name} must be a number of at most 19 digits, not {reprlib.repr(value)}")
+    # Not isinstance, because True is an instance of int.
     elif type(value) is not hint:
         problems.append(f"{name} must be of type {hint.__name__}, not {reprlib.repr(value)}")
     return value

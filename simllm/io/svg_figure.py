@@ -76,7 +76,7 @@ _STYLE: Any = {
 
 @contextlib.contextmanager
 def style(font_size: float = 9) -> Iterator[None]:
-    """Give figures matplotlib's defaults and the style of simllm's HTML pages during a `with` block.
+    """Give figures the style of simllm's HTML pages, and no style of the user, during a `with` block.
 
     Figures are made and saved inside the block. `font_size` is the size of all text, in points.
     """
@@ -87,15 +87,12 @@ def style(font_size: float = 9) -> Iterator[None]:
 
 
 def svg_element(figure: Figure) -> str:
-    """Return a matplotlib figure as an SVG element for an HTML page.
-
-    The ids that matplotlib writes into `<g>` elements are removed, because two figures on one page would
-    have the same ids.
-    """
+    """Return a matplotlib figure as an SVG element for an HTML page."""
     file = io.StringIO()
     with style(), warnings.catch_warnings():
         # The browser has fonts for all glyphs.
         warnings.filterwarnings("ignore", "Glyph .* missing from", UserWarning)
         figure.savefig(file, format="svg", metadata={"Date": None}, transparent=True)
     text = file.getvalue()
+    # Two figures on one page would have the same ids.
     return re.sub(r'<g id="[^"]*">', "<g>", text[text.index("<svg") :])

@@ -22,13 +22,7 @@ Summary = Callable[[], dict[str, Any]]
 
 @dataclass(frozen=True)
 class Table:
-    """A table with a summary.
-
-    Attributes:
-        columns: The names of the c columns.
-        rows: Rows of c cells.
-        summary: Facts about all rows: a dict from a name, such as "mean", to a value.
-    """
+    """A table with a summary: facts about all rows, by a name such as "mean"."""
 
     columns: Sequence[str]
     rows: Rows
@@ -36,42 +30,22 @@ class Table:
 
 
 def write(table: Table, format_: str | None, output: Path | None) -> None:
-    """Write a table to a file or to standard output.
-
-    Args:
-        table: The table.
-        format_: "text", "json" or "tsv"; None means "text" on a terminal and "tsv" otherwise.
-        output: The file, which is written atomically; None means standard output.
-    """
+    """Write a table; without a format, as `format_for` chooses."""
     write_chunks(table.columns, [table.rows], lambda: table.summary, format_for(format_, output), output)
 
 
 def write_chunks(
     columns: Sequence[str], chunks: Iterable[Rows], summary: Summary, format_: str, output: Path | None
 ) -> None:
-    """Write a long table, some rows at a time.
+    """Write a long table, some rows at a time; on standard output, they appear as soon as they are computed.
 
-    On standard output, the rows appear as soon as they are computed.
-
-    Args:
-        columns: The names of the c columns.
-        chunks: The rows in chunks; each chunk is a list of rows with c cells.
-        summary: A function without arguments, which is called after the last chunk, when all rows are known.
-            It returns facts about all rows: a dict from a name, such as "mean", to a value.
-        format_: "text", "json" or "tsv".
-        output: The file, which is written atomically; None means standard output.
+    `summary` is called after the last chunk, when all rows are known.
     """
     show(_WRITERS[format_](columns, chunks, summary), output)
 
 
 def show(text: str | Iterable[str], output: Path | None) -> None:
-    """Write text to a file or to standard output.
-
-    Args:
-        text: The text, or an iterable of its parts. On standard output, each part appears as soon as the
-            iterable yields it.
-        output: The file, which is written atomically; None means standard output.
-    """
+    """Write a text atomically to a file, or its parts one by one to standard output."""
     if output is not None:
         output_file.write(output, text)
         return
@@ -81,26 +55,12 @@ def show(text: str | Iterable[str], output: Path | None) -> None:
 
 
 def format_for(format_: str | None, output: Path | None) -> str:
-    """Choose the format of a table.
-
-    Args:
-        format_: The format that the user chose; None if the user chose none.
-        output: The output file; None means standard output.
-
-    Returns:
-        The user's choice. Without one, "text" if the table is written to a terminal, otherwise "tsv".
-    """
+    """Return the format that the user chose; without one, "text" on a terminal and "tsv" elsewhere."""
     return format_ or ("text" if output is None and sys.stdout.isatty() else "tsv")
 
 
 def _tsv(columns: Sequence[str], chunks: Iterable[Rows], summary: Summary) -> Iterator[str]:
-    """Yield a table as TSV (tab-separated values), chunk by chunk. Floats have six significant digits.
-
-    Args:
-        columns: The names of the columns, which are the first line.
-        chunks: The rows in chunks; each chunk is a list of rows.
-        summary: Not used, because a TSV table has no place for a summary.
-    """
+    """Yield a table as TSV, which has no place for a summary."""
     head: Rows = [columns]
     for rows in chunks:
         yield "".join("\t".join(_cell(value, exact=True) for value in row) + "\n" for row in [*head, *rows])
@@ -108,35 +68,21 @@ def _tsv(columns: Sequence[str], chunks: Iterable[Rows], summary: Summary) -> It
 
 
 def _json(columns: Sequence[str], chunks: Iterable[Rows], summary: Summary) -> Iterator[str]:
-    """Yield a table as the text of one JSON object, chunk by chunk. Each row is on a line of its own.
-
-    Args:
-        columns: The names of the columns.
-        chunks: The rows in chunks; each chunk is a list of rows.
-        summary: A function that is called after the last chunk. It returns facts about all rows, which follow
-            the rows in the JSON object.
-    """
+    """Yield a table as the text of one JSON object, each row on a line of its own."""
     before = '{"rows": [\n'
     for rows in chunks:
         yield before + ",\n".join(json.dumps(finite(dict(zip(columns, row, strict=True)))) for row in rows)
         before = ",\n"
+    # After the rows, because the summary is only known then.
     end = "".join(f",\n{json.dumps(key)}: {json.dumps(value)}" for key, value in finite(summary()).items())
     yield f"\n]{end}}}\n"
 
 
 def _text(columns: Sequence[str], chunks: Iterable[Rows], summary: Summary) -> Iterator[str]:
-    """Yield a table as aligned text, chunk by chunk, and then the summary.
-
-    The rows of the first chunk decide how wide the columns are. In later chunks, longer cells are cut.
-
-    Args:
-        columns: The names of the columns.
-        chunks: The rows in chunks; each chunk is a list of rows.
-        summary: A function that is called after the last chunk. It returns facts about all rows, such as the
-            mean, by name.
-    """
+    """Yield a table as aligned text, and then the summary."""
     fitting: list[int] = []
     for rows in chunks:
+        # The first chunk decides; later cells that are longer are cut, because rows already printed stay.
         if not fitting:
             fitting = widths([columns, *rows])
             yield header(columns, fitting)
@@ -148,7 +94,7 @@ _WRITERS = {"text": _text, "json": _json, "tsv": _tsv}
 
 
 def finite(value: Any) -> Any:
-    """Replace NaN and infinities in nested lists and dicts by None, because JSON has only finite numbers."""
+    """Replace NaN and infinities in nested lists and dicts by None: JSON has only finite numbers."""
     if isinstance(value, dict):
         return {key: finite(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -157,22 +103,17 @@ def finite(value: Any) -> Any:
 
 
 def header(columns: Sequence[str], widths: list[int]) -> str:
-    """Format the names of columns as a line of text, with a horizontal line below.
-
-    Args:
-        columns: The names.
-        widths: The widths of the columns in characters.
-    """
+    """Format the names of columns, with a horizontal line below; widths are in characters."""
     return lines([columns], widths) + _GAP.join("─" * width for width in widths) + "\n"
 
 
 def lines(rows: Rows, widths: list[int]) -> str:
-    """Format rows as aligned text, one row per line; `widths` are the columns' widths in characters."""
+    """Format rows as aligned text, one row per line; widths are in characters."""
     return "".join(_line([_cell(value) for value in row], widths) + "\n" for row in rows)
 
 
 def footer(summary: dict[str, Any]) -> str:
-    """Format a table's summary as text: an empty line, and then a line for each entry or item of a list."""
+    """Format a summary: an empty line, and then a line for each entry or item of a list."""
     shown = [(k, v) for k, value in summary.items() for v in (value if isinstance(value, list) else [value])]
     return "\n" + "".join(f"{on_one_line(key)}: {_cell(value)}\n" for key, value in shown)
 
@@ -189,8 +130,7 @@ def _line(row: list[str], widths: list[int]) -> str:
 def widths(rows: Rows) -> list[int]:
     """Choose the widths of a table's columns, in characters, so that the table fits the terminal.
 
-    Each column gets the width of its longest cell. If the table is then too wide for the terminal, the widest
-    column loses one character, again and again, until the table fits or no column is wider than 8 characters.
+    Until it fits, the widest column loses a character, unless no column is wider than 8.
     """
     widths = [max(len(_cell(value)) for value in column) for column in zip(*rows, strict=True)]
     space = shutil.get_terminal_size((100, 24)).columns - len(_GAP) * (len(widths) - 1)
@@ -200,18 +140,13 @@ def widths(rows: Rows) -> list[int]:
 
 
 def _cell(value: Any, exact: bool = False) -> str:
-    """Format a table cell as one line of text; a missing value (None or NaN) is written as "n/a".
-
-    Args:
-        value: The value.
-        exact: Whether floats get six significant digits. Otherwise they get four decimals, or exponential
-            notation if they are closer to 0 than 0.0001.
-    """
+    """Format a cell as one line, None and NaN as "n/a"; `exact` gives floats six significant digits."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return "n/a"
     if isinstance(value, float):
         if exact:
             return f"{value:.6g}"
+        # A p-value of 0.00001 would look like 0.
         return f"{value:.4f}" if value == 0 or abs(value) >= 1e-4 else f"{value:.1e}"
     return on_one_line(str(value))
 

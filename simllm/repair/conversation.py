@@ -1,4 +1,4 @@
-"""A conversation in which a model tries to repair a program, in a limited number of rounds (requests)."""
+"""A conversation in which a model makes an attempt at an item."""
 
 from __future__ import annotations
 
@@ -20,18 +20,7 @@ Ask = Callable[[Sequence[Message], str, int, int], ChatReply]
 
 @dataclass(frozen=True)
 class Conversation:
-    """Runner of conversations in which a model tries to repair a program or to summarize code.
-
-    Such a program, or such code, is called an item. Each call of `hold` lets the model make one attempt at
-    one item. An attempt is a series of rounds. In each round, the model gets messages and sends one reply.
-    The attempt ends early if a reply is accepted.
-
-    Attributes:
-        rounds: The settings of each round of an attempt, in order.
-        prompts: The templates of the messages.
-        ask: The function that sends messages to the model and returns its reply.
-        judge: The object that decides whether a reply is accepted.
-    """
+    """Runner of attempts, which lasts for a whole run."""
 
     rounds: Sequence[Round]
     prompts: Prompts
@@ -39,18 +28,11 @@ class Conversation:
     judge: ReplyJudge
 
     def hold(self, item: RepairItem, attempt: int) -> AttemptResult:
-        """Let the model make one attempt at an item, in one or more rounds.
+        """Make one attempt at an item.
 
-        Args:
-            item: The incorrect program, or the code to summarize.
-            attempt: The number of the attempt, from 1.
-
-        Returns:
-            The result of the attempt. The attempt is open (not finished) if a reply of the model did not
-            arrive, or if the sandbox, in which programs run, failed.
-
-        Raises:
-            InputError: The endpoint refuses all requests, a template is wrong, or a file cannot be written.
+        The result is open if a reply did not arrive or the sandbox failed. `InputError` is left to the
+        caller, because it ends the whole run: the endpoint refuses all requests, or a template or file is
+        wrong.
         """
         results: list[RoundResult] = []
         skipped: list[int] = []
@@ -61,20 +43,7 @@ class Conversation:
         return AttemptResult(item.id, attempt, tuple(results), tuple(skipped))
 
     def _hold(self, item: RepairItem, attempt: int, results: list[RoundResult], skipped: list[int]) -> None:
-        """Run the rounds of one attempt, until a reply is accepted or no round is left.
-
-        In a round, the model gets messages and sends one reply. Some rounds begin a new conversation. Other
-        rounds continue the conversation: they send all earlier messages and replies again, followed by the
-        new messages. If a request is too long for the model, the conversation cannot be continued. The
-        attempt then ends, unless the next round begins a new conversation.
-
-        Args:
-            item: The incorrect program, or the code to summarize.
-            attempt: The number of the attempt, from 1.
-            results: A list to which the result of each round is appended.
-            skipped: A list to which the number of each skipped round is appended. A round is skipped if it
-                has nothing new to tell the model.
-        """
+        """Run the rounds of one attempt, and append to `results` and `skipped` (numbers of rounds)."""
         history: list[Message] = []
         last: Judged | None = None
         for number, round_ in enumerate(self.rounds, 1):
@@ -98,21 +67,13 @@ class Conversation:
                 return
 
     def _feedback(self, item: RepairItem, round_: Round, last: Judged | None) -> Feedback:
-        """Return the feedback that the model gets in a round, such as the failed tests of a program.
-
-        - A round that continues a conversation in which the model has replied: the feedback is about the
-          model's last reply.
-        - Any other round whose settings ask for failed tests ("tests" in `round_.adds`): the feedback is
-          about the original incorrect program.
-        - All other rounds: the feedback is empty.
-
-        Args:
-            item: The incorrect program, or the code to summarize.
-            round_: The round: one request to the model.
-            last: The verdict or score of the model's last reply; None before the first reply.
+        """Return the feedback for a round; `last` is the judgement of the last reply, None before the first
+        reply.
         """
         if round_.keeps_history and last:
             return self.judge.feedback(item, last)
+        # A new conversation shows the incorrect program, not the model's reply. Only rounds that need the
+        # failed tests wait for them.
         if "tests" in round_.adds:
             return self.judge.feedback(item, self.judge.judge_code(item))
         return Feedback()

@@ -1,7 +1,4 @@
-"""Pass rates by round: how many of a model's attempts reach each round, and how many succeed in it.
-
-A round is one request to the model. An attempt has one or more rounds.
-"""
+"""Pass rates by round: how many attempts reach each round, and how many are accepted in it."""
 
 from __future__ import annotations
 
@@ -12,23 +9,10 @@ from simllm.repair.attempt_results import AttemptResult
 
 
 def by_round(finished: Sequence[AttemptResult], most_rounds: int) -> list[dict[str, Any]]:
-    """Count for each round how many attempts reached it, and how many were accepted in it.
+    """Count for each round how many finished attempts reached it, and how many were accepted in it.
 
-    A round is one request to the model. An attempt ends with the round in which the reply is accepted.
-
-    Args:
-        finished: The finished attempts.
-        most_rounds: The largest number of rounds in an attempt.
-
-    Returns:
-        A dict for each round, in the order of the rounds, with these keys:
-
-        - "round": The number of the round, from 1.
-        - "reached": The number of attempts that reached the round.
-        - "accepted": The number of attempts that were accepted in the round.
-        - "rate": "accepted" / "reached"; None if no attempt reached the round.
-        - "accepted by then": The number of attempts that were accepted in this round or earlier.
-        - "share by then": "accepted by then" / number of all finished attempts; None if there are none.
+    "rate" is "accepted" / "reached". "share by then" is the share of all finished attempts that were accepted
+    in this round or earlier. Both are None if the denominator is 0.
     """
     rows, before = [], 0
     for number in range(1, most_rounds + 1):

@@ -1,7 +1,4 @@
-"""Feedback on a program that failed, for a language model that repairs the program.
-
-The feedback has the messages of the compiler, or the failed tests.
-"""
+"""Feedback on a program that failed: the messages of the compiler, or the failed tests."""
 
 from __future__ import annotations
 
@@ -14,17 +11,7 @@ MOST_LOG = 4000  # characters of the compiler's messages that are stored and fed
 
 
 def describe_failure(item: RepairItem, judged: Judged, shows_output: bool) -> Feedback:
-    """Return feedback on a tested program, for a language model that repairs the program.
-
-    If the program does not compile, the feedback has the messages of the compiler. Otherwise it has the
-    failed tests. If the model's reply has no program, all tests count as failed.
-
-    Args:
-        item: The incorrect program that the model corrects, and the tests.
-        judged: The verdict on the tested program, and the result of each test. The tested program is the
-            incorrect program, or the model's correction.
-        shows_output: Whether the feedback contains the program's own output in failed tests.
-    """
+    """Describe why a program was not accepted; `shows_output` adds its own output in failed tests."""
     if judged.verdict == "CE":
         return Feedback(judged.verdict, compile_log=judged.compile_log or "(no message)")
     failed = [
@@ -35,7 +22,9 @@ def describe_failure(item: RepairItem, judged: Judged, shows_output: bool) -> Fe
             "actual": result.output if result and shows_output else None,
         }
         for number, (test, result) in enumerate(
-            zip(item.tests, judged.tests or [None] * len(item.tests), strict=True), 1
+            # Without a program nothing was run: there are no results, and all tests count as failed.
+            zip(item.tests, judged.tests or [None] * len(item.tests), strict=True),
+            1,
         )
         if result is None or result.verdict != "AC"
     ]

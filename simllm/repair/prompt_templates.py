@@ -1,4 +1,4 @@
-"""The jinja2 templates of the prompts for a language model; users can replace them by their own templates."""
+"""The jinja2 templates of the prompts, which users can replace by their own."""
 
 from __future__ import annotations
 
@@ -25,13 +25,7 @@ VARIABLES = ("item", "guidance", "solution", "failed", "compile_log", "verdict",
 
 @dataclass(frozen=True)
 class Prompts:
-    """The templates of prompts for a language model, and the strategies that use them.
-
-    A strategy is a list of requests to the model, each with the templates of its prompts.
-
-    Attributes:
-        texts: The content of each file, by its name: templates such as "request.j2", and "strategies.json".
-    """
+    """The texts of the templates such as "request.j2" and of "strategies.json", by file name."""
 
     texts: Mapping[str, str]
 
@@ -40,32 +34,19 @@ class Prompts:
         return _TemplateProcess(self.texts)
 
     def check(self) -> None:
-        """Check the syntax of all templates, and that they use only known variables.
-
-        Raises:
-            InputError: A template is wrong. The message names the template.
-        """
+        """Check the syntax of all templates, and that they use only known variables."""
         self._process.check()
 
     def render(self, name: str, values: Mapping[str, Any]) -> str:
-        """Render a template: make a prompt from it.
+        """Make a prompt from a template, without empty lines at its beginning and end; it may be "".
 
-        Args:
-            name: The name of the template, such as "request.j2".
-            values: The value of each variable that templates may use, such as "item" (the program to repair)
-                or "guidance" (a tutor's hint). A variable without a value is None.
-
-        Returns:
-            The prompt, without empty lines at its beginning and end; it may be "".
-
-        Raises:
-            InputError: The template uses an undefined name, or cannot be rendered for another reason.
+        `values` has a value for each of `VARIABLES`; None for a variable without a value.
         """
         return self._process.render(name, values)
 
 
 class _TemplateProcess:
-    """The process that renders the templates. Several threads may use it; it starts again after its end."""
+    """The process that renders the templates. Several threads may use it; after its end, it starts again."""
 
     def __init__(self, texts: Mapping[str, str]) -> None:
         self._texts, self._lock = dict(texts), threading.Lock()
@@ -84,9 +65,12 @@ class _TemplateProcess:
         if self._process is not None:
             return
         process = subprocess.Popen(
+            # -P keeps the folder of the script off sys.path, where a module of simllm could hide one of
+            # Python.
             [sys.executable, "-P", template_process.__file__],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
         )  # fmt: skip
+        # The process also ends with this object, not only with the interpreter.
         weakref.finalize(self, _end, process)
         self._process = process
         try:
@@ -102,6 +86,7 @@ class _TemplateProcess:
         if process is None or process.stdin is None or process.stdout is None:
             raise AssertionError
         line = b""
+        # A process that was killed for its time or memory shows as a closed pipe or an unfinished line.
         with contextlib.suppress(BrokenPipeError):
             process.stdin.write(json.dumps(request).encode() + b"\n")
             process.stdin.flush()
@@ -124,16 +109,12 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def load_prompts(folder: Path | None = None) -> Prompts:
-    """Load the prompts that are included in simllm, and the user's own prompts.
+    """Load the included prompts, with the user's own prompts in their place.
 
-    Args:
-        folder: A folder with templates (`.j2`), or with a file `strategies.json`, or both. Each file in this
-            folder replaces the included file of the same name. None loads only the included files.
-
-    Raises:
-        InputError: The folder has neither a template nor `strategies.json`. Or one of its files replaces no
-            included file, and no other file uses it. Or a template is wrong, or a file cannot be read.
+    `folder` has templates (`.j2`), or `strategies.json`, or both. A file whose name is not that of an
+    included file must be used by another file; otherwise the name is probably a typing error.
     """
+    # Texts, not paths, because the settings of a run record them.
     texts = included = _read(_INCLUDED)
     if folder is not None:
         own = _read(folder)
@@ -155,14 +136,7 @@ def load_prompts(folder: Path | None = None) -> Prompts:
 
 
 def _is_used(name: str, texts: Mapping[str, str]) -> bool:
-    """Return whether a template is used by another template or by `strategies.json`.
-
-    A file that uses the template contains its name in single or double quotes.
-
-    Args:
-        name: The file name of the template, such as "request.j2".
-        texts: The content of each file (the templates and `strategies.json`), by file name.
-    """
+    """Return whether another template or `strategies.json` contains a template's name in quotes."""
     quoted = re.compile(f"[\"']{re.escape(name)}[\"']")
     return any(quoted.search(text) for other, text in texts.items() if other != name)
 

@@ -46,12 +46,8 @@ def run(
     unsafe: bool = False,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> dict[str, Any]:
-    """Run an experiment in which a language model repairs programs; write the results into a folder.
-
-    The model makes several attempts at each item (an incorrect program with tests). An attempt has one or
-    more rounds. In each round, the model sends a corrected program, and simllm tests it. If a test fails, the
-    next round tells the model what is wrong. An item can also be code to summarize. Then the model sends a
-    summary in each round, and a metric scores it.
+    """Run an experiment in which a language model repairs programs or summarizes code; write it into a
+    folder.
 
     The API key comes from the environment variable OPENAI_API_KEY. All replies are recorded. The same call
     resumes a stopped run and reuses the recorded replies.
@@ -67,8 +63,7 @@ def run(
         parts: The help that the strategy "single" gives the model: any of "guidance" (a tutor's hint),
             "solution" (a description of a solution) and "tests" (the failed tests).
         attempts: The number of attempts at each item; default: 5.
-        rounds: The largest number of rounds in an attempt; by default, the number of rounds that the
-            strategy defines.
+        rounds: The largest number of rounds in an attempt; by default, as many as the strategy has.
         prompts: A folder with templates that replace the included ones.
         shows_output: Whether the model is shown the actual output of failed tests.
         compare: The rule that compares a program's output with the expected output: "lines" (the default),
@@ -77,17 +72,15 @@ def run(
         bar: The lowest score of an accepted summary.
         prices: A JSON file with the prices of a million tokens of requests ("input") and of replies
             ("output"). For a model M, it is, for example, `{"M": {"input": 3, "output": 15}}`.
-        max_cost: The total cost, in the currency of `prices`, after which no more requests are sent; None
-            for no limit.
+        max_cost: The total cost, in the currency of `prices`, after which no more requests are sent.
         parallel: The number of attempts at the same time.
-        rate: The largest number of requests in a minute; None for no limit.
+        rate: The largest number of requests in a minute.
         retries: The largest number of times that a failed request is repeated; default: 5.
-        replay: The folder of an earlier run. The recorded replies of that run are used instead of an
-            endpoint. The settings of that run are used, too, except those that are given here. `model` and
-            the settings of requests (`base_url`, `rate`, `retries` and `max_cost`) cannot be given.
+        replay: The folder of an earlier run, whose recorded replies replace an endpoint. Its settings are
+            used, too, except those that are given here. `model` and the settings of requests (`base_url`,
+            `rate`, `retries` and `max_cost`) cannot be given.
         unsafe: Whether programs run without the sandbox.
-        progress: A function that is called after each attempt with the number of done attempts and the number
-            of all attempts.
+        progress: A function that is called after each attempt with the numbers of done and of all attempts.
 
     Returns:
         The content of `summary.json`, such as pass rates and costs. The key "complete" tells whether all
@@ -135,6 +128,7 @@ def run(
         )
     if prices is not None:
         settings = replace(settings, price=read_price(Path(prices), settings.model))
+    # Only for its checks: a wrong rule is an error before any file is read.
     comparison(settings.compare)
     source = Source(
         base_url,
@@ -151,26 +145,13 @@ def run(
 
 
 def _settings(given: dict[str, Any], recorded: RunSettings | None) -> RunSettings:
-    """Make the settings of a run from the caller's settings and, for a replay, those of the earlier run.
-
-    A run is an experiment in which a language model repairs programs or summarizes code. A replay is a run
-    that reads the model's replies from the records of an earlier run, not from an endpoint. It takes all
-    settings that are not in `given` from the earlier run.
-
-    Args:
-        given: The settings that the caller gave, by name. One of them is "unsafe": whether programs run
-            without the sandbox.
-        recorded: The settings of the earlier run; None if the run is not a replay.
-
-    Raises:
-        InputError: The run is not a replay, and `given` has no "model". Or the earlier run has a judge with a
-            file or folder, which only the caller may name. Or the earlier run was made without
-            the sandbox, but "unsafe" is false in `given`. Or a setting is wrong.
-    """
+    """Make the settings of a run; what is not `given` comes from the `recorded` run, if it is a replay."""
     if recorded is None:
         if "model" not in given:
             raise InputError("expected --model NAME: the name of the model at the endpoint")
         return RunSettings(**given)
+    # The folder of a run may come from somebody else. It must neither choose a file that is loaded as a
+    # metric nor switch the sandbox off; only the caller may.
     if recorded.judge and "=" in recorded.judge and "judge" not in given:
         judge = recorded.judge
         raise InputError(f"the run is judged by {judge}; to read this file or folder, give --judge {judge}")

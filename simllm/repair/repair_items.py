@@ -1,4 +1,4 @@
-"""The input of `simllm repair`: incorrect programs with tests, or code for which summaries are written."""
+"""The input of `simllm repair`: incorrect programs with tests, or code to summarize."""
 
 from __future__ import annotations
 
@@ -19,18 +19,17 @@ class RepairItem:
 
     Attributes:
         id: The unique name of the item.
-        code: The incorrect program, or the code to summarize.
         language: The programming language of the code; for programs, one of cpp, python and java.
         description: The task that the program should solve.
         tests: The tests of the program; empty for code to summarize.
-        fix: A known correct program; None if there is none. Reports compare the size of the model's change
-            to `code` with the size of the change that turns `code` into `fix`.
-        guidance: A hint from a tutor; None if there is none.
-        solution: A description of a correct solution; None if there is none.
+        fix: A known correct program. Reports compare the size of the model's change to `code` with the size
+            of the change that turns `code` into `fix`.
+        guidance: A hint from a tutor.
+        solution: A description of a correct solution.
         time: The time limit of a test in seconds; None for the default limit.
         memory: The memory limit of a test in MiB; None for the default limit.
         files: The names of the files that the program reads and writes; None for standard input and output.
-        group: The name of a group of items for which separate results are reported; None for no group.
+        group: The name of a group of items for which separate results are reported.
         reference: The reference summary of the code; None for a program.
     """
 
@@ -49,22 +48,17 @@ class RepairItem:
     reference: str | None = None
 
     def __post_init__(self) -> None:
-        """Check the time limit and the memory limit.
-
-        Raises:
-            InputError: A limit is not a positive number.
-        """
         self.limits  # noqa: B018 (its checks)
 
     @property
     def limits(self) -> Limits:
-        """The limits for each test: the item's own time and memory limits if given, otherwise defaults."""
+        """The limits for each test: the item's own if given, otherwise the defaults."""
         given = {"time": self.time, "memory": self.memory}
         return Limits(**{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]
 
 
 def read_items(file: Path, are_summaries: bool = False) -> list[RepairItem]:
-    """Read items from a file of JSON lines: programs that a model repairs, or code that it summarizes.
+    """Read items from a file of JSON lines.
 
     Args:
         file: The file, with one item per line.

@@ -1,7 +1,4 @@
-"""The HTML report of runs in which models repaired programs or summarized code.
-
-The report has a main page, and a page for each program or piece of code.
-"""
+"""The HTML report of runs: a main page, and a page for each item."""
 
 from __future__ import annotations
 
@@ -42,14 +39,11 @@ _MOST_LINES, _MOST_IN_LINE = 2000, 1000  # lines of a difference on a page, and 
 
 @dataclass(frozen=True)
 class ReportedRun:
-    """A run in which a model repaired programs or summarized code, with all data for the report.
+    """A run with all data for the report.
 
     Attributes:
-        name: The name of the run, made of its model and its strategy.
-        settings: The settings of the run.
-        summary: The content of `summary.json`, such as pass rates and costs.
-        items: The items: incorrect programs with tests, or code to summarize.
-        attempts: The results of all attempts at all items.
+        name: The run's name in the report, made of its model and its strategy; unique in the report.
+        summary: The content of `summary.json`.
     """
 
     name: str
@@ -60,23 +54,11 @@ class ReportedRun:
 
 
 def write(runs: Sequence[Path], folder: Path, rpsr: str = "mean") -> None:
-    """Write the report of runs in which models repaired programs or summarized code.
+    """Write the report of runs with the same items: `report.html`, `report.json`, and a page for each item.
 
-    The report has the files `report.html` and `report.json`, and a page for each item. An item is an
-    incorrect program that the models repaired, or code that they summarized. An earlier report is replaced,
-    but files that simllm did not write are kept.
-
-    Args:
-        runs: The folders of the runs, all with the same items.
-        folder: The folder of the report.
-        rpsr: The definition of RPSR (relative patch size ratio). This ratio is the size of the model's change
-            to a program, divided by the size of the known correct change. "mean" is the mean ratio of the
-            attempts whose last program passes all tests. "published" is the definition in the code of the
-            repair method CREF. It also counts attempts whose last program fails a test.
-
-    Raises:
-        InputError: A run cannot be read or is named twice, the runs have different items, or the report
-            cannot be written.
+    An earlier report is replaced, but files that simllm did not write are kept. `rpsr` is the definition of
+    RPSR: "mean" (over accepted attempts) or "published" (as in the code of CREF, which counts failed
+    attempts, too).
     """
     output_file.check_different(runs)
     OutputFolder(folder, _CONTENT).check_replaceable((PAGE, _FIGURES))
@@ -95,6 +77,7 @@ def write(runs: Sequence[Path], folder: Path, rpsr: str = "mean") -> None:
 
 def _write(found: Sequence[ReportedRun], folder: Path, rpsr: str) -> None:
     comparisons = compare_runs({run.name: run.attempts for run in found})
+    # Numbers, because an id may have characters that a file name cannot have.
     pages = {item.id: f"items/{number:04}.html" for number, item in enumerate(found[0].items, 1)}
     figures = {
         "runs": {run.name: run.summary for run in found},
@@ -125,19 +108,14 @@ def _write(found: Sequence[ReportedRun], folder: Path, rpsr: str) -> None:
 
 
 def read_runs(runs: Sequence[Path]) -> list[ReportedRun]:
-    """Read runs in which models repaired programs or summarized code, to report on them.
+    """Read the folders of runs, and give each run a name.
 
-    A run is named after its model and its strategy. For example, the name is "M, cref" for the model "M" and
-    the strategy "cref". If several runs would have the same name, the names of their folders are added, as in
-    "M, cref (run2)".
-
-    Args:
-        runs: The folders of the runs.
-
-    Raises:
-        InputError: A run cannot be read.
+    A name such as "M, cref" has the model and the strategy. If several runs would have the same name, the
+    names of their folders are added, as in "M, cref (run2)".
     """
     settings = [read_settings(run) for run in runs]
+    # Names are keys, so they must differ. Folders in different places may have the same name; then a number
+    # helps.
     count = Counter(one.label for one in settings)
     found: dict[str, ReportedRun] = {}
     for number, (run, one) in enumerate(zip(runs, settings, strict=True), 1):
@@ -148,11 +126,7 @@ def read_runs(runs: Sequence[Path]) -> list[ReportedRun]:
 
 
 def _check_items(runs: Sequence[ReportedRun]) -> None:
-    """Check that items (programs, or code to summarize) with the same id are equal in all runs.
-
-    Raises:
-        InputError: An item differs between two runs.
-    """
+    """Check that items with the same id are equal in all runs."""
     known = {item.id: item for item in runs[0].items}
     for run in runs:
         for item in run.items:
@@ -162,12 +136,7 @@ def _check_items(runs: Sequence[ReportedRun]) -> None:
 
 
 def item_page(item: RepairItem, attempts: Mapping[str, Sequence[AttemptResult]]) -> str:
-    """Render the HTML page of one item, with the model's replies in all attempts at this item.
-
-    Args:
-        item: The incorrect program, or the code to summarize.
-        attempts: The attempts at this item in each run, by the name of the run.
-    """
+    """Render the page of an item with the model's replies in its attempts, which are given by name of run."""
     return _render(
         "repair_item.html",
         item=item,
@@ -183,14 +152,8 @@ def _render(template: str, **values: Any) -> str:
 
 
 def _diff(old: str, new: str) -> Iterator[tuple[str, str]]:
-    """Yield the lines of a unified diff between two texts, without the header.
-
-    Long diffs and long lines are cut.
-
-    Yields:
-        The kind of a line, and the line. The kind is "-" (removed), "+" (added), " " (unchanged) or "@". A
-        line of kind "@" gives line numbers, such as "@@ -1,3 +1,4 @@"; or it is "…", because the rest of the
-        diff is left out.
+    """Yield the lines of a unified diff, each with its kind: "-", "+", " " (unchanged) or "@" (line numbers,
+    or "…" where the diff is cut).
     """
     lines = difflib.unified_diff(old.splitlines(), new.splitlines(), lineterm="", n=3)
     for number, line in enumerate(lines):
@@ -218,18 +181,10 @@ def _row(
     runs: Sequence[ReportedRun],
     attempts: Mapping[str, Mapping[str, Sequence[AttemptResult]]],
 ) -> dict[str, Any]:
-    """Return the data of one item's row in the table on the report's main page.
+    """Return the data of an item's row on the main page.
 
-    Args:
-        item: The incorrect program, or the code to summarize.
-        page: The relative path of the item's page.
-        runs: The runs in the report. In each run, a model made attempts at the items.
-        attempts: The attempts in each run at each item: `attempts[name of the run][id of the item]`.
-
-    Returns:
-        The variables for the template: the item's `id`, `page` and `group` (None for no group), and `marks`.
-        `marks` has a text for each run: the outcomes of the run's attempts at the item, such as "WA AC AC"
-        (one wrong answer, two accepted).
+    `attempts` is indexed by name of run and id of item. `marks` in the result has a text for each run, such
+    as "WA AC AC" for three attempts.
     """
     marks = []
     for run in runs:
@@ -239,12 +194,7 @@ def _row(
 
 
 def _mark(attempt: AttemptResult) -> str:
-    """Return the outcome of an attempt as a short text.
-
-    The text is the verdict on the last program, such as "AC" (accepted) or "WA" (wrong answer). For summaries
-    of code, it is the score of the last summary, or "no score" if it has none. It is "open" for an unfinished
-    attempt, and "none" if the model was never asked.
-    """
+    """Return an attempt's outcome: the last verdict or score, "open", or "none" if no model was asked."""
     if attempt.open is not None:
         return "open"
     last = attempt.rounds[-1] if attempt.rounds else None
@@ -261,14 +211,8 @@ def _cell(value: float | str | None) -> str:
 
 
 def draw_rounds(runs: Sequence[ReportedRun]) -> str:
-    """Plot how the share of successful attempts grows with the number of rounds (requests to the model).
-
-    An attempt is successful if a reply of the model is accepted: its program passes all tests, or its summary
-    of code has a high enough score. The plot shows, for each round, the share of all finished attempts that
-    were successful in this round or earlier.
-
-    Returns:
-        The figure as an SVG element, with a line for each run.
+    """Plot the share of attempts that were accepted up to each round, as an SVG element with a line for each
+    run.
     """
     with style():
         figure = Figure(figsize=(7, 2.6))

@@ -1,8 +1,4 @@
-"""A run: a model repairs many programs, with several attempts at each program.
-
-All replies of the model are recorded. Therefore a stopped run can be resumed. A finished run can be repeated
-from its recorded replies, without asking the model again.
-"""
+"""A run: all attempts at all items, with everything recorded that is needed to resume or to replay it."""
 
 from __future__ import annotations
 
@@ -48,36 +44,23 @@ def run_items(
     folder: Path,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> dict[str, Any]:
-    """Let a model try to solve each item several times, and write the results into a folder.
+    """Run, or resume, all attempts at all items; write the results into a folder and return the summary.
 
-    If the folder has an unfinished run with the same items and settings, that run is resumed, and its
-    recorded replies are reused.
-
-    Args:
-        items: The items: incorrect programs with tests, or code to summarize.
-        settings: The settings of the run, such as the number of attempts at each item.
-        source: The source of the model's replies: an endpoint, or an earlier run.
-        folder: The folder of the run.
-        progress: A function that is called after each attempt with the number of done attempts and the number
-            of all attempts.
-
-    Returns:
-        The content of `summary.json`, such as pass rates and costs.
-
-    Raises:
-        InputError: An option or file is wrong, the sandbox does not isolate programs, the endpoint refuses
-            all requests, or replies are taken from an earlier run that lacks the reply to one of the
-            requests.
+    `progress` is called after each attempt with the numbers of done and of all attempts.
     """
     prompts = Prompts(settings.prompts)
     try:
         prompts.check()
     except InputError as error:
+        # A replay has the templates from the settings of the earlier run, so that the message names that
+        # file.
         raise InputError(f"{source.replay / SETTINGS}: {error}" if source.replay else str(error)) from None
     is_summary = settings.judge is not None
     rounds = load_strategy(prompts, settings.strategy, settings.parts, settings.rounds, is_summary)
     is_new = not has_begun(folder)
     if is_new:
+        # Templates of a run that has begun were checked at its start; rendering them for all items again
+        # would only delay the resumed run.
         bar = settings.bar if is_summary else None
         check_messages(prompts, rounds, items, bar, settings.shows_output)
     budget = RequestBudget(settings.price, source.most_cost, source.rate)
@@ -94,6 +77,8 @@ def run_items(
             tester = registry.load(settings.judge)
         else:
             tester = held.enter_context(Sandbox(settings.unsafe))
+        # Locked before the files in it are read, so that a second process cannot add replies meanwhile; under
+        # the real path, so that a link to the folder gives the same lock.
         held.enter_context(locked(real_path.real(folder)))
         own_folder(folder, settings, items)
         verdicts, patches = (
@@ -107,6 +92,7 @@ def run_items(
         else:
             records = held.enter_context(contextlib.closing(ReplyRecords(folder)))
             replies = Replies(settings.model, records.known, budget, client, records)
+            # What earlier processes spent counts towards the largest cost, too.
             for raw in records.known.values():
                 budget.spend(parse_reply(raw))
         conversation = Conversation(rounds, prompts, replies.ask, judge)
@@ -130,22 +116,14 @@ def _make_judge(
     tester: Sandbox | Metric,
     verdicts: KeptValues,
 ) -> tuple[ReplyJudge, dict[str, Any]]:
-    """Make the judge, which decides whether a reply of the model is accepted.
+    """Make the judge, and its description in `summary.json`.
 
-    Programs are judged by their tests. Summaries of code are judged by the score of a metric.
-
-    Args:
-        items: The items: incorrect programs with tests, or code to summarize.
-        settings: The settings of the run.
-        tester: The sandbox in which programs run, or the metric that scores summaries.
-        verdicts: The cache of verdicts on programs, or of scores of summaries.
-
-    Returns:
-        The judge; and a dict with the one key "judge", whose value describes the judge in `summary.json`.
+    `tester` runs programs or scores summaries; `verdicts` caches its results.
     """
     if not isinstance(tester, Sandbox):
         # Scores are cached in the folder of the run instead.
         metric = tester.metric if isinstance(tester, CachedMetric) else tester
+        # The settings have a bar whenever they have a judge; the 0.0 is for the type checker alone.
         judge = SummaryJudge(metric, settings.bar or 0.0, verdicts)
         return judge, {
             "judge": {
@@ -168,22 +146,12 @@ def _hold_all(
     stop: Callable[[], None],
     progress: Callable[[int, int], None],
 ) -> list[AttemptResult]:
-    """Let the model make all attempts at all items, several at the same time.
+    """Make all attempts, several at the same time; return the results in the order of the items.
 
-    Args:
-        conversation: The object whose method `hold` makes one attempt at an item.
-        items: The items: incorrect programs with tests, or code to summarize.
-        attempts: The number of attempts at each item.
-        parallel: The number of attempts that run at the same time.
-        stop: A function that is called after an error or Ctrl+C. It cancels all requests and programs, so
-            that the attempts end at once.
-        progress: A function that is called after each attempt with the number of done attempts and the number
-            of all attempts.
-
-    Returns:
-        The results of the attempts, in the order of the items; for each item, in the order of the attempts.
+    `stop` cancels all requests and programs after an error or Ctrl+C, so that the attempts end at once.
     """
     tasks = [(item, attempt) for item in items for attempt in range(1, attempts + 1)]
+    # next() of this iterator is atomic, so that the threads need no lock to count.
     finished = iter(range(1, len(tasks) + 1))
     with ThreadPoolExecutor(parallel) as pool:
         futures = [pool.submit(conversation.hold, item, attempt) for item, attempt in tasks]
@@ -194,6 +162,7 @@ def _hold_all(
             for future in futures:  # the first error in order, so that it does not depend on the threads
                 if future in done:
                     future.result()
+        # Also for Ctrl+C: without this, leaving the pool waits for all queued attempts.
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             stop()

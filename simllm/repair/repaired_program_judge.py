@@ -31,7 +31,6 @@ class _Verdict:
     compile_log: str
 
     def __post_init__(self) -> None:
-        """Check the verdicts; raise `InputError` if one is wrong."""
         if any(len(test) != 2 for test in self.tests):
             raise InputError("a test must be a verdict and an output")
         for verdict in (self.verdict, *(verdict for verdict, _ in self.tests)):
@@ -40,18 +39,10 @@ class _Verdict:
 
 
 class ProgramJudge:
-    """Judge that accepts a model's corrected program if the program passes all tests.
+    """Judge that accepts a corrected program if it passes all tests.
 
-    Each item has an incorrect program, which the model corrects, and the tests. At most one program per
-    processor runs at the same time, because more programs would slow each other down.
-
-    Args:
-        sandbox: The sandbox in which programs are compiled and run.
-        languages: The programming languages of the programs.
-        verdicts: The cache of verdicts, so that no program is tested twice.
-        compare: The rule that compares a program's output with the expected output: "lines", "tokens",
-            "exact" or "float:1e-6" (numbers may have an error of up to 1e-6).
-        shows_output: Whether the feedback to the model contains the actual output of failed tests.
+    `compare` is the rule that compares a program's output with the expected output. `shows_output` tells
+    whether feedback contains the output of failed tests.
 
     Raises:
         InputError: The compiler or interpreter of a language is not installed.
@@ -70,15 +61,15 @@ class ProgramJudge:
         }
         self._sandbox, self._verdicts = sandbox, verdicts
         self._compare, self._shows_output = compare, shows_output
+        # More programs than processors would slow each other down, and exceed their time limits. The
+        # processors of this process may be fewer than those of the machine.
         self._processors = threading.Semaphore(len(os.sched_getaffinity(0)))
 
     def judge_reply(self, item: RepairItem, reply: str) -> Judged:
-        """Run the tests on the corrected program in a model's reply, and accept it if all pass.
-
-        A reply without a program is not accepted.
+        """Run the tests on the program in a reply; a reply without a program is not accepted.
 
         Raises:
-            SandboxError: The sandbox, in which programs run, failed, so there is no verdict.
+            SandboxError: The sandbox failed, so there is no verdict.
         """
         found = code_of_reply(reply, item.language or "", is_program=True, source=item.code)
         return replace(self._judge(item, found.text), is_ambiguous=found.is_ambiguous)
@@ -87,16 +78,12 @@ class ProgramJudge:
         """Run the tests on the original incorrect program, to find the tests that it fails.
 
         Raises:
-            SandboxError: The sandbox, in which programs run, failed, so there is no verdict.
+            SandboxError: The sandbox failed, so there is no verdict.
         """
         return self._judge(item, item.code)
 
     def feedback(self, item: RepairItem, judged: Judged) -> Feedback:
-        """Return feedback on a tested program, for the language model that repairs the program.
-
-        If the program does not compile, the feedback has the messages of the compiler. Otherwise it has the
-        failed tests. If the model's reply has no program, all tests count as failed.
-        """
+        """Return feedback on a tested program: the compiler's messages, or the failed tests."""
         return describe_failure(item, judged, self._shows_output)
 
     def _judge(self, item: RepairItem, code: str | None) -> Judged:
@@ -107,27 +94,23 @@ class ProgramJudge:
         key = verdict_key(language, code, item.tests, item.limits, version, item.files, self._compare)
         value = self._verdicts.get(key, lambda: self._run(item, code))
         found = build(_Verdict, value, f"verdicts.jsonl: the stored verdict on item {item.id[:40]}")
+        # No tests: the program did not compile.
         if len(found.tests) not in (0, len(item.tests)):
             raise InputError(f"verdicts.jsonl: the stored verdict on item {item.id[:40]} has other tests")
         tests = tuple(TestResult(verdict, output) for verdict, output in found.tests)
         return Judged(code, found.verdict == "AC", found.verdict, tests, found.compile_log)
 
     def _run(self, item: RepairItem, code: str) -> dict[str, Any]:
-        """Run a program on all tests of an item.
-
-        Returns:
-            A JSON object with these keys:
-
-            - "verdict": The verdict on the program, such as "AC" (accepted).
-            - "tests": For each test, a pair: its verdict, and the beginning of the program's output.
-            - "compile_log": The messages of the compiler if the program does not compile; otherwise "".
-        """
+        """Run a program on all tests, and return the fields of `_Verdict` as a JSON object."""
         language, limits = item.language or "", item.limits
+        # Only while a program runs: an attempt that waits for a reply leaves its processor to others.
         with self._processors:
             found = judge(self._sandbox, language, code, item.tests, limits, item.files, self._compare)
         return {
             "verdict": found.verdict,
             "tests": [
+                # A character of UTF-8 has at most four bytes. Cut before it is decoded, because an output may
+                # be huge.
                 [one.verdict, one.output[: 4 * MOST_OUTPUT].decode(errors="replace")[:MOST_OUTPUT]]
                 for one in found.tests
             ],

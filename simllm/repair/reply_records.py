@@ -17,13 +17,11 @@ NAME = "replies.jsonl"
 
 @dataclass(frozen=True)
 class ReplyPlace:
-    """The key under which a model's reply is recorded: the request, and the place of the reply in the run.
+    """The key under which a reply is recorded: the request, and the place of the reply in the run.
 
     Attributes:
-        request: The hash of the request: the SHA-256 of its JSON with sorted keys.
-        item: The id of the item: the program that the model repairs, or the code that it summarizes.
-        attempt: The number of the attempt at this item, from 1.
-        round: The number of the round (request) in this attempt, from 1.
+        request: The SHA-256 of the request's JSON with sorted keys.
+        item: The id of the item.
     """
 
     request: str
@@ -36,19 +34,10 @@ class ReplyPlace:
 
 
 class ReplyRecords:
-    """The record of a model's replies in a run, stored in the file `replies.jsonl`.
-
-    In a run, the model repairs programs or summarizes code.
-
-    Args:
-        folder: The folder of the run.
+    """The record of the replies of a run, in the file `replies.jsonl` of its folder.
 
     Attributes:
-        known: A dict with all recorded replies. The key of a reply has the hash of the request, the id of the
-            program or code, the number of the attempt, and the number of the round (request).
-
-    Raises:
-        InputError: The records are damaged, or cannot be written.
+        known: All recorded replies.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -56,36 +45,17 @@ class ReplyRecords:
         self.known = _by_place(self._log.rows)
 
     def keep(self, place: ReplyPlace, raw: RawReply) -> None:
-        """Add a model's reply to the record, and wait until the reply is on the disk.
-
-        Args:
-            place: The key of the reply. It has the hash of the request, the id of the program or code that
-                the model works on, the number of the attempt, and the number of the round (request).
-            raw: The reply of the model's server, before the reply is parsed.
-        """
+        """Add a reply, before it is parsed, to the record; wait until the reply is on the disk."""
         self._log.append({**vars(place), **vars(raw)})
         self.known[place] = raw
 
     def close(self) -> None:
-        """Close the file `replies.jsonl`, in which the replies are recorded."""
+        """Close the file."""
         self._log.close()
 
 
 def read_records(run: Path) -> Mapping[ReplyPlace, RawReply]:
-    """Read the replies that a model gave in an earlier run, from the folder of this run.
-
-    In a run, the model repairs programs or summarizes code.
-
-    Args:
-        run: The folder of the run.
-
-    Returns:
-        A dict with the replies. The key of a reply has the hash of the request, the id of the program or
-        code, the number of the attempt, and the number of the round (request).
-
-    Raises:
-        InputError: The folder has no record of replies, or the record is damaged.
-    """
+    """Read the recorded replies of an earlier run from its folder."""
     if not (run / NAME).is_file():
         raise InputError(f"{run / NAME}: does not exist; expected the folder of a run")
     return _by_place(read_log(run / NAME))
@@ -101,6 +71,7 @@ def _by_place(rows: Iterable[tuple[str, dict[str, Any]]]) -> dict[ReplyPlace, Ra
             read_json_lines.value_under(row, name, where, "a number")
             for name in ("attempt", "round", "status")
         ]
+        # Not isinstance, because True and False are instances of int.
         if not all(type(number) is int for number in numbers):
             raise InputError(f"{where}: attempt, round and status must be whole numbers")
         attempt, round_, status = numbers

@@ -1,4 +1,4 @@
-"""The messages that ask a model to repair a program, made for each round (request) of a conversation."""
+"""The messages of each round of a conversation."""
 
 from __future__ import annotations
 
@@ -19,18 +19,12 @@ _SHOWN = ("description", "language", "code", "files", "time", "memory")
 
 @dataclass(frozen=True)
 class Feedback:
-    """Feedback for a model on its program or its summary of code.
-
-    Attributes that do not apply are None, except `failed`, which is empty. For example, feedback on a summary
-    has only `score` and `bar`.
+    """Feedback for a model on its last program or summary; attributes that do not apply keep their defaults.
 
     Attributes:
-        verdict: The verdict on a program, such as "WA" (wrong answer).
         failed: The failed tests, each with these keys: `number` (from 1), `input`, `output` (the expected
             output) and `actual` (the program's output; None if it is not shown to the model).
         compile_log: The messages of the compiler if the program does not compile.
-        score: The metric's score of a summary.
-        bar: The lowest score with which a summary is accepted.
     """
 
     verdict: str | None = None
@@ -47,21 +41,12 @@ def check_messages(
     bar: float | None,
     shows_output: bool,
 ) -> None:
-    """Make the messages of all rounds for all items, with invented feedback on the model's replies.
-
-    Most wrong templates are thus found before the first request.
-
-    Args:
-        prompts: The templates of the messages.
-        rounds: The rounds (requests) of a conversation.
-        items: The incorrect programs, or the code to summarize.
-        bar: The lowest score with which a summary is accepted; None if the items are programs.
-        shows_output: Whether the model is shown what a program prints in failed tests.
-
-    Raises:
-        InputError: A template is wrong, or the first request has no message.
+    """Make all messages with invented feedback, so that most wrong templates are found before the first
+    request.
     """
+    # Whether a template works depends on the item: a hint or the files may be missing.
     for item in items:
+        # A strategy may repeat its last round up to a thousand times.
         for round_ in dict.fromkeys(rounds):
             is_first = round_ is rounds[0]
             feedback = _invented_feedback(item, bar, shows_output, round_.keeps_history)
@@ -73,23 +58,17 @@ def check_messages(
 def _invented_feedback(
     item: RepairItem, bar: float | None, shows_output: bool, about_reply: bool
 ) -> list[Feedback]:
-    """Return feedback of many kinds on an imagined program or summary.
-
-    Args:
-        item: The incorrect program with its tests, or the code to summarize.
-        bar: The lowest score with which a summary is accepted; None if the item is a program.
-        shows_output: Whether failed tests have the program's output.
-        about_reply: Whether the feedback may be about a reply of the model. A reply without a program has no
-            output, even if outputs are shown.
-    """
+    """Return feedback of many kinds; `about_reply` tells whether it may be about a reply of the model."""
     if bar is not None:
         return [Feedback(score=score, bar=bar) for score in (0.0, None)]
     compiler = Feedback("CE", compile_log="error: expected ';'")
     outputs = [""] if shows_output else [None]
     feedback = [Feedback(), compiler]
     for verdict in VERDICTS:
+        # An accepted program needs no feedback; CE is `compiler`, above.
         if verdict in ("AC", "CE"):
             continue
+        # A reply without a program has no output, even if outputs are shown.
         for output in [None] if verdict == "NC" and about_reply else outputs:
             failed = [
                 {"number": number, "input": test.input, "output": test.output, "actual": output}
@@ -102,25 +81,10 @@ def _invented_feedback(
 def round_messages(
     prompts: Prompts, round_: Round, item: RepairItem, feedback: Feedback, is_first: bool
 ) -> list[Message] | None:
-    """Make the messages that are sent to the model in a round (request) of a conversation.
+    """Make the messages of a round; None if the round must be skipped.
 
-    A round can add help, such as a tutor's hint or the failed tests. The first round of an attempt is never
-    skipped. A later round is skipped if it has no help to add. For example, a round that adds only a tutor's
-    hint is skipped if the item has no hint.
-
-    Args:
-        prompts: The templates of the messages.
-        round_: The round: which templates it uses, and which help it adds.
-        item: The incorrect program, or the code to summarize.
-        feedback: What is wrong with the model's last reply; in a new conversation, what is wrong with the
-            incorrect program. It may be empty.
-        is_first: Whether this is the first request of the attempt.
-
-    Returns:
-        The messages; None if the round must be skipped.
-
-    Raises:
-        InputError: A template is wrong.
+    The first round of an attempt is never skipped. A later round is skipped if the item or the feedback has
+    none of the parts that the round adds. In a new conversation, `feedback` is about the incorrect program.
     """
     parts = {
         "guidance": item.guidance,

@@ -1,7 +1,4 @@
-"""Comparison of runs in which models repaired programs or summarized code, by tests with Holm's correction.
-
-The tests are paired: all runs have the same programs to repair, or the same code to summarize.
-"""
+"""Comparison of runs by paired tests over their common items, with Holm's correction."""
 
 from __future__ import annotations
 
@@ -20,29 +17,10 @@ Figure = Callable[[Attempts], float | None]  # takes the finished attempts at on
 
 
 def compare_runs(runs: Mapping[str, Attempts]) -> dict[str, Comparison]:
-    """Compare runs of models on the same items (programs to repair, or code to summarize) by three measures.
+    """Compare runs with the same items by AVG, TOP-k and RPSR; the result is empty with fewer than two runs.
 
-    - AVG is the share of accepted attempts. An attempt to repair a program is accepted if the model's last
-      program passes all tests. An attempt to summarize code is accepted if the model's last summary has a
-      high enough score.
-    - TOP-k is pass@k: the probability that at least one of k attempts is accepted. k is the number of
-      attempts at each item, or the smallest such number if the runs differ.
-    - RPSR (relative patch size ratio) is the size of the model's change to a program, divided by the size of
-      the known correct change.
-
-    Each measure is compared only on the items for which it is defined in every run. For example, RPSR is not
-    defined for an item without an accepted attempt.
-
-    Args:
-        runs: The attempts of each run, by the name of the run.
-
-    Returns:
-        The comparison of the runs by each measure ("AVG", "TOP-5", "RPSR"). TOP-k is left out if k is 1,
-        because it then equals AVG. A measure that is defined for no item is left out, too. With fewer than
-        two runs, the dict is empty.
-
-    Raises:
-        InputError: The runs have different items.
+    k is the number of attempts at each item, or the smallest such number if the runs differ. A figure is
+    compared on the items for which every run defines it, and left out if there are none.
     """
     if len(runs) < 2:
         return {}
@@ -51,8 +29,10 @@ def compare_runs(runs: Mapping[str, Attempts]) -> dict[str, Comparison]:
     for name, found in ids.items():
         if found != ids[first]:
             raise InputError(f"runs {first!r} and {name!r} have different items; they cannot be compared")
+    # A TOP-k is comparable only for the same k, which every run must have.
     most = min(max(attempt.attempt for attempt in attempts) for attempts in runs.values())
     by_figure: dict[str, Figure] = {"AVG": lambda each: average_pass_rate([_passed(each)])}
+    # TOP-1 equals AVG.
     if most > 1:
         by_figure[f"TOP-{most}"] = lambda each: _top(each, most)
     by_figure["RPSR"] = _mean_ratio
@@ -79,16 +59,6 @@ def _top(each: Attempts, k: int) -> float | None:
 
 
 def _mean_ratio(each: Attempts) -> float | None:
-    """Return the mean RPSR of a model's accepted attempts to repair one program.
-
-    RPSR (relative patch size ratio) is the size of the model's change to the program, divided by the size of
-    the known correct change.
-
-    Args:
-        each: The finished attempts to repair the program; only accepted ones are used.
-
-    Returns:
-        The mean; None if no accepted attempt has an RPSR, for example because no correct change is known.
-    """
+    """Return the mean RPSR of the accepted attempts at one item; None if none has an RPSR."""
     ratios = [ratio for one in each if one.accepted and (ratio := patch_ratio(one)) is not None]
     return sum(ratios) / len(ratios) if ratios else None

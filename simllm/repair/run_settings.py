@@ -1,4 +1,4 @@
-"""The settings of a run in which a model repairs programs, and the folder of the run."""
+"""The settings of a run, and the folder of the run."""
 
 from __future__ import annotations
 
@@ -23,16 +23,13 @@ CONTENT = "a repair run"  # of the folder, for its marker
 
 @dataclass(frozen=True)
 class RunSettings:
-    """The settings of a run in which a model repairs programs, or writes summaries of code.
+    """The settings of a run.
 
     Attributes:
-        model: The name of the model at the endpoint.
-        strategy: The name of the strategy, which decides what the model is told in each round: "single",
-            "multi-regenerate" or "cref".
-        parts: The help that the strategy "single" gives the model: any of "guidance" (a tutor's hint),
-            "solution" (a description of a solution) and "tests" (the failed tests).
-        attempts: The number of attempts at each item.
-        rounds: The largest number of rounds (requests) in an attempt; None for as many as the strategy has.
+        strategy: The name of the strategy: "single", "multi-regenerate" or "cref".
+        parts: The parts that the strategy "single" adds.
+        attempts: The number of attempts at each item, at most 10,000.
+        rounds: The largest number of rounds in an attempt; None for as many as the strategy has.
         shows_output: Whether the model is shown the actual output of failed tests.
         compare: The rule that compares a program's output with the expected output, such as "lines".
         judge: The name of the metric that judges summaries; None for programs.
@@ -56,18 +53,6 @@ class RunSettings:
     prompts: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Check the settings.
-
-        Raises:
-            InputError: One of these problems was found:
-
-                - `attempts` is less than 1, or more than 10,000.
-                - `bar`, the lowest score with which a summary is accepted, is infinite or NaN.
-                - Only one of `judge` (the metric that judges summaries) and `bar` is given. A run with
-                  summaries needs both.
-                - A run with summaries changes the default of `shows_output`, `compare` or `unsafe`. Only a
-                  run with programs may do so.
-        """
         if not 1 <= self.attempts <= _MOST_ATTEMPTS:
             raise InputError(
                 f"--attempts {self.attempts}: expected a whole number from 1 to {_MOST_ATTEMPTS:,}"
@@ -81,51 +66,34 @@ class RunSettings:
 
     @property
     def label(self) -> str:
-        """A name of the run for tables: its model and its strategy, such as "M, single with guidance"."""
+        """A name of the run for tables, such as "M, single with guidance"."""
         parts = f" with {', '.join(self.parts)}" if self.parts else ""
         return f"{self.model}, {self.strategy}{parts}"
 
 
 def read_settings(run: Path) -> RunSettings:
-    """Read the settings of a run from the file `settings.json` in the folder of the run.
-
-    In a run, a model repairs programs or summarizes code.
-
-    Raises:
-        InputError: The folder is not the folder of a run, or the settings are wrong.
-    """
+    """Read `settings.json` in the folder of a run."""
     if not (run / SETTINGS).is_file():
         raise InputError(f"{run}: has no {SETTINGS}; expected the folder of a run")
     return build(RunSettings, read_json(run / SETTINGS), str(run / SETTINGS))
 
 
 def read_run_items(run: Path, settings: RunSettings) -> list[RepairItem]:
-    """Read the items of a run from its folder: incorrect programs to repair, or code to summarize.
-
-    Args:
-        run: The folder of the run.
-        settings: The settings of the run, which tell whether the items are programs or code to summarize.
-    """
+    """Read the items of a run from its folder."""
     return read_items(run / ITEMS, settings.judge is not None)
 
 
 def own_folder(folder: Path, settings: RunSettings, items: list[RepairItem]) -> None:
-    """Create the folder of a run, and write the settings and items of the run into it.
+    """Create the folder of a run with its settings and items, or check that the run there has the same ones.
 
-    The items are incorrect programs that a model repairs in the run, or code that it summarizes.
-
-    If the folder already has a run, nothing is written. The function then only checks that the earlier run
-    has the same settings and items, so that it can be resumed. A run without any reply has not begun: its
-    settings are replaced, so that a command with a wrong model can be corrected.
-
-    Raises:
-        InputError: The folder has a run with other settings or items, or files that simllm did not write.
+    A run that has not begun gets the new settings, so that a command with a wrong model can be corrected.
     """
     OutputFolder(folder, CONTENT).own()
     texts = {
         ITEMS: "".join(json.dumps(_given(asdict(item)), ensure_ascii=False) + "\n" for item in items),
         SETTINGS: json.dumps(asdict(settings), indent=1, ensure_ascii=False) + "\n",
     }
+    # All checks before the first write, so that a refusal leaves no half of a run behind.
     for name in texts:
         OutputFolder(folder).check_addition(name)
     if not has_begun(folder):
@@ -133,6 +101,7 @@ def own_folder(folder: Path, settings: RunSettings, items: list[RepairItem]) -> 
             OutputFolder(folder).write(name, text)
         return
     old = read_settings(folder)
+    # Replies to other prompts or programs would make the figures a mixture of two runs.
     for part in fields(RunSettings):
         if getattr(old, part.name) != getattr(settings, part.name):
             raise InputError(f"{folder}: holds a run with other settings ({part.name}); name another folder")
@@ -149,9 +118,5 @@ def has_begun(folder: Path) -> bool:
 
 
 def _given(values: dict[str, object]) -> dict[str, object]:
-    """Return the attributes of an item (a program to repair, or code to summarize) that are not None or ().
-
-    Args:
-        values: All attributes of the item, by name.
-    """
+    """Return the attributes of an item that are not None or ()."""
     return {name: value for name, value in values.items() if value not in (None, ())}

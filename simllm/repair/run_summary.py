@@ -1,4 +1,4 @@
-"""The summary of a run in which a model repaired programs: settings and statistics (`summary.json`)."""
+"""The summary of a run, `summary.json`: settings and statistics."""
 
 from __future__ import annotations
 
@@ -31,20 +31,11 @@ def summarize(
     most_rounds: int,
     about: dict[str, Any],
 ) -> dict[str, Any]:
-    """Make the content of `summary.json` for a run in which a model repaired programs or summarized code.
+    """Make the content of `summary.json`.
 
-    Args:
-        attempts: The results of the model's attempts at all items, in the order of the items.
-        items: The items of the run. An item is an incorrect program to repair, or code to summarize.
-        settings: The settings of the run.
-        most_rounds: The largest number of rounds that an attempt can have. A round is a request to the model
-            and its reply.
-        about: A dict with the single key "judge". The value describes how the model's replies were judged:
-            programs by their tests, or summaries of code by a metric.
-
-    Returns:
-        The content of `summary.json`. Under "figures", it has the statistics of all attempts, such as pass
-        rates and cost. Under "groups", it has the same statistics for each group of items.
+    `most_rounds` is the number of rounds of the strategy. `about` has the single key "judge", which describes
+    the judge. "figures" in the result has the statistics of all attempts, and "groups" those of each group of
+    items.
     """
 
     def of(chosen: Sequence[AttemptResult]) -> dict[str, Any]:
@@ -116,33 +107,17 @@ def _warnings(figures: Mapping[str, Any], attempts: Sequence[AttemptResult]) -> 
 
 
 def _first(open_attempts: Sequence[AttemptResult]) -> str | None:
-    """Describe the first open (unfinished) attempt, with the reason why it is open.
-
-    Args:
-        open_attempts: All open attempts of the run.
-
-    Returns:
-        A text such as "item 7, attempt 2: the run has stopped"; None if there are no open attempts.
-    """
+    """Describe the first open attempt, such as "item 7, attempt 2: the run has stopped"."""
     return next((f"item {one.item}, attempt {one.attempt}: {one.open}" for one in open_attempts), None)
 
 
 def compute_statistics(
     attempts: Sequence[AttemptResult], most_attempts: int, most_rounds: int, price: Price | None
 ) -> dict[str, Any]:
-    """Compute statistics of a model's attempts to repair programs: pass rates, sizes of patches, and costs.
+    """Compute the statistics of attempts, which are sorted by item; a value is None if it is not defined or
+    known.
 
-    Unfinished attempts count only in "open attempts" and in the requests, tokens and costs.
-
-    Args:
-        attempts: The attempts, sorted by item (program to repair, or code to summarize).
-        most_attempts: The number of attempts at each item.
-        most_rounds: The largest number of rounds (requests to the model) in an attempt.
-        price: The price of the model; None if it is not known.
-
-    Returns:
-        The statistics by name, as in `summary.json`, such as "AVG" (share of accepted attempts) and "cost". A
-        value is None if it is not defined or not known.
+    Open attempts count only in "open attempts" and in the requests, tokens and costs.
     """
     items = finished_by_item(attempts)
     finished = [attempt for each in items.values() for attempt in each]
@@ -170,17 +145,7 @@ def _top(passed: Mapping[str, Sequence[bool]], k: int) -> float | None:
 
 
 def _verdicts(finished: Sequence[AttemptResult]) -> dict[str, dict[str, int]]:
-    """Count how often the model's programs got each verdict, such as "WA" (wrong answer).
-
-    Summaries of code have no verdicts, so they are not counted.
-
-    Args:
-        finished: The finished attempts.
-
-    Returns:
-        A dict from each verdict to two counts: "all replies", and "final replies" (the last reply of each
-        attempt).
-    """
+    """Count for each verdict all replies, and the last replies of attempts ("final replies")."""
     last = Counter(attempt.rounds[-1].verdict for attempt in finished if attempt.rounds)
     every = Counter(one.verdict for attempt in finished for one in attempt.rounds)
     return {
@@ -191,23 +156,12 @@ def _verdicts(finished: Sequence[AttemptResult]) -> dict[str, dict[str, int]]:
 
 
 def to_json(summary: dict[str, Any]) -> str:
-    """Format the settings and statistics of a run as JSON text; NaN and infinite numbers become null.
-
-    Args:
-        summary: The content of `summary.json` for a run in which a model repaired programs or summarized
-            code, as `summarize` returns it.
-    """
+    """Format a summary as JSON text; NaN and infinite numbers become null."""
     return json.dumps(tables.finite(summary), indent=1, ensure_ascii=False) + "\n"
 
 
 def read_summary(run: Path) -> dict[str, Any]:
-    """Read the settings and statistics of a run from the file `summary.json` in the folder of the run.
-
-    In a run, a model repairs programs or summarizes code.
-
-    Raises:
-        InputError: The file `summary.json` is missing or wrong.
-    """
+    """Read `summary.json` in the folder of a run."""
     found = read_json(run / SUMMARY)
     if missing := [name for name in ("complete", "judge", "figures", "groups") if name not in found]:
         raise InputError(f"{run / SUMMARY}: missing key {missing[0]}")
@@ -218,19 +172,10 @@ def read_summary(run: Path) -> dict[str, Any]:
 
 
 def tokens_and_cost(attempts: Sequence[AttemptResult], price: Price | None) -> dict[str, Any]:
-    """Count the requests to the model, and sum their tokens and costs.
+    """Count the requests, and sum their tokens and costs, in open attempts, too.
 
-    Args:
-        attempts: The attempts, finished or not. Each round of an attempt is one request.
-        price: The price of the model's tokens; None if it is not known.
-
-    Returns:
-        A dict with these keys:
-
-        - "requests": The number of requests.
-        - "prompt tokens", "completion tokens": The number of tokens of all requests, and of all replies. None
-          if the endpoint did not report the number for every request.
-        - "cost": The total cost. None if a number of tokens is None, or if the price is not known.
+    A sum of tokens is None if the endpoint did not report the number for every request. The cost is None if a
+    sum or the price is None.
     """
     rounds = [one for attempt in attempts for one in attempt.rounds]
     prompt = _sum([one.prompt_tokens for one in rounds])

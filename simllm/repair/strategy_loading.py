@@ -1,7 +1,4 @@
-"""Loading of the strategies in `strategies.json`, by which a model repairs a program or summarizes code.
-
-A strategy is a list of rounds. A round is one request to the model.
-"""
+"""Loading of the strategies in `strategies.json`."""
 
 from __future__ import annotations
 
@@ -22,20 +19,14 @@ _ALL_PARTS = "single with guidance, solution and tests"
 
 @dataclass(frozen=True)
 class Round:
-    """A round: one request to a model that repairs a program or summarizes code.
-
-    The request has one or more messages. A list of rounds is called a strategy.
+    """The plan of a round: which templates it sends, and which parts it adds.
 
     Attributes:
         messages: The names of the templates from which the messages are made.
-        adds: The help that the round gives the model: any of "guidance" (a tutor's hint), "solution" (a
-            description of a solution), "tests" (the failed tests of the program) and "score" (the score of
-            the model's last summary of the code). A round after the first round is skipped if none of its
-            help is available.
-        keeps_history: Whether the messages continue the conversation of earlier rounds. Otherwise, they begin
-            a new conversation.
-        repeats: Whether this round may be repeated. Only the last round of a strategy is ever repeated,
-            namely if the user asks for more rounds than the strategy has.
+        adds: The parts that the round adds. A round after the first is skipped if none of them is available.
+        keeps_history: Whether the messages continue the conversation, or else begin a new one.
+        repeats: Whether the round is repeated if the user asks for more rounds than the strategy has. Only
+            the last round can be.
     """
 
     messages: tuple[str, ...]
@@ -51,22 +42,10 @@ def load_strategy(
     rounds: int | None = None,
     is_summary: bool = False,
 ) -> list[Round]:
-    """Load a strategy: a list of rounds (requests) that ask a model to repair a program or to summarize code.
+    """Load the rounds of a strategy.
 
-    Args:
-        prompts: The templates of the prompts, and the file `strategies.json`, which lists all strategies.
-        name: The name of the strategy, such as "cref".
-        parts: The kinds of help that the model gets: any of "guidance" (a tutor's hint), "solution" (a
-            description of a solution) and "tests" (the failed tests). Only the strategy "single" takes
-            this argument.
-        rounds: The number of rounds; None for as many as `strategies.json` lists for the strategy.
-        is_summary: Whether the model summarizes code. Otherwise, it repairs programs.
-
-    Returns:
-        The rounds, in order.
-
-    Raises:
-        InputError: The file `strategies.json`, or an argument, is wrong.
+    `parts` are for the strategy "single" alone. `rounds` is the number of rounds; None for as many as the
+    strategy has.
     """
     if unknown := [part for part in parts if part not in PARTS]:
         raise InputError(f"--with {unknown[0]}: expected any of {', '.join(PARTS)}")
@@ -75,6 +54,7 @@ def load_strategy(
     kind = "summaries" if is_summary else "programs"
     known = _read(prompts).get(kind, {})
     if name not in known:
+        # That one is an internal name for the strategy "single" with all parts.
         names = [known_name for known_name in known if known_name != _ALL_PARTS]
         raise InputError(f"strategy {name!r}: expected one of {', '.join(names) or f'none: no {kind}'}")
     found = known[name]
@@ -83,26 +63,14 @@ def load_strategy(
     if parts:
         if name != "single":
             raise InputError(f"--with goes with the strategy single; {name} has its own parts")
+        # A request with all parts has templates of its own, with a message for each part.
         whole = set(parts) == set(PARTS)
         found = known.get(_ALL_PARTS, found) if whole else [replace(found[0], adds=tuple(parts))]
     return _repeated(found, name, len(found) if rounds is None else rounds)
 
 
 def _repeated(found: list[Round], name: str, rounds: int) -> list[Round]:
-    """Shorten a list of requests to a model, or lengthen it by repeating the last request.
-
-    Each request is called a round. The list of rounds is called a strategy. It says how a model repairs a
-    program or summarizes code.
-
-    Args:
-        found: The rounds of the strategy.
-        name: The name of the strategy, for error messages.
-        rounds: The number of rounds to return.
-
-    Raises:
-        InputError: `rounds` is less than 1. Or `rounds` is larger than the length of the strategy, and the
-            attribute `repeats` of the last round is false.
-    """
+    """Cut a strategy after a number of rounds, or lengthen it by repeating its last round."""
     if not 1 <= rounds <= MOST_ROUNDS:
         raise InputError(f"--rounds {rounds}: expected a whole number from 1 to {MOST_ROUNDS:,}")
     if rounds > len(found) and not found[-1].repeats:
@@ -111,17 +79,7 @@ def _repeated(found: list[Round], name: str, rounds: int) -> list[Round]:
 
 
 def _read(prompts: Prompts) -> dict[str, dict[str, list[Round]]]:
-    """Read all strategies from the text of the file `strategies.json`.
-
-    A strategy is a list of rounds. A round is one request to a model.
-
-    Args:
-        prompts: The texts of several files by file name: the templates of the prompts, and `strategies.json`.
-
-    Returns:
-        A dict with the keys "programs" (strategies for repairing programs) and "summaries" (strategies for
-        summarizing code). Each value is a dict from the name of a strategy to its list of rounds.
-    """
+    """Read `strategies.json` into rounds by kind ("programs" or "summaries") and by name of strategy."""
     try:
         kinds = json.loads(prompts.texts[_FILE])
     except KeyError:

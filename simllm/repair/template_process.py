@@ -41,12 +41,15 @@ def make_environment(texts: Mapping[str, str]) -> jinja2.Environment:
     """Make the environment in which templates are checked and rendered."""
     environment = _Environment(
         loader=jinja2.DictLoader(dict(texts)),
+        # A misspelt variable must be an error, not an empty text in every prompt. Prompts are not HTML, so
+        # that nothing is escaped.
         undefined=jinja2.StrictUndefined,
         autoescape=False,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
+    # lipsum makes random text: the same item would not give the same request.
     del environment.globals["lipsum"]
     environment.globals.update(names=_NAMES, fence_for=fence_for)
     return environment
@@ -63,8 +66,7 @@ def fence_for(text: str) -> str:
 def check(environment: jinja2.Environment, texts: Mapping[str, str], variables: list[str]) -> None:
     """Check the syntax of all templates, and that they use only known variables and public attributes.
 
-    Raises:
-        ValueError: A template is wrong. The message names the template.
+    A wrong template raises a `ValueError` that names the template.
     """
     trees = {}
     for name, text in texts.items():
@@ -86,7 +88,7 @@ def check(environment: jinja2.Environment, texts: Mapping[str, str], variables: 
 
 
 def _check_attributes(name: str, tree: nodes.Template) -> None:
-    """Refuse attributes that begin with an underscore. The sandbox refuses those with computed names, too."""
+    """Refuse attributes that begin with an underscore."""
     reached = [(node.attr, node.lineno) for node in tree.find_all(nodes.Getattr)]
     reached += [
         (node.arg.value, node.lineno)
@@ -106,7 +108,7 @@ def _check_attributes(name: str, tree: nodes.Template) -> None:
 
 
 def _given(tree: nodes.Template) -> set[str]:
-    """Return the names that a template assigns (in loops, for example), or uses only if they are defined."""
+    """Return the names that a template assigns, in loops for example, or uses only if they are defined."""
     assigned = {node.name for node in tree.find_all(nodes.Name) if node.ctx != "load"}
     checks = tree.find_all((nodes.Filter, nodes.Test))
     checked = [node.node for node in checks if node.name in ("default", "d", "defined", "undefined")]
@@ -134,6 +136,7 @@ def main() -> None:
     """Answer requests until the standard input ends: first the texts and variables, then what to render."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl+C is for the parent, which closes the input
     resource.setrlimit(resource.RLIMIT_AS, (_MOST_MEMORY, _MOST_MEMORY))
+    # A template that ends the process must not leave an image of the memory on the disk.
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     environment: jinja2.Environment | None = None
     for line in sys.stdin.buffer:

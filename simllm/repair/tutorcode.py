@@ -31,34 +31,17 @@ _OPTIONAL = ("fix", "guidance", "solution")
 
 @dataclass(frozen=True)
 class _Cases:
-    """The tests of a programming problem in TutorCode, a data set of incorrect programs.
-
-    Attributes:
-        folder: The folder with a file for each test.
-        tests: The tests, each with the keys "input" and "output" (the expected output). They are sorted by
-            their file names; names that are numbers are sorted as numbers, so that 10 comes after 9.
-    """
+    """The tests of a programming problem, each with the keys "input" and "output", sorted by `_order`."""
 
     folder: Path
     tests: list[dict[str, str]]
 
 
 def read_tutorcode(folder: Path) -> Iterator[str]:
-    """Convert the published files of TutorCode into the input of `simllm repair run`.
+    """Convert the published files of TutorCode into JSON lines, the input of `simllm repair run`.
 
-    TutorCode is a data set of students' incorrect C++ programs. Each program becomes one item: the program
-    with its tests and the tutors' hints.
-
-    Args:
-        folder: The folder of TutorCode. Each file `NAME.json` holds an incorrect program. The files
-            `cases/PROBLEM/*.json` hold the tests of a programming problem.
-
-    Yields:
-        The items, each as a line of JSON. They are sorted by the names of their files; names that are numbers
-        are sorted as numbers, so that 10 comes after 9.
-
-    Raises:
-        InputError: The folder has no file `NAME.json`, or a file is wrong.
+    Each file `NAME.json` in `folder` holds an incorrect program. The files `cases/PROBLEM/*.json` hold the
+    tests of a programming problem.
     """
     paths = sorted((path for path in folder.glob("*.json") if _is_own(path, folder)), key=_order)
     if not paths:
@@ -69,6 +52,7 @@ def read_tutorcode(folder: Path) -> Iterator[str]:
         where = str(path)
         problem = str(read_json_lines.value_under(row, "problemId", where, "a number"))
         if problem not in known:
+            # The number comes from a file that anybody may have written, and must not lead out of the folder.
             if Path(problem).name != problem or problem in ("", ".."):
                 raise InputError(
                     f"{where}: problemId {problem[:40]!r}: expected the name of a folder in cases"
@@ -78,6 +62,7 @@ def read_tutorcode(folder: Path) -> Iterator[str]:
 
 
 def _order(path: Path) -> tuple[int, str]:
+    """Sort names that are numbers as numbers, so that 10 comes after 9."""
     return int(path.stem) if path.stem.isdecimal() else -1, path.stem
 
 
@@ -101,29 +86,20 @@ def _read_cases(folder: Path, root: Path) -> _Cases:
 
 
 def _item(row: dict[str, Any], path: Path, problem: str, cases: _Cases) -> dict[str, Any]:
-    """Convert one incorrect program of the data set TutorCode into an item for `simllm repair run`.
-
-    Args:
-        row: The JSON object in the program's file in TutorCode.
-        path: The path of this file. Its name without ".json" becomes the id of the item.
-        problem: The id of the programming problem, which becomes the group of the item.
-        cases: The tests of the problem.
-
-    Returns:
-        The item as a JSON object, with the program, its tests, its time and memory limits, and hints
-        if there are any.
-    """
+    """Convert a program of TutorCode into an item with the file's name as id and the problem as group."""
     where = str(path)
     judged = read_json_lines.value_under(row, "judgeResult", where, "a JSON object")
     if not isinstance(judged, dict):
         raise InputError(f"{where}: expected a JSON object under judgeResult")
     count = judged.get("case_cnt")
+    # A download that broke off may lack tests; programs would then be accepted too easily.
     if count is not None and count != len(cases.tests):
         raise InputError(f"{cases.folder}: holds {len(cases.tests)} tests; {where} has case_cnt {count}")
     item: dict[str, Any] = {"id": path.stem, "language": "cpp", "group": problem}
     for name, key in _TEXTS.items():
         if name not in _OPTIONAL or row.get(key):
             item[name] = read_json_lines.text_under(row, key, where)
+    # TutorCode has milliseconds and KiB, an item seconds and MiB.
     item["time"] = _number(judged, "timeLimit", where) / 1000
     item["memory"] = math.ceil(_number(judged, "memoryLimit", where) / 1024)
     if judged.get("fileName"):

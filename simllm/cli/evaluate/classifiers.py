@@ -1,7 +1,4 @@
-"""`simllm evaluate classifiers`: evaluate the predictions of classifiers, and write a report.
-
-The evaluation follows ECSER-LLM, a published protocol (list of steps) for studies of classifiers.
-"""
+"""`simllm evaluate classifiers`: evaluate the predictions of classifiers by the protocol ECSER-LLM."""
 
 from __future__ import annotations
 
@@ -80,11 +77,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Run `simllm evaluate classifiers` with the parsed options: write a report folder and a summary table.
-
-    The table has a row for each classifier: the numbers of rows, of unparsed outputs and of invented labels,
-    the accuracy, the metric of `--select-by`, and with two classes the AUC.
-    """
+    """Run `simllm evaluate classifiers`: write a report folder, and a table of the classifiers."""
     with optional_packages.require_eval_extra():
         from simllm.evaluation import classifiers, ratings
         from simllm.evaluation.classifiers import classifier_report, metric_classifier
@@ -96,6 +89,7 @@ def run(options: argparse.Namespace) -> None:
         if name in matrices:
             raise InputError(f"--matrix {text}: {name} stands twice")
         matrices[name] = _counts(text, counts)
+    # Everything that can be refused without a metric is refused before the metrics are loaded.
     if bool(options.files) == bool(options.ratings):
         raise InputError("expected files of predictions, or --ratings")
     _check_mode(options)
@@ -129,6 +123,7 @@ def run(options: argparse.Namespace) -> None:
         options.bins,
         matrices,
     )
+    # The report shows how it was made, so that others can repeat it.
     command = "simllm " + shlex.join(sys.argv[1:])
     classifier_report.write(study, options.out, command, about, keep_predictions=bool(options.ratings))
     for sentence in classifiers.find_warnings(study):
@@ -138,6 +133,7 @@ def run(options: argparse.Namespace) -> None:
     for name, found in study.classifiers.items():
         split = main_split(found.splits)
         part = found.splits[split]
+        # --select-by may name the accuracy or the AUC, which would give the same column twice.
         values = [part.metrics.get(metric) for metric in dict.fromkeys(names)]
         sizes = [part.n, part.unparsed, part.invented]
         rows.append([name, split, *sizes, *(one and one.value for one in values)])
@@ -150,15 +146,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _check_mode(options: argparse.Namespace) -> None:
-    """Check that the given options fit the kind of input.
-
-    The input is either files with the predictions of classifiers or, with `--ratings`, a file of human
-    ratings, from which the command tests how well metrics tell acceptable texts from others.
-
-    Raises:
-        InputError: The input is ratings, but an option for files of predictions is given. Or the input is
-            files of predictions, but an option for ratings is given.
-    """
+    """Check that no option for ratings is given with files of predictions, or the other way round."""
     of_ratings = {
         "--acceptable": options.acceptable,
         "--metrics": options.metrics,
@@ -190,6 +178,7 @@ def _pair(option: str, text: str) -> tuple[str, str]:
 
 def _counts(text: str, counts: str) -> Sequence[int]:
     try:
+        # Whether the counts are possible is checked by `classifiers.evaluate`.
         found = [int(count) for count in counts.split(",")]
     except ValueError:
         found = []

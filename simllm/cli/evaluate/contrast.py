@@ -28,11 +28,10 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Run `simllm evaluate contrast` with the parsed options: write a table of the metrics' accuracies.
+    """Run `simllm evaluate contrast`: write a table of the metrics' accuracies.
 
-    A triple is a reference, a rewording of it, and a text with a changed meaning. The accuracy of a metric is
-    the share of triples for which the metric scores the rewording higher than the changed text. Ties count
-    half.
+    The accuracy is the share of triples whose rewording scores higher than the text with a changed meaning.
+    Ties count half.
     """
     with optional_packages.require_eval_extra():
         from simllm.evaluation import contrast_triples
@@ -43,6 +42,7 @@ def run(options: argparse.Namespace) -> None:
     triples = contrast_triples.clean_triples(contrast_triples.load(file))
     names = metrics_option.chosen_names(options.metrics, options.model)
     metrics, missing = registry.load_all(names, options.model)
+    # The baseline, which only compares words: .5 in balanced triples, 0 in adversarial ones.
     rows = [("word overlap", *contrast_triples.accuracies(jaccard.score, triples))]
     n, ties = len(triples.references), []
     with result_warnings.collected() as messages:
@@ -55,6 +55,7 @@ def run(options: argparse.Namespace) -> None:
     about = [*contrast_triples.warnings_about(triples), *messages, *ties]
     columns = ["metric", "all"]
     for what, labels in (("form", triples.forms), ("kind", triples.kinds)):
+        # A form and a kind may have the same name.
         columns += [f"{what} {of}" if of in columns else of for of in dict.fromkeys(labels)]
     table = Table(
         columns=columns,

@@ -43,9 +43,8 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Run `simllm evaluate correlation` with the parsed options: correlate metrics with human ratings.
-
-    The correlations are written as a table, with a row for each metric.
+    """Run `simllm evaluate correlation`: write a table of correlations with human ratings, a row for each
+    metric.
     """
     output_file.check_output(options.output, [options.ratings], options.overwrite)
     with optional_packages.require_eval_extra():
@@ -58,6 +57,7 @@ def run(options: argparse.Namespace) -> None:
         else:
             found = human_correlation.correlate(options.ratings, names, options.model)
             missing, table = found.missing, _pair_table(found.rows)
+    # Without a single metric there is no table, so that the advice becomes the error.
     if not table.rows:
         raise InputError("; ".join(f"{name}: {remedy}" for name, remedy in missing.items()))
     metrics_option.write_table(
@@ -66,11 +66,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _pair_table(rows: Sequence[MetricCorrelation]) -> Table:
-    """Make the table of correlations between metrics' scores and human ratings of text pairs.
-
-    The table has a row for each metric. It has a column for the AUC (area under the ROC curve) if the AUC was
-    computed. This is possible only if all ratings are 0 or 1.
-    """
+    """Make the table of correlations with the ratings of pairs; it has an AUC if all ratings are 0 or 1."""
     has_auc = any(row.auc is not None for row in rows)
     return Table(
         columns=("metric", "spearman", "low", "high", "p_value", *(["auc"] if has_auc else [])),
@@ -89,11 +85,7 @@ def _pair_table(rows: Sequence[MetricCorrelation]) -> Table:
 
 
 def _system_table(rows: Sequence[SystemCorrelation]) -> Table:
-    """Make the table of correlations between the mean scores and the mean human ratings of systems.
-
-    A system is a source of candidates, such as a summarizer. The table has a row for each metric, and a
-    column for each of three correlations (Pearson, Spearman, Kendall).
-    """
+    """Make the table of correlations between the mean scores and the mean ratings of systems."""
     return Table(
         columns=("metric", "pearson", "spearman", "kendall"),
         rows=[(row.metric, row.pearson, row.spearman, row.kendall) for row in rows],
@@ -106,17 +98,8 @@ def _system_table(rows: Sequence[SystemCorrelation]) -> Table:
 
 
 def _negated(names: Iterable[str]) -> dict[str, str]:
-    """Make a note for each metric whose scores were negated before they were correlated with ratings.
-
-    Scores are negated if lower scores of the metric are better, so that a positive correlation always means
-    agreement with the ratings. The notes are shown in the summary of the table of correlations.
-
-    Args:
-        names: The names of all metrics in the table.
-
-    Returns:
-        A dict with one entry for each negated metric. The key is "sign of NAME", with the name of the metric.
-        The value is the note.
+    """Make a note for each metric whose scores are negated, so that a positive correlation always means
+    agreement.
     """
     from simllm.metrics import registry
 

@@ -37,15 +37,9 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Run `simllm evaluate edits`: compare systems that edit code, and write a report and a table.
+    """Run `simllm evaluate edits`: write a report folder, and a table with a row for each system.
 
-    A system, such as a language model, edits the source code of each item. The edited code is compared with
-    a reference, such as the right edit. The table has a row for each system: the mean score by each metric,
-    and the TOP-k rates. TOP-k (also called pass@k) is the probability that at least one of k edits solves an
-    item.
-
-    Args:
-        options: The parsed options of the command.
+    TOP-k (also called pass@k) is the probability that at least one of k edits solves an item.
     """
     with optional_packages.require_eval_extra(), optional_packages.require_code_extra():
         from simllm.evaluation.code_edits import edit_report
@@ -53,6 +47,7 @@ def run(options: argparse.Namespace) -> None:
     try:
         top = sorted({int(k) for k in options.top.split(",")})
     except ValueError:
+        # Refused below, with the same message as 0.
         top = [0]
     if top[0] < 1:
         raise InputError(f"--top {options.top}: expected whole numbers from 1, such as 1,5")
@@ -62,6 +57,7 @@ def run(options: argparse.Namespace) -> None:
     names = metrics_option.with_code_options(names, options)
     study = run_study(options.items, names, top, options.language, options.as_published)
     edit_report.write(study, options.out, "simllm " + shlex.join(sys.argv[1:]))
+    # A rate is None if the tests of a system's edits are not known.
     rates = [f"TOP-{k}" for k in top]
     table = Table(
         columns=("system", *study.comparisons, *rates),

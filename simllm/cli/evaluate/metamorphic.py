@@ -1,8 +1,4 @@
-"""`simllm evaluate metamorphic`: compare a tool's success rate on original code and on rewritten code.
-
-The tool, such as a language model, reads code and writes an answer. The rewritten code does the same as the
-original code. The success rate is the share of answers that are judged to be successes.
-"""
+"""`simllm evaluate metamorphic`: compare a tool's success rate on original code and on rewritten code."""
 
 from __future__ import annotations
 
@@ -80,11 +76,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 
 def _words(command: str) -> list[str]:
-    """Split a command into words, as a shell does.
-
-    Raises:
-        ArgumentTypeError: A quotation mark is not closed, or there are no words.
-    """
+    """Split a command into words, as a shell does."""
     try:
         words = shlex.split(command)
     except ValueError as error:
@@ -95,17 +87,13 @@ def _words(command: str) -> list[str]:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Run `simllm evaluate metamorphic` with the parsed options: write a report folder and a summary table.
-
-    The command tests tools that read code, such as language models. The rewritten code does the same as the
-    original code. The table has, for each tool, its success rate (share of successful answers) on original
-    code and on rewritten code, and the difference of these two rates.
-    """
+    """Run `simllm evaluate metamorphic`: write a report folder, and a table with a row for each tool."""
     _check(options)
     with optional_packages.require_eval_extra():
         from simllm.evaluation import metamorphic
         from simllm.evaluation.metamorphic import answer_judges, metamorphic_report
         from simllm.metrics import registry
+    # The questions to the tool cost most: whatever can be wrong is checked before.
     given = [file for file in (options.recorded, options.items, options.variants) if file]
     output_file.check_output(options.output, given, options.overwrite)
     metamorphic_report.check(options.out, given)
@@ -122,6 +110,7 @@ def run(options: argparse.Namespace) -> None:
         recorded = metamorphic.read_recorded(options.recorded)
     else:
         recorded = _ask(options, items, variants)
+    # Warnings about the input come first.
     recorded.warnings[:0] = warned
     if options.restore:
         _restore(recorded, items, variants)
@@ -135,6 +124,7 @@ def run(options: argparse.Namespace) -> None:
     table = Table(
         columns=("tool", *_COLUMNS, "p"), rows=rows, summary={"report": f"{options.out}/report.html"}
     )
+    # In JSON, the warnings would otherwise be on standard error alone.
     if options.format == "json":
         table.summary["warnings"] = study.warnings
     metrics_option.write_table(table, {}, options)
@@ -145,13 +135,7 @@ _COLUMNS = ("items", "original", "transformed", "difference", "low", "high")
 
 
 def _check(options: argparse.Namespace) -> None:
-    """Check that the options can be used together, and that their numbers are in range.
-
-    For example, `--threshold` needs `--metric`.
-
-    Raises:
-        InputError: An option is missing, out of range, or cannot be used together with another option.
-    """
+    """Check that the options can be used together, and that their numbers are in range."""
     if bool(options.recorded) == bool(options.command):
         raise InputError("expected --recorded FILE, or --items, --variants and --command")
     if options.command and not (options.items and options.variants):
@@ -179,17 +163,13 @@ def _check(options: argparse.Namespace) -> None:
 
 
 def _set_limits(options: argparse.Namespace) -> None:
-    """Give the options `--draws`, `--parallel` and `--timeout` their default values if they are missing.
-
-    Raises:
-        InputError: `--draws` is given without `--command`. Or `--parallel` or `--timeout` is given, but
-            neither `--command` nor `--judge`.
-    """
+    """Give `--draws`, `--parallel` and `--timeout` their defaults; refuse them where they have no effect."""
     for name, default, commands in (
         ("draws", 1, ("command",)),
         ("parallel", 1, ("command", "judge")),
         ("timeout", 600.0, ("command", "judge")),
     ):
+        # The defaults are set here, not by argparse, so that a given option differs from a missing one.
         if getattr(options, name) is None:
             setattr(options, name, default)
         elif not any(getattr(options, command) for command in commands):
@@ -197,14 +177,9 @@ def _set_limits(options: argparse.Namespace) -> None:
 
 
 def _read_items(options: argparse.Namespace) -> tuple[dict[str, dict[str, Any]], list[str]]:
-    """Read the items (pieces of original code) from the file that the option `--items` names.
+    """Read the items of `--items` by id, with warnings for the report.
 
-    With the option `--nll-model`, a language model measures how likely each piece of code is. The mean
-    negative log-likelihood per token is stored in the item under the key `nll`. The report correlates this
-    value with the effect of rewriting the code.
-
-    Returns:
-        A dict from the id of each item to the item, empty without `--items`; and warnings for the report.
+    With `--nll-model`, `nll` of an item is the mean negative log-likelihood per token of its code.
     """
     warned: list[str] = []
     if not options.items:
@@ -228,17 +203,8 @@ def _read_items(options: argparse.Namespace) -> tuple[dict[str, dict[str, Any]],
 
 
 def _check_judged_by(options: argparse.Namespace, items: dict[str, dict[str, Any]]) -> None:
-    """Check that each item has the field by which a tool's answers are judged.
-
-    With `--threshold`, this is the field `reference`: a metric scores each answer against this text.
-    Otherwise, it is the field `label`: an answer is right if it equals the label.
-
-    Args:
-        options: The parsed options of the command.
-        items: A dict from the id of each item to the item.
-
-    Raises:
-        InputError: An item lacks the field.
+    """Check that each item has the field by which answers are judged: `reference` with `--threshold`, else
+    `label`.
     """
     field = "label" if options.threshold is None else "reference"
     for name, item in items.items():
@@ -250,18 +216,8 @@ def _check_judged_by(options: argparse.Namespace, items: dict[str, dict[str, Any
 def _ask(
     options: argparse.Namespace, items: dict[str, dict[str, Any]], variants: list[dict[str, Any]]
 ) -> Recorded:
-    """Run the tool that `--command` names on original and rewritten code, and record its answers.
-
-    Each answer is stored in the folder of the report. If a run is stopped, the user can enter the same
-    command again, and the tool is then asked only for the missing answers.
-
-    Args:
-        options: The parsed options of the command.
-        items: A dict from the id of each item to the item with its original code.
-        variants: The rewritten items.
-
-    Returns:
-        The recorded answers.
+    """Run the tool of `--command` on original and rewritten code; resume from the answers in the report's
+    folder.
     """
     from simllm.evaluation.metamorphic import metamorphic_report
     from simllm.evaluation.metamorphic.read_tool_results import Recorded
@@ -271,10 +227,12 @@ def _ask(
     OutputFolder(options.out, metamorphic_report.CONTENT).own()
     OutputFolder(options.out).reserve([ANSWERS])
     with locked(options.out / ANSWERS):
+        # The lock keeps a second process from asking the same questions and writing into the same file.
         record = AnswerRecord(options.out, options.command)
         is_silent = options.quiet or not sys.stderr.isatty()
         try:
             asked = record.ask_all(questions, options.parallel, options.timeout)
+            # Only the progress is of interest; the answers are in the record.
             for _ in tqdm(asked, unit=" answers", disable=is_silent):
                 pass
         except KeyboardInterrupt:
@@ -292,21 +250,11 @@ def _judge(
     metric: Metric | None,
     warned: list[str],
 ) -> Judge | None:
-    """Return the judge: a function that decides which answers of a tool are successes.
+    """Return the function that decides which answers are successes, by `--judge`, `--threshold` or the items'
+    labels.
 
-    Args:
-        options: The parsed options of the command.
-        items: A dict from the id of each item to the item with its original code.
-        metric: The metric of `--metric`; None without this option.
-        warned: The list to which warnings of the judge are appended.
-
-    Returns:
-        The judge depends on the options:
-
-        - With `--judge`, it runs the command of this option on each answer.
-        - With `--threshold`, it compares the metric's score of each answer with the threshold.
-        - Otherwise, if an item has a label, it compares answers with labels.
-        - Otherwise, the result is None. The file of recorded answers must then state the successes.
+    It is None if there is none of these. Recorded answers must then state the successes. The judge appends
+    its warnings to `warned`.
     """
     from simllm.evaluation.metamorphic import answer_judges
 
@@ -318,15 +266,10 @@ def _judge(
 
 
 def _restore(recorded: Recorded, items: dict[str, dict[str, Any]], variants: list[dict[str, Any]]) -> None:
-    """Put the original names of functions back into a tool's answers about rewritten code.
-
-    Args:
-        recorded: The answers of the tool. Answers about rewritten code are changed in place.
-        items: A dict from the id of each item to the item with its original code.
-        variants: The rewritten items. In each item, `names` is a dict from original names to new names.
-    """
+    """Put the original names of functions back, in place, into the answers about rewritten code."""
     from simllm.perturb.code.restore_names import restore_functions, uses_new_function
 
+    # An item has a variant for each arm, such as a single rule.
     rows = {(row["id"], row.get("arm") or ""): row for row in variants}
     recorded.restored = left = 0
     for draw in recorded.draws:

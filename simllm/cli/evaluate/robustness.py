@@ -1,8 +1,4 @@
-"""`simllm evaluate robustness`: compare how scores drop after edits that keep or change the meaning.
-
-The command edits summaries by rule, and scores each edited summary against the original. With a good metric,
-the score drops more after an edit that changes the meaning than after an edit that keeps it.
-"""
+"""`simllm evaluate robustness`: compare how scores drop after edits that keep or change the meaning."""
 
 from __future__ import annotations
 
@@ -38,11 +34,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Run `simllm evaluate robustness` with the parsed options.
-
-    The command edits summaries by rule, and writes a table. For each metric and each kind of edit, the table
-    has the mean drop of the score after an edit.
-    """
+    """Run `simllm evaluate robustness`: write a table with a metric's mean drop after each kind of edit."""
     with optional_packages.require_eval_extra():
         from simllm.evaluation import contrast_triples
         from simllm.evaluation.metric_robustness import FEW, KINDS, make_edits, measure_robustness
@@ -69,6 +61,7 @@ def run(options: argparse.Namespace) -> None:
             separation[f"auc of {name}"] = result.auc
             for number, failure in enumerate(result.failures, 1):
                 failures[f"failure {number} of {name}"] = str(failure)
+            # A drop is relative to how much higher summaries score against themselves than against others.
             if any(map(isnan, result.drop.values())):
                 about.append(f"{name}: no drops; no summary scores higher against itself than others do")
     table = Table(

@@ -1,7 +1,4 @@
-"""`simllm evaluate study`: repeat the study of the SIMLLM paper on files of human ratings.
-
-The study asks five research questions, such as how well each metric correlates with the ratings.
-"""
+"""`simllm evaluate study`: repeat the study of the SIMLLM paper on files of human ratings."""
 
 from __future__ import annotations
 
@@ -39,9 +36,8 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Run `simllm evaluate study` with the parsed options: write a report into a folder, and write a table.
-
-    The table has the correlation of each metric with each set of human ratings.
+    """Run `simllm evaluate study`: write a report folder, and a table of each metric's correlation with each
+    set.
     """
     with optional_packages.require_eval_extra():
         from simllm.evaluation.metric_study import study_report

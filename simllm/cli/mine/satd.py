@@ -62,14 +62,9 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run `simllm mine satd` with the parsed options: find commits that resolve comments such as TODO.
+    """Run `simllm mine satd`: write commits that delete a comment such as "TODO: …" and change its function.
 
-    Such a commit deletes a comment, for example "TODO: handle errors", and changes the comment's function.
-    Each line of the output file is a JSON object. It has the deleted comment, and the code of the function
-    before and after the commit.
-
-    Returns:
-        The exit status: 1 if the judge gave no usable answer about an item, else 0.
+    The exit status is 1 if the judge gave no usable answer about an item, else 0.
     """
     if options.output is None:
         raise InputError("expected -o FILE, to write the items to")
@@ -78,10 +73,12 @@ def run(options: argparse.Namespace) -> int:
             raise InputError(f"--{name.replace('_', '-')} goes with --judge")
     if not (options.timeout > 0 and math.isfinite(options.timeout)):
         raise InputError(f"--timeout {options.timeout:g}: expected a positive number of seconds")
+    # An existing file may be the unfinished run; whether it may be replaced is checked below.
     output_file.check_output(options.output, [], overwrite=True)
     target = real_path.real(options.output)
     if target.exists() and not target.is_file():
         raise InputError(f"{options.output}: expected a file; the items cannot go to a pipe or a device")
+    # Before the long imports and the first repository.
     if not shutil.which("git"):
         raise InputError("git is not installed")
     with optional_packages.require_code_extra():
@@ -95,6 +92,7 @@ def run(options: argparse.Namespace) -> int:
         given = {"parallel": options.parallel, "retries": options.retries}
         given = {name: value for name, value in given.items() if value is not None}
         judge = Judge(options.judge, options.model, **given)
+    # Made before the mining, so that a wrong address is an error now, not after hours.
     client = judge.client() if judge else None
     repositories = find_repositories(options.folders)
     for each in repositories:
@@ -111,6 +109,7 @@ def run(options: argparse.Namespace) -> int:
                 pass
         except KeyboardInterrupt:
             raise KeyboardInterrupt("(the same command continues)") from None
+        # Not an `InputError`: nothing is wrong with the options, and the run can be continued.
         except LostReplyError as error:
             print(
                 f"simllm: error: the endpoint is lost: {error}; the same command continues", file=sys.stderr
@@ -133,10 +132,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _print(funnel: Funnel) -> None:
-    """Print the counts of a mining run on standard error.
-
-    The counts are the repositories, and those that were left out; for each rule, the comments that fulfil
-    this rule and all earlier rules; the verdicts of the judge; and the items in each split.
+    """Print the counts of a mining run; a rule's count are the comments that fulfil this rule and all earlier
+    ones.
     """
     noun = "repository" if funnel.repositories == 1 else "repositories"
     skipped = f", {len(funnel.skipped):,} left out" if funnel.skipped else ""

@@ -89,7 +89,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Run `simllm perturb code` with the parsed options: rewrite code, and write the rewritten variants."""
+    """Run `simllm perturb code`: rewrite code, and write the rewritten variants."""
     if bool(options.paths) == bool(options.jsonl):
         raise InputError("expected files or folders, or --jsonl FILE")
     with optional_packages.require_code_extra():
@@ -111,6 +111,7 @@ def run(options: argparse.Namespace) -> None:
         items = read_items(options.jsonl, options.language)
         pairs = ((item, row) for item in items for row in vary_items([item], plan, options.each_rule))
         rows = _proven(pairs, options)
+        # Lines appear on standard output as they are made; a file is replaced when it is whole.
         shown = tables.show if options.output is None else lambda text, file: output_file.write(file, text)
         shown(_lines(_counted(rows, counts, options)), options.output)
     else:
@@ -118,12 +119,14 @@ def run(options: argparse.Namespace) -> None:
             raise InputError("expected -o FOLDER, to write the variants to")
         if options.each_rule or options.language:
             raise InputError("--each-rule and --language go with --jsonl")
+        # Only for its checks, before the folder is made.
         find_files(options.paths)
         OutputFolder(options.output, _CONTENT).check_replaceable()
         OutputFolder(options.output).check_apart(options.paths)
         with OutputFolder(options.output, _CONTENT).replacing() as partial:
             for _ in _counted(vary_files(options.paths, plan, partial), counts, options):
                 pass
+            # Before the folder gets its name: after a refutation nothing is left.
             if options.prove:
                 _prove_folder(options, partial)
     if not options.quiet:
@@ -146,21 +149,11 @@ def _warn(counts: VariantCounts, given: dict[str, str], options: argparse.Namesp
 
 
 def _check_proof(options: argparse.Namespace) -> None:
-    """Check the options `--prove`, `--unsafe` and `--parallel`, which control tests of the rewritten code.
-
-    The option `--prove` tests whether the rewritten code behaves like the original code. It has two forms:
-
-    - `--prove inputs` runs functions on random inputs. The functions must be given as JSON lines.
-    - `--prove COMMAND` runs a command, such as a test suite. The code must be given as a single folder.
-
-    Raises:
-        InputError: `--prove` does not fit the input. Or `--unsafe` (run functions without a sandbox) is given
-            without `--prove inputs`. Or `--parallel` (the number of batches of functions that are tested at
-            the same time) is not positive.
-    """
+    """Check the options `--prove`, `--unsafe` and `--parallel`, which control tests of the rewritten code."""
     if options.unsafe and options.prove != "inputs":
         raise InputError("--unsafe goes with --prove inputs")
     if options.prove is not None:
+        # Inputs can be invented for a function, and a command such as pytest runs in a folder.
         if (options.prove == "inputs") != bool(options.jsonl):
             raise InputError("--prove inputs goes with --jsonl, and --prove COMMAND with a folder")
         if not options.jsonl and (len(options.paths) > 1 or not options.paths[0].is_dir()):
@@ -172,18 +165,10 @@ def _check_proof(options: argparse.Namespace) -> None:
 def _proven(
     pairs: Iterable[tuple[dict[str, Any], dict[str, Any]]], options: argparse.Namespace
 ) -> Iterator[dict[str, Any]]:
-    """Yield variants of code; with `--prove inputs`, test whether each variant behaves like its original.
+    """Yield the variants of pairs (original, variant); `--prove inputs` adds the result of its test under
+    `proof`.
 
-    A variant is the code after rewriting. The test runs the original and the variant on the same inputs.
-
-    Args:
-        pairs: Tuples of two dicts. The first has the original code, the second describes its variant.
-        options: The parsed options of the command.
-
-    Yields:
-        The dicts of the variants. With `--prove inputs`, the dict of each variant that differs from its
-        original has the result of the test under the key `proof`. If the variant behaves differently, its
-        code is removed from the dict.
+    A variant that behaves differently loses its code.
     """
     if options.prove is None:
         yield from (row for _, row in pairs)
@@ -196,16 +181,7 @@ def _proven(
 
 
 def _prove_folder(options: argparse.Namespace, variant: Path) -> None:
-    """Run the command of `--prove`, such as a test suite, on the original and on the rewritten folder.
-
-    Args:
-        options: The parsed options of the command.
-        variant: The folder with the rewritten files.
-
-    Raises:
-        InputError: The command cannot be started, or fails on the original folder. Or the command fails only
-            on the rewritten folder, so the rewritten files behave differently.
-    """
+    """Run the command of `--prove`, such as a test suite, on the original and on the rewritten folder."""
     from simllm.perturb.code.proof import prove_by_command
 
     proof = prove_by_command(options.prove, options.paths[0], variant)
@@ -216,7 +192,7 @@ def _prove_folder(options: argparse.Namespace, variant: Path) -> None:
 
 
 def _namer(options: argparse.Namespace, given: dict[str, str]) -> Namer:
-    """Return the function that proposes new names for symbols in code; the option `--names` selects it."""
+    """Return the function that proposes new names, as `--names` selects it."""
     from simllm.perturb.code.new_names import namer_of
 
     if options.names == "nearest":
@@ -225,6 +201,7 @@ def _namer(options: argparse.Namespace, given: dict[str, str]) -> Namer:
 
         return nearest_names(SimLLM(options.model).embed)
     if options.model:
+        # Other names come without a model, so that the option would have no effect.
         raise InputError("--model goes with --names nearest")
     return namer_of(options.names if options.names in _NAMERS else given)
 
@@ -232,11 +209,7 @@ def _namer(options: argparse.Namespace, given: dict[str, str]) -> Namer:
 def _counted(
     rows: Iterable[dict[str, Any]], counts: VariantCounts, options: argparse.Namespace
 ) -> Iterator[dict[str, Any]]:
-    """Yield rows unchanged; count each row in `counts`, and show a progress bar.
-
-    A row is a dict that describes a file or function after rewriting: its code, and whether any rule changed
-    the code.
-    """
+    """Yield rows unchanged; count them, and show a progress bar."""
     is_silent = options.quiet or not sys.stderr.isatty()
     for row in tqdm(rows, unit=" sources", disable=is_silent):
         counts.add(row)
@@ -249,17 +222,7 @@ def _lines(rows: Iterable[dict[str, Any]]) -> Iterator[str]:
 
 
 def _print(counts: VariantCounts, rules: Iterable[str]) -> None:
-    """Print on standard error how much code was rewritten, and the results of testing the rewritten code.
-
-    A variant is a file or function after rewriting. The tests check whether it behaves like the original. The
-    counts are:
-
-    - for each rewriting rule, the places in the code that it rewrote, and the places that it skipped;
-    - for each state, such as "unchanged", the variants in this state;
-    - for each result of a test, such as "proven", the variants with this result;
-    - the number of mutants, and how many of them the tests detected. A mutant is a variant with a deliberate
-      mistake; good tests detect most mutants.
-    """
+    """Print on standard error how much code was rewritten, and the results of `--prove`."""
     print(f"{'rule':<18}{'rewritten':>11}{'skipped':>9}", file=sys.stderr)
     for rule in rules:
         print(f"{rule:<18}{counts.rewritten[rule]:>11,}{counts.skipped[rule]:>9,}", file=sys.stderr)
@@ -267,6 +230,7 @@ def _print(counts: VariantCounts, rules: Iterable[str]) -> None:
     done = ", ".join(f"{counts.status[name]:,} {name}" for name in states)
     print(f"simllm: {format_count(sum(counts.status.values()), 'variant')}: {done}", file=sys.stderr)
     run, killed = counts.mutants
+    # Every variant is parsed again, which is not worth a line.
     if set(counts.verdicts) - {"parsed"}:
         found = ", ".join(f"{count:,} {verdict}" for verdict, count in counts.verdicts.most_common())
         power = f"; {killed:,} of {run:,} mutants killed" if run else ""

@@ -27,11 +27,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Run `simllm repair import` with the parsed options.
-
-    The command converts a published set of incorrect programs into JSON lines, with one item (program to
-    repair) on each line.
-    """
+    """Run `simllm repair import`: write a published set of incorrect programs as JSON lines."""
     with optional_packages.require_repair_extra():
         from simllm.repair.tutorcode import read_tutorcode
     if options.output is not None:

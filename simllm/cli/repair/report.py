@@ -25,15 +25,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Run `simllm repair report` with the parsed options: compare repair runs on HTML pages.
-
-    In a repair run, a model repairs programs or summarizes code. The pages are written into the folder that
-    the option `-o` names.
-
-    Raises:
-        InputError: The option `-o` is missing, a run cannot be read or is named twice, the runs have
-            different items, or the report cannot be written.
-    """
+    """Run `simllm repair report`: compare runs on HTML pages."""
     if options.output is None:
         raise InputError("expected -o DIR, the folder of the report")
     with optional_packages.require_eval_extra():

@@ -1,9 +1,4 @@
-"""`simllm repair run`: let a language model repair programs or summarize code, and judge each reply.
-
-By default, a reply is a repaired program, which must pass tests. With `--judge METRIC`, a reply is a summary
-of code, and the metric scores it. If a reply is not accepted, the model may try again in a further round
-(request to the model).
-"""
+"""`simllm repair run`: let a language model repair programs or summarize code, and judge each reply."""
 
 from __future__ import annotations
 
@@ -65,16 +60,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 
 def add_rpsr_option(command: argparse.ArgumentParser) -> None:
-    """Add the option `--rpsr` to a command's parser.
-
-    The metric RPSR compares the size of a model's patch with the size of the known fix. A size is a number of
-    edits of the syntax tree. The value of the option selects the definition of RPSR:
-
-    - `mean`: (size of the patch) / (size of the fix), averaged over the attempts that pass all tests.
-    - `published`: (sum of the sizes of patches) / (sum of the sizes of fixes), over all programs. Failed
-      attempts count, too. The function `ratio_of_sizes` in `simllm.metrics.code.relative_patch_size` has the
-      details.
-    """
+    """Add the option `--rpsr`, the definition of RPSR, to a command's parser."""
     command.add_argument(
         "--rpsr", choices=("mean", "published"), default="mean",
         help="mean of accepted replies (default), or the quotient of sums over all replies, as published",
@@ -82,12 +68,9 @@ def add_rpsr_option(command: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run `simllm repair run` with the parsed options: write the results to a folder, and print a table.
+    """Run `simllm repair run`: write a folder, and print the main figures.
 
-    The table has the main figures, such as the share of successful attempts.
-
-    Returns:
-        The exit status: 0 if all attempts at the items (such as programs to repair) are finished, else 1.
+    The exit status is 0 if all attempts are finished, else 1.
     """
     if options.output is None:
         raise InputError("expected -o DIR, the folder of the run")
@@ -129,6 +112,7 @@ def run(options: argparse.Namespace) -> int:
     for warning in summary["warnings"]:
         warnings.warn(tables.on_one_line(warning), stacklevel=2)
     tables.write(_table(summary, options.rpsr), options.format, None)
+    # The table has no place for a reason, and --quiet must not hide it: the run needs its user.
     if not summary["complete"]:
         print(
             f"simllm: {summary['open attempts']:,} attempts are open "
@@ -139,15 +123,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _table(summary: dict[str, Any], rpsr: str) -> tables.Table:
-    """Make a table of the main figures of a run of `simllm repair run`, such as the share of successes.
-
-    The table has a row for all items (such as programs to repair) and a row for each group of items.
-
-    Args:
-        summary: The summary of the run.
-        rpsr: The definition of the metric RPSR (size of the model's patch relative to the known fix): "mean"
-            or "published" (see `add_rpsr_option`).
-    """
+    """Make a table of a run's main figures, with a row for all items and a row for each group of items."""
     from simllm.repair.patch_sizes_of_attempts import RPSR
 
     tops = list(summary["figures"]["TOP"])

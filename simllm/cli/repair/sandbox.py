@@ -20,13 +20,10 @@ The exit status is 0 if programs are contained. Otherwise it is 2, and the messa
 
 
 def run(options: argparse.Namespace) -> None:
-    """Run `simllm repair sandbox` with the parsed options: attack a sandbox, and write a table.
+    """Run `simllm repair sandbox`: attack a sandbox, and write a table with the result of each attack.
 
-    The table has the result of each attack. An attack fails if the sandbox prevents it. If all attacks fail,
-    the table also has the versions of the compilers and interpreters.
-
-    Raises:
-        InputError: An attack succeeded. The table is written nevertheless.
+    If all attacks fail, the table has the versions of the compilers, too. A successful attack is an error
+    after the table is written.
     """
     output_file.check_output(options.output, [], options.overwrite)
     version, results = attack_this_machine()
@@ -35,9 +32,11 @@ def run(options: argparse.Namespace) -> None:
         (f"attack: {attack}", f"succeeded: {result}" if result else "failed")
         for attack, result in results.items()
     ]
+    # Nothing else runs in a sandbox that leaks.
     if not any(results.values()):
         with Sandbox() as sandbox:
             rows += [(f"language: {language}", _version(sandbox, language)) for language in TOOLCHAINS]
+    # The table first: it says which attack succeeded.
     tables.write(tables.Table(("what", "result"), rows, {}), options.format, options.output)
     raise_if_breached(results)
 

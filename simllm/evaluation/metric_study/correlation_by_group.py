@@ -1,7 +1,5 @@
-"""Correlation of metrics with human ratings, computed separately for groups of text pairs.
-
-A pair has a candidate, such as a generated summary, and a reference. The pairs are grouped by the programming
-language, by the system that wrote the candidate, and by the length of the reference.
+"""Correlation of metrics with human ratings in groups of pairs: by language, system, and length of the
+reference.
 """
 
 from __future__ import annotations
@@ -22,15 +20,11 @@ _FEWEST = 20  # pairs in a group; the correlation over fewer pairs is too uncert
 
 @dataclass(frozen=True)
 class Group:
-    """A group of rated text pairs, such as the pairs of one language, with each metric's correlation.
-
-    A pair has a candidate, such as a generated summary, and a reference.
+    """A group of rated pairs with each metric's correlation.
 
     Attributes:
-        by: The property that all pairs of the group share: "language", "system" (which wrote the candidates)
-            or "length" (of the references).
+        by: The property that the pairs share: "language", "system" or "length" (of the references).
         label: The value of the property, such as "java" or "5 to 8 words".
-        pairs: Number of pairs in the group.
         spearman: Spearman's rho between scores and ratings, by metric name.
     """
 
@@ -41,24 +35,17 @@ class Group:
 
 
 def correlate_groups(rated: Ratings, values: dict[str, NDArray[np.float64]]) -> list[Group]:
-    """Correlate metrics' scores with human ratings in groups of pairs.
+    """Correlate the (n,) scores of each metric with the ratings in groups: by language, then system, then
+    length.
 
-    The pairs are grouped by three properties: the language, the system that wrote the candidate, and the
-    length of the reference. Groups of fewer than twenty pairs are left out. If fewer than two groups of a
-    property remain, the property is left out.
-
-    Args:
-        rated: n pairs of candidate and reference, with human ratings.
-        values: A dict from the name of each metric to its (n,) scores.
-
-    Returns:
-        The groups by language, then those by system, then those by length.
+    Groups of fewer than twenty pairs are left out. So is a property of which fewer than two groups remain.
     """
     all_labels = {**rated.groups, "length": _lengths(rated.references)}
     groups = []
     for by, labels in all_labels.items():
         counts = Counter(labels)
         parts = sorted((label for label in counts if counts[label] >= _FEWEST), key=_in_order)
+        # A single group has nothing to be compared with.
         if len(parts) < 2:
             continue
         rows_of: dict[str, list[int]] = {label: [] for label in parts}
@@ -73,28 +60,17 @@ def correlate_groups(rated: Ratings, values: dict[str, NDArray[np.float64]]) -> 
 
 
 def largest_groups(groups: Sequence[Group], limit: int) -> list[Group]:
-    """Return the groups with the most text pairs, in the order of `groups`.
-
-    A group has the rated text pairs of one programming language, for example.
-
-    Args:
-        groups: The groups.
-        limit: The largest number of groups to return.
-    """
+    """Return the groups with the most pairs, at most `limit`, in the order of `groups`."""
     kept = sorted(range(len(groups)), key=lambda i: -groups[i].pairs)[:limit]
     return [groups[i] for i in sorted(kept)]
 
 
 def _lengths(references: Sequence[str]) -> list[str]:
-    """Divide texts by length into three groups with about equally many texts.
-
-    Args:
-        references: n texts.
-
-    Returns:
-        For each text, the range of its length, such as "5 to 8 words".
+    """Divide texts by length into three groups of about the same size, and return labels such as "5 to 8
+    words".
     """
     words = np.array([len(clean(text).split()) for text in references])
+    # "lower" takes lengths that occur, so that the ends of the ranges are whole numbers.
     third = np.searchsorted(np.quantile(words, [1 / 3, 2 / 3], method="lower"), words)
     names = {}
     for part in set(third.tolist()):
@@ -104,9 +80,7 @@ def _lengths(references: Sequence[str]) -> list[str]:
 
 
 def _in_order(label: str) -> tuple[float, str]:
-    """Return a sort key for the labels of groups.
-
-    Names, such as "java", come first, in alphabetical order. Then come lengths, such as "5 words", by number.
-    """
+    """Return a sort key: names such as "java" by the alphabet, then lengths such as "5 words" by number."""
     first = label.split()[0] if label else ""
+    # The number first, because "10 words" sorts before "5 words" as text.
     return (float(first), label) if first.isascii() and first.isdigit() else (-1, label)

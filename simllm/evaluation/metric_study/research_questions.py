@@ -58,10 +58,7 @@ def run_study(
     checkpoints: Path | None = None,
     questions: Sequence[str] = QUESTIONS,
 ) -> Study:
-    """Study metrics: answer the research questions (RQ1 to RQ5) on sets of text pairs with human ratings.
-
-    RQ1 is about correlations of metrics with ratings, RQ2 about variants of the learned metric, RQ3 about
-    correlations between metrics, RQ4 about the training, and RQ5 about groups of pairs, such as languages.
+    """Answer the research questions on sets of text pairs with human ratings.
 
     Args:
         rated: Files of rated pairs (see `simllm.evaluation.ratings`), one for each set.
@@ -74,6 +71,7 @@ def run_study(
         InputError: A file cannot be read or is given twice, or no metric is available.
     """
     sets = _load_sets(rated)
+    # All models are loaded before the first set is scored, so that a wrong folder is found at once.
     trained = model_variants.load_checkpoints(checkpoints) if checkpoints and "rq4" in questions else []
     metrics, missing = registry.load_all(registry.names() if names is None else names, model)
     variants = model_variants.load_variants(model) if "rq2" in questions else []
@@ -83,6 +81,8 @@ def run_study(
         for pairs in sets:
             for message in warnings_about(pairs):
                 warnings.warn(f"{pairs.name}: {message}", stacklevel=2)
+            # The original texts, because variants and checkpoints are learned metrics, which clean texts
+            # themselves.
             scores_of = partial(pair_scores, candidates=pairs.candidates, references=pairs.references)
             values, lacking = _score_set(_with_progress(metrics, bar), pairs)
             studies.append(
@@ -114,16 +114,7 @@ def run_study(
 
 
 def _load_sets(rated: Sequence[Path]) -> list[Ratings]:
-    """Load sets of pairs with human ratings.
-
-    A set is named by its file name; sets with equal file names are named by their paths.
-
-    Args:
-        rated: The files (see `simllm.evaluation.ratings`), one for each set.
-
-    Raises:
-        InputError: A file is given twice, or cannot be read.
-    """
+    """Load the sets; those with equal file names are named by their paths."""
     output_file.check_different(rated)
     sets = [ratings.load(file) for file in rated]
     names = [one.name for one in sets]
@@ -134,12 +125,7 @@ def _load_sets(rated: Sequence[Path]) -> list[Ratings]:
 
 
 def _with_progress(metrics: Sequence[M], bar: Any) -> Iterator[M]:
-    """Yield the metrics one by one, and show the progress.
-
-    Args:
-        metrics: The metrics.
-        bar: The progress bar (tqdm). It shows the name of the current metric, and advances after each metric.
-    """
+    """Yield the metrics, and show the name of the current one in a progress bar."""
     for metric in metrics:
         bar.set_postfix_str(metric.name)
         yield metric
@@ -147,21 +133,7 @@ def _with_progress(metrics: Sequence[M], bar: Any) -> Iterator[M]:
 
 
 def _score_set(metrics: Iterator[Metric], rated: Ratings) -> tuple[dict[str, Floats], dict[str, str]]:
-    """Score n pairs of texts by each metric, and collect the metrics that are not available.
-
-    The scores of metrics for which lower is better are negated.
-
-    Args:
-        metrics: The metrics.
-        rated: n pairs of candidate and reference, with human ratings.
-
-    Returns:
-        Two dicts. The first has the (n,) scores of each available metric, by its name. The second has a
-        text for each unavailable metric, by its name: the reason, or advice on how to make it available.
-
-    Raises:
-        InputError: No metric is available.
-    """
+    """Return the (n,) scores of each available metric, and the missing metrics."""
     missing: dict[str, str] = {}
     values = {metric.name: scores for metric, scores in score_by_all(rated, metrics, missing)}
     if not values:
@@ -178,24 +150,16 @@ def _study_set(
     trained: list[tuple[float, MetricResult]],
     groups: list[Group],
 ) -> SetStudy:
-    """Compute the results of a study of metrics on one set of text pairs with human ratings.
+    """Compute the results on one set from the (n,) scores of metrics and variants, by name.
 
-    The study measures how well each metric agrees with the ratings, and compares the metrics.
-
-    Args:
-        rated: n pairs of candidate and reference, with human ratings.
-        values: A dict from the name of each metric to its (n,) scores.
-        missing: A dict from the name of each unavailable metric to the reason, or to advice on how to
-            make it available.
-        variants: A dict from the name of each variant of the learned metric (a combination of pooling and
-            similarity) to its (n,) scores.
-        trained: For each checkpoint of the learned metric, its number of training updates and its result.
-        groups: The correlations in groups of pairs, such as the pairs of one language.
+    `trained` has the number of updates and the result of each checkpoint.
     """
     n = len(rated.values)
     results = [correlate_metric(name, scores, rated) for name, scores in values.items()]
+    # From here on, all lists and matrices have the metrics in this order.
     results.sort(key=lambda row: -row.spearman)
     rho, ordered = [row.spearman for row in results], [values[row.metric] for row in results]
+    # Spearman's rho is Pearson's r of ranks. With one metric, corrcoef gives a number.
     between = np.atleast_2d(np.corrcoef(np.stack([stats.rankdata(scores) for scores in ordered])))
     p = correlation_differences.permutation_p_values(ordered, rated.values)
     corrected, people = holm_of_pairs(p), rater_agreement(rated.raters)
@@ -222,21 +186,7 @@ def _study_set(
 
 
 def _clusters(results: list[MetricResult], values: list[Floats], rated: Ratings) -> list[int]:
-    """Rank m metrics by Spearman's correlation with human ratings; metrics in the same cluster share a rank.
-
-    A cluster is a group of metrics whose correlations do not differ significantly. The metrics are visited
-    from the highest correlation to the lowest. A metric that differs significantly from a metric in the
-    current cluster starts a new cluster; every other metric joins the current cluster. The test is a
-    permutation test with Holm's correction.
-
-    Args:
-        results: The results of m metrics, which contain the correlations.
-        values: The (n,) scores of each metric.
-        rated: n pairs of candidate and reference, with human ratings.
-
-    Returns:
-        The rank of each metric; 1 is the best.
-    """
+    """Return the ranks of m metrics with (n,) scores, by Holm-corrected permutation tests."""
     if not results:
         return []
     p = holm_of_pairs(correlation_differences.permutation_p_values(values, rated.values))
@@ -249,9 +199,10 @@ def correlate_metric(name: str, values: Floats, rated: Ratings) -> MetricResult:
     Args:
         name: The name of the metric.
         values: (n,) scores. If all are equal, the correlations are NaN.
-        rated: n pairs of candidate and reference, with human ratings.
+        rated: n rated pairs.
     """
     rho = spearman(values, rated.values)
+    # One rater cannot be resampled, and the bootstrap needs some pairs.
     several = rated.raters.shape[1] > 1 and len(values) >= LEAST_ITEMS
     return MetricResult(
         metric=name,

@@ -1,4 +1,4 @@
-"""The conclusions of a study of metrics, written as English sentences."""
+"""The conclusions of a study, written as English sentences."""
 
 from __future__ import annotations
 
@@ -28,17 +28,11 @@ def write_conclusions(
     pairs: int,
     people: RaterAgreement | None,
 ) -> list[str]:
-    """Write sentences with the conclusions of a study of metrics on one set of rated text pairs.
+    """Write the conclusions on one set of rated pairs.
 
-    The sentences name the best metric and the metrics that are significantly worse. They also say how well
-    the raters agree, because this limits how well a metric can agree with the raters.
-
-    Args:
-        results: The results of m metrics, sorted by Spearman's rho, the best first.
-        p: (m, m) p-values after Holm's correction: entry (i, j) tests whether the metrics i and j correlate
-            equally well with the ratings.
-        pairs: Number of rated pairs.
-        people: The agreement between the raters; None if it is unknown, for example for a single rater.
+    `results` are those of m metrics, the best first. `p` are (m, m) p-values after Holm's correction of the
+    differences between two metrics. `people` is None if the agreement is unknown, for example for a single
+    rater.
     """
     best = results[0]
     sentences = [*_best(results), *_differences(results, p, pairs), *_significance(results)]
@@ -48,16 +42,7 @@ def write_conclusions(
 
 
 def _best(results: Sequence[MetricResult]) -> list[str]:
-    """Write a sentence about the best metric's correlation with human ratings.
-
-    If this correlation is not above zero, or may be due to chance, the sentence says so.
-
-    Args:
-        results: The results of all metrics, the best first.
-
-    Returns:
-        The sentence in a list.
-    """
+    """Write a sentence about the best metric's correlation, which may be negative or due to chance."""
     best = results[0]
     interval = (
         "no interval (all resamples are equal)"
@@ -71,6 +56,7 @@ def _best(results: Sequence[MetricResult]) -> list[str]:
             "No metric agrees with people: no correlation is above zero. "
             f"The highest is {name}'s: {correlation}."
         ]
+    # "not <" also holds for NaN, which must not count as significant.
     if not best.p_value < LEVEL:
         return [
             "No metric is shown to agree with people: even the highest correlation may be chance "
@@ -80,19 +66,13 @@ def _best(results: Sequence[MetricResult]) -> list[str]:
 
 
 def _differences(results: Sequence[MetricResult], p: NDArray[np.float64], pairs: int) -> list[str]:
-    """Compare the best metric with all other metrics, in up to two sentences.
-
-    One sentence names the metrics that are significantly worse than the best metric. Another names the
-    metrics that are not significantly worse. A sentence is left out if it would name no metric.
-
-    Args:
-        results: The results of m metrics, the best first.
-        p: (m, m) corrected p-values: entry (i, j) tests whether the metrics i and j are equally good.
-        pairs: Number of rated pairs.
+    """Write which metrics are significantly worse than the best, and which are not; `p` are corrected, (m,
+    m).
     """
     best, *others = results
     comparisons = len(results) * (len(results) - 1) // 2
     test = f"permutation test at {LEVEL}, Holm's correction for {comparisons} comparisons"
+    # Row 0 of `p` has the comparisons of the best metric.
     peers = [row for row, p_value in zip(others, p[0, 1:], strict=True) if not p_value < LEVEL]
     worse = [row.metric for row, p_value in zip(others, p[0, 1:], strict=True) if p_value < LEVEL]
     sentences = []
@@ -110,14 +90,7 @@ def _differences(results: Sequence[MetricResult], p: NDArray[np.float64], pairs:
 
 
 def _significance(results: Sequence[MetricResult]) -> list[str]:
-    """Write up to two sentences about the significance of metrics' correlations with human ratings.
-
-    One sentence names the metrics whose correlation is not significant, or says that there are none. The
-    other names the metrics whose correlation is significantly negative; it is left out if there are none.
-
-    Args:
-        results: The results of all metrics.
-    """
+    """Write which correlations are not significant, and which are significantly negative."""
     weak = [short_label(row.metric) for row in results if not row.p_value < _PAPER_LEVEL]
     negative = [short_label(row.metric) for row in results if row.spearman < 0 and row.p_value < LEVEL]
     sentences = [
@@ -131,17 +104,7 @@ def _significance(results: Sequence[MetricResult]) -> list[str]:
 
 
 def _ceiling(people: RaterAgreement) -> list[str]:
-    """Write a sentence that says how well the raters agree, and how high a metric's correlation can be.
-
-    The highest correlation with the mean ratings that can be expected of a metric is called the ceiling. The
-    less the raters agree, the lower it is.
-
-    Args:
-        people: The agreement between the raters.
-
-    Returns:
-        The sentence in a list; the list is empty if the agreement is undefined.
-    """
+    """Write how well the raters agree, and the ceiling; no sentence if the agreement is undefined."""
     single = [rho for rho in people.one_against_rest if not math.isnan(rho)]
     if not single or math.isnan(people.split_half):
         return []
@@ -159,18 +122,7 @@ def _ceiling(people: RaterAgreement) -> list[str]:
 
 
 def _other_measures(results: Sequence[MetricResult], best: MetricResult) -> list[str]:
-    """Write a sentence about metrics that are the best by other measures than Spearman's rho.
-
-    For example: "Other metrics are best by other measures: chrF by Kendall's tau-b." The measures are
-    Kendall's tau-b, Pearson's r and the pairwise accuracy. A measure is left out if it is NaN for any metric.
-
-    Args:
-        results: The results of all metrics.
-        best: The result of the metric with the highest Spearman's rho.
-
-    Returns:
-        The sentence in a list; the list is empty if `best` is the best by all these measures.
-    """
+    """Write which metrics are the best by other measures than Spearman's rho; no sentence if `best` is."""
     measures = {
         "Kendall's tau-b": "kendall",
         "Pearson's r": "pearson",
@@ -179,6 +131,7 @@ def _other_measures(results: Sequence[MetricResult], best: MetricResult) -> list
     leads = {
         name: max(results, key=lambda row: getattr(row, field))
         for name, field in measures.items()
+        # max() with NaN depends on the order.
         if not any(math.isnan(getattr(row, field)) for row in results)
     }
     others = [f"{short_label(row.metric)} by {name}" for name, row in leads.items() if row is not best]
@@ -186,5 +139,4 @@ def _other_measures(results: Sequence[MetricResult], best: MetricResult) -> list
 
 
 def _join(names: Sequence[str]) -> str:
-    """Join names with commas and "and", as in "a, b and c"."""
     return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))

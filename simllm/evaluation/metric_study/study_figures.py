@@ -1,4 +1,4 @@
-"""The figures of a study of metrics, as SVG elements (Figs. 5 to 8 of the SIMLLM paper)."""
+"""The figures of a study, as SVG elements (Figs. 5 to 8 of the SIMLLM paper)."""
 
 from __future__ import annotations
 
@@ -17,61 +17,28 @@ _MOST_PARTS = 30  # largest number of columns in a heat map
 
 
 def correlations(sets: Sequence[SetStudy]) -> str:
-    """Draw a bar chart of each metric's correlation with human ratings (Fig. 5 of the SIMLLM paper).
-
-    Bars show Spearman's rho with its 95% interval. There is one panel for each set of rated pairs.
-
-    Args:
-        sets: The results on each set of rated pairs.
-
-    Returns:
-        The figure as an SVG element.
+    """Draw Spearman's rho of each metric with its 95% interval, a panel for each set (Fig. 5 of the SIMLLM
+    paper).
     """
     return _by_set(sets, _bars)
 
 
 def distributions(sets: Sequence[SetStudy]) -> str:
-    """Draw a box plot of each metric's scores (Fig. 6 of the SIMLLM paper).
+    """Draw a box plot of each metric's scores, a panel for each set (Fig. 6 of the SIMLLM paper).
 
-    Boxes show quartiles; whiskers go from the 5% to the 95% quantile. There is one panel for each set of
-    rated pairs.
-
-    Args:
-        sets: The results on each set of rated pairs.
-
-    Returns:
-        The figure as an SVG element.
+    Boxes show quartiles; whiskers go from the 5% to the 95% quantile.
     """
     return _by_set(sets, _boxes)
 
 
 def between(study: SetStudy) -> str:
-    """Draw a heat map of the rank correlations between metrics (Fig. 7 of the SIMLLM paper).
-
-    A cell shows Spearman's rho between the scores of two metrics on the same text pairs.
-
-    Args:
-        study: The results on one set of rated pairs.
-
-    Returns:
-        The figure as an SVG element.
-    """
+    """Draw a heat map of Spearman's rho between the scores of metrics (Fig. 7 of the SIMLLM paper)."""
     names = [short_label(row.metric) for row in study.results]
     return _heat_map(names, names, study.between)
 
 
 def by_group(study: SetStudy) -> str:
-    """Draw a heat map of each metric's correlation with human ratings in groups of text pairs.
-
-    The pairs are grouped in three ways: by programming language, by the system that wrote the candidate, and
-    by the length of the reference. Only the largest groups are drawn.
-
-    Args:
-        study: The results on one set of rated pairs.
-
-    Returns:
-        The figure as an SVG element.
-    """
+    """Draw a heat map of each metric's correlation with human ratings in the largest groups of pairs."""
     parts = largest_groups(study.groups, _MOST_PARTS)
     names = [f"{short_label(part.label)} (n = {part.pairs})" for part in parts]
     cells = [[part.spearman[row.metric] for part in parts] for row in study.results]
@@ -79,16 +46,8 @@ def by_group(study: SetStudy) -> str:
 
 
 def training(sets: Sequence[SetStudy]) -> str:
-    """Draw the learned metric's correlation with human ratings during its training.
-
-    This is Fig. 8 of the SIMLLM paper. The x-axis shows training updates (optimizer steps). A dashed line
-    shows the untrained model. There is one panel for each set of rated pairs.
-
-    Args:
-        sets: The results on each set of rated pairs.
-
-    Returns:
-        The figure as an SVG element.
+    """Draw the learned metric's correlation over training updates, a panel for each set (Fig. 8 of the SIMLLM
+    paper).
     """
 
     def draw(axes: Axes, study: SetStudy) -> None:
@@ -98,6 +57,7 @@ def training(sets: Sequence[SetStudy]) -> str:
             updates, [r.low for r in rows], [r.high for r in rows], color=_OURS, alpha=0.12, lw=0
         )
         axes.plot(updates, [row.spearman for row in rows], "o-", color=_OURS, markersize=4)
+        # The first checkpoint is the untrained model.
         axes.axhline(rows[0].spearman, color=_OTHERS, linestyle="--", linewidth=1)
         axes.annotate("untrained", (updates[-1], rows[0].spearman), ha="right", va="bottom", color=_OTHERS)
         axes.set(xlabel="updates", ylabel="Spearman's rho", title=short_label(study.name))
@@ -106,12 +66,10 @@ def training(sets: Sequence[SetStudy]) -> str:
 
 
 def _by_set(sets: Sequence[SetStudy], draw: Callable[[Axes, SetStudy, list[MetricResult]], None]) -> str:
-    """Draw one panel for each set of rated pairs, with a row for each metric, and return the SVG.
+    """Draw a panel for each set, with a row for each metric.
 
-    Args:
-        sets: The results on each set.
-        draw: The function that draws a panel. It takes the axes, the results on a set, and a list of the
-            metrics' results in the order of the rows, from bottom to top.
+    `draw` takes the axes, the results on the set, and those of the metrics in the order of the rows, from
+    bottom to top.
     """
 
     def one(axes: Axes, study: SetStudy) -> None:
@@ -125,38 +83,26 @@ def _by_set(sets: Sequence[SetStudy], draw: Callable[[Axes, SetStudy, list[Metri
 
 
 def _bars(axes: Axes, study: SetStudy, rows: list[MetricResult]) -> None:
-    """Draw each metric's Spearman's rho as a bar with its 95% interval.
-
-    A dotted line marks the ceiling, which is the highest correlation that a metric can be expected to reach,
-    given how well the raters agree.
-
-    Args:
-        axes: The panel to draw in.
-        study: The results on one set of rated pairs.
-        rows: The results of the metrics, in the order of the bars from bottom to top.
-    """
+    """Draw Spearman's rho as bars with 95% intervals, and the ceiling as a dotted line."""
     for place, row in enumerate(rows):
         axes.barh(place, row.spearman, height=0.7, color=_colour(row.metric))
         axes.plot([row.low, row.high], [place, place], color=INK, linewidth=0.8)
+        # The number must stay readable where it lies on the line of the ceiling.
         behind = {"facecolor": "white", "edgecolor": "none", "pad": 0.6}
+        # The interval is NaN if all resamples are equal.
         right = max(0, row.spearman if math.isnan(row.high) else row.high)
         axes.text(right + 0.015, place, format_number(row.spearman), va="center", fontsize=8, bbox=behind)
     if study.agreement is not None and math.isfinite(study.agreement.ceiling):
         axes.axvline(study.agreement.ceiling, color=INK, linestyle=":", linewidth=0.8)
         axes.text(study.agreement.ceiling, -1.0, "the raters' ceiling ", ha="right", va="center", fontsize=8)
+        # The label of the ceiling stands below the lowest bar.
         axes.set_ylim(-1.5, len(rows) - 0.4)
     axes.set_xlim(min(0, *(row.spearman if math.isnan(row.low) else row.low for row in rows)), 1.02)
     axes.set_xlabel("Spearman's rho, 95% interval")
 
 
 def _boxes(axes: Axes, study: SetStudy, rows: list[MetricResult]) -> None:
-    """Draw a box plot of each metric's scores, from the quantiles in `rows`.
-
-    Args:
-        axes: The panel to draw in.
-        study: Not used; `_by_set` passes it to all drawing functions.
-        rows: The results of the metrics, in the order of the boxes from bottom to top.
-    """
+    """Draw box plots from the quantiles in `rows`; `study` is not used."""
     names = ("whislo", "q1", "med", "q3", "whishi")
     boxes = [dict(zip(names, row.quantiles, strict=True)) for row in rows]
     drawn = axes.bxp(
@@ -169,14 +115,9 @@ def _boxes(axes: Axes, study: SetStudy, rows: list[MetricResult]) -> None:
 
 
 def _heat_map(rows: Sequence[str], columns: Sequence[str], cells: Sequence[Sequence[float]]) -> str:
-    """Draw a heat map with a colour scale from 0 to 1, and return the SVG.
-
-    Args:
-        rows: The labels of the r rows.
-        columns: The labels of the c columns.
-        cells: The values: r rows of c values.
-    """
+    """Draw a heat map of r rows of c cells, with a colour scale from 0 to 1."""
     with style():
+        # The margins grow with the longest label, so that the cells keep their size.
         left, below = (_INCHES_PER_CHARACTER * max(map(len, names)) for names in (rows, columns))
         size = (max(1.8, 0.6 + left) + 0.52 * len(columns), max(1.4, 0.6 + below) + 0.3 * len(rows))
         figure = Figure(figsize=size, layout="constrained")
@@ -190,6 +131,7 @@ def _heat_map(rows: Sequence[str], columns: Sequence[str], cells: Sequence[Seque
         axes.spines[:].set_visible(False)
         for i, row in enumerate(cells):
             for j, value in enumerate(row):
+                # Dark cells need a light text.
                 colour = "white" if value > 0.6 else INK
                 axes.text(
                     j + 0.5,
@@ -204,13 +146,7 @@ def _heat_map(rows: Sequence[str], columns: Sequence[str], cells: Sequence[Seque
 
 
 def _panels(sets: Sequence[SetStudy], draw: Callable[[Axes, SetStudy], None], height: float) -> str:
-    """Draw one panel for each set of rated pairs, two side by side, and return the SVG.
-
-    Args:
-        sets: The results on each set.
-        draw: The function that draws a panel. It takes the axes and the results on a set.
-        height: The height of a panel in inches.
-    """
+    """Draw panels of a height in inches, one for each set, two side by side."""
     columns = min(2, len(sets))
     lines = math.ceil(len(sets) / columns)
     with style():
@@ -219,6 +155,7 @@ def _panels(sets: Sequence[SetStudy], draw: Callable[[Axes, SetStudy], None], he
         for axes, study in zip(panels, sets, strict=False):
             draw(axes, study)
             axes.spines[["top", "right", "left"]].set_visible(False)
+        # An odd number of sets leaves the last panel empty.
         for axes in panels[len(sets) :]:
             axes.remove()
         return svg_element(figure)

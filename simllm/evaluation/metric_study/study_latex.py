@@ -1,4 +1,4 @@
-"""LaTeX tables of a study of metrics: how well their scores agree with human ratings and with each other."""
+"""LaTeX tables of a study, for the LaTeX package booktabs."""
 
 from __future__ import annotations
 
@@ -14,14 +14,9 @@ _MOST_PARTS = 12  # largest number of columns in a LaTeX table
 
 
 def latex(sets: Sequence[SetStudy]) -> str:
-    """Return LaTeX tables of how well the scores of metrics agree with human ratings and with each other.
-
-    The tables need the LaTeX package booktabs.
-
-    Args:
-        sets: The results on each set of text pairs with human ratings.
-    """
+    """Return all tables of a study: agreement with people, variants, between metrics, groups."""
     parts = [_correlations(sets)]
+    # The variants are the same in all sets.
     if sets[0].variants:
         parts.append(_variants(sets))
     parts += [_between(one) for one in sets if len(one.results) > 1]
@@ -30,14 +25,8 @@ def latex(sets: Sequence[SetStudy]) -> str:
 
 
 def _correlations(sets: Sequence[SetStudy]) -> str:
-    """Return a LaTeX table of correlations with human ratings: a row for each metric, a column for each set.
-
-    A cell shows Spearman's rho and its 95% interval. In each column, the best correlation is bold. The
-    correlations that are not significantly worse are bold, too.
-
-    Args:
-        sets: The results on each set of text pairs with human ratings.
-    """
+    """Return a table of Spearman's rho with intervals; bold: not significantly worse than the best."""
+    # A metric may be missing in some sets.
     names = list(dict.fromkeys(row.metric for one in sets for row in one.results))
     rows = []
     for name in names:
@@ -54,26 +43,14 @@ def _correlations(sets: Sequence[SetStudy]) -> str:
 
 
 def _cell(row: MetricResult, rank: int) -> str:
-    """Format a metric's Spearman's rho and its 95% interval as a cell of a LaTeX table: ".512 [.480, .544]".
-
-    Args:
-        row: The result of the metric.
-        rank: The rank of the metric among all metrics. Rho is bold if the rank is 1.
-    """
+    """Format rho with its interval, such as ".512 [.480, .544]"; bold with rank 1."""
     rho = format_number(row.spearman)
     shown = f"\\textbf{{{rho}}}" if rank == 1 else rho
     return f"{shown} [{format_number(row.low)}, {format_number(row.high)}]"
 
 
 def _variants(sets: Sequence[SetStudy]) -> str:
-    """Return a LaTeX table: how well each variant of the learned metric correlates with human ratings.
-
-    A variant is a combination of pooling and similarity. There is one row for each variant, and one column
-    for each set of text pairs with human ratings.
-
-    Args:
-        sets: The results on each set of text pairs with human ratings.
-    """
+    """Return a table of Spearman's rho of the learned metric's variants."""
     rows = [
         [_name(row.metric), *(_cell(one.variants[i], one.variant_clusters[i]) for one in sets)]
         for i, row in enumerate(sets[0].variants)
@@ -86,15 +63,7 @@ def _variants(sets: Sequence[SetStudy]) -> str:
 
 
 def _between(study: SetStudy) -> str:
-    """Return a LaTeX table of the rank correlations between metrics.
-
-    A cell shows Spearman's rho between the scores of two metrics on the same text pairs. Only the lower
-    triangle is filled. A row begins with the number and the name of its metric; a column has only the number
-    of its metric as a header.
-
-    Args:
-        study: The results on one set of text pairs with human ratings.
-    """
+    """Return a table of Spearman's rho between metrics; only the lower triangle is filled."""
     last = len(study.results) - 1
     rows = [
         [f"{i + 1} {_name(row.metric)}", *(format_number(rho, 2) for rho in study.between[i][:i])]
@@ -106,15 +75,7 @@ def _between(study: SetStudy) -> str:
 
 
 def _groups(study: SetStudy) -> str:
-    """Return a LaTeX table of the metrics' correlations with human ratings in groups of text pairs.
-
-    The table has a row for each metric, and a column for each group. A cell shows Spearman's rho. The text
-    pairs are grouped in three ways: by programming language, by the system that wrote the candidate, and by
-    the length of the reference. Only the largest groups get columns.
-
-    Args:
-        study: The results on one set of text pairs with human ratings.
-    """
+    """Return a table of Spearman's rho in the largest groups of pairs."""
     parts = largest_groups(study.groups, _MOST_PARTS)
     header = ["Metric", *(f"{_name(part.label)} ({part.pairs})" for part in parts)]
     rows = [

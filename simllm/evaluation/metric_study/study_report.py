@@ -1,4 +1,4 @@
-"""The report of a study of metrics: an HTML page, a JSON file, and LaTeX tables from `study_latex`."""
+"""The report of a study: an HTML page, a JSON file, and LaTeX tables."""
 
 from __future__ import annotations
 
@@ -26,35 +26,16 @@ _MOST_RATERS = 10  # largest number of raters that are listed one by one
 
 
 def check(folder: Path, sources: Iterable[Path]) -> None:
-    """Check that a report can be written to a folder.
-
-    Call this before a study, so that a wrong folder is found before the computations.
-
-    Args:
-        folder: The folder of the report.
-        sources: The files and folders that the study reads.
-
-    Raises:
-        InputError: The report cannot be written there, or the folder contains or lies in a source.
-    """
+    """Check before a study that its report can be written to a folder, apart from the sources."""
     OutputFolder(folder, _CONTENT).check_replaceable(_NAMES)
     OutputFolder(folder).check_apart(sources)
 
 
 def write(study: Study, folder: Path, command: str, messages: Sequence[str] = ()) -> None:
-    """Write the report of a study of metrics: `report.html`, `study.json` and `tables.tex`.
+    """Write the report into a folder: `report.html`, `study.json` and `tables.tex`.
 
-    An earlier report is replaced. Files that simllm did not write are kept.
-
-    Args:
-        study: The results of the study.
-        folder: The folder of the report.
-        command: The command line that ran the study, to be shown in the report.
-        messages: Warnings that change how the results are read.
-
-    Raises:
-        InputError: The folder may not be replaced, for example because simllm did not write it, or a file
-            cannot be written.
+    An earlier report is replaced, but files that simllm did not write are kept. `command` is the command line
+    that ran the study; `messages` are warnings that change how the results are read.
     """
     facts = {
         "command": command,
@@ -63,26 +44,18 @@ def write(study: Study, folder: Path, command: str, messages: Sequence[str] = ()
         "warnings": list(messages),
         "negated": [name for name in study.signatures if registry.lower_is_better(name)],
     }
+    # JSON has no NaN.
     numbers = tables.finite({**facts, "missing": study.missing, "sets": [asdict(one) for one in study.sets]})
     with OutputFolder(folder, _CONTENT).replacing() as partial:
         output_file.write(partial / "study.json", json.dumps(numbers, indent=1) + "\n")
+        # A line break in the command would end the comment of LaTeX.
         output_file.write(partial / "tables.tex", f"% {' '.join(command.split())}\n" + latex(study.sets))
         output_file.write(partial / "report.html", html(study, facts))
 
 
 def html(study: Study, facts: dict[str, Any]) -> str:
-    """Render the report of a study of metrics as an HTML page.
-
-    Args:
-        study: The results of the study.
-        facts: A dict with these keys:
-
-            - "command": The command line that ran the study.
-            - "versions": The versions of the libraries.
-            - "signatures": A dict from the name of each metric to a text with everything that can change its
-              scores.
-            - "warnings": What changes how the results are read.
-            - "negated": The names of the metrics whose scores were negated, because lower scores are better.
+    """Render the report; `facts` are command, versions, signatures, warnings, and the names of negated
+    metrics.
     """
     return render(
         Path(__file__).with_name("study_report.html"),
@@ -97,15 +70,9 @@ def html(study: Study, facts: dict[str, Any]) -> str:
 
 
 def _one_by_one(values: Sequence[float]) -> str:
-    """Format the correlation of each rater with the other raters as text.
-
-    The text lists all correlations, such as ".612, .655, .701". If there are more than 10 raters, it gives
-    only the range, such as ".512 to .701".
-
-    Args:
-        values: For each rater, the correlation with the mean ratings by the other raters.
-    """
+    """Format the correlation of each rater with the others; of more than 10 raters, only the range."""
     defined = sorted(value for value in values if not math.isnan(value))
+    # A study with hundreds of raters would fill the page.
     if len(values) <= _MOST_RATERS or not defined:
         return ", ".join(map(format_number, values[:_MOST_RATERS]))
     return f"{format_number(defined[0])} to {format_number(defined[-1])}"

@@ -1,4 +1,4 @@
-"""The results of a study of metrics, as plain data for the file `study.json`."""
+"""The results of a study, as plain data for the file `study.json`."""
 
 from __future__ import annotations
 
@@ -14,18 +14,13 @@ Matrix = list[list[float]]
 class MetricResult:
     """The agreement of one metric with the human ratings of one set of pairs.
 
-    If lower scores of the metric are better, its scores are negated first. A positive correlation then always
-    means agreement with people.
-
     Attributes:
-        metric: The name of the metric.
         spearman: Spearman's rho between scores and mean ratings.
         p_value: Two-sided p-value of rho.
         low: Lower bound of rho's 95% interval, from a bootstrap over pairs.
         high: Upper bound of that interval.
-        by_rater: The bounds (lower, upper) of a second 95% interval of rho. It shows how much rho could
-            change with other pairs and other raters; `low` and `high` allow only for other pairs. None if
-            there are fewer than two raters or five pairs.
+        by_rater: The bounds of a second 95% interval of rho, which allows for other raters as well as other
+            pairs. None if there are fewer than two raters or six pairs.
         kendall: Kendall's tau-b between scores and mean ratings.
         pearson: Pearson's r between scores and mean ratings.
         pairwise_accuracy: The share, from 0 to 1, of comparisons between two rated pairs in which the scores
@@ -50,23 +45,18 @@ class SetStudy:
     """The results of a study on one set of rated pairs, for m metrics.
 
     Attributes:
-        name: The name of the set.
-        pairs: Number of rated pairs.
         agreement: The agreement between the raters; None if it is unknown, for example for a single rater.
         results: The results of the m metrics, the best first. `clusters`, `permutation`, `williams` and
             `between` have the metrics in the same order.
-        clusters: The ranks of the m metrics. Metrics share a rank if they do not differ significantly.
+        clusters: The ranks of the m metrics.
         permutation: (m, m) p-values of a permutation test: entry (i, j) tests whether the metrics i and j
             correlate equally with the human ratings.
         williams: (m, m) p-values of Williams' test, which compares the same correlations as `permutation`.
         between: (m, m) Spearman's rho between the scores of the metrics i and j.
-        variants: The results of variants of simllm's learned metric: different poolings and similarities.
         variant_clusters: The ranks of the variants, like `clusters`.
-        checkpoints: Results of the learned metric during a training run: one tuple (number of training
-            updates, result) for the untrained model, and then one for each checkpoint.
-        groups: Groups of pairs, such as the pairs of one language, with each metric's correlation in them.
-        missing: The metrics that are unavailable on this set: a dict from the metric's name to the reason, or
-            to advice on how to make the metric available.
+        checkpoints: The number of training updates and the result of the untrained model and of each
+            checkpoint.
+        missing: The metrics that are unavailable on this set.
         words: The conclusions as sentences.
     """
 
@@ -88,14 +78,7 @@ class SetStudy:
 
 @dataclass(frozen=True)
 class Study:
-    """The results of a study of metrics on several sets of rated pairs.
-
-    Attributes:
-        sets: The results on each set.
-        signatures: A dict from the name of each metric to a text with everything that can change its scores.
-        missing: The metrics that are unavailable on all sets: a dict from the metric's name to advice on how
-            to make the metric available.
-    """
+    """The results of a study on several sets; `missing` are the metrics that are unavailable on all sets."""
 
     sets: list[SetStudy]
     signatures: dict[str, str]
