@@ -9,7 +9,7 @@ from mkdocs.config.defaults import MkDocsConfig
 
 def on_post_build(config: MkDocsConfig) -> None:
     """Write the included model into the folder `playground` of the site."""
-    from simllm.analysis.playground_export import write_model
+    from simllm.analysis.playground import write_model
     from simllm.metric import SimLLM
 
     write_model(SimLLM(), Path(config.site_dir) / "playground")

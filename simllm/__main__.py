@@ -38,8 +38,7 @@ def run() -> int:
         if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):  # nohup ignores SIGHUP
             signal.signal(number, interrupt)
     try:
-        from simllm.cli.exit_status import main
-        from simllm.cli.standard_streams import prepare_streams
+        from simllm.cli.main import main, prepare_streams
 
         prepare_streams()
         for cache in _KERNEL_CACHES:

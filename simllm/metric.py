@@ -12,25 +12,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simllm.errors import InputError
-from simllm.metrics.metric_interface import Example, candidates_and_references
+from simllm.metrics.interface import Example, candidates_and_references
 from simllm.model import saved_model
-from simllm.model.default_device import default_device, usable_device
-from simllm.model.default_model import default_model
-from simllm.model.embedding_similarity import get_similarity
-from simllm.model.exact_and_fast_mode import make_engine, prepare_module
-from simllm.model.pooling import get_pooling
-from simllm.scoring import embed_texts, token_matching, token_windows
-from simllm.scoring.embedding_scorer import EmbeddingScorer
-from simllm.scoring.empty_texts import count_unreadable
-from simllm.scoring.meaning_scorer import MeaningScorer
-from simllm.scoring.pair_scorer_interface import PairScorer
-from simllm.scoring.score_in_chunks import CHUNK, Pair, chunks, score_in_chunks
-from simllm.scoring.score_signature import score_signature
-from simllm.scoring.scores import Scores, concatenate
-from simllm.scoring.text_warnings import about_empty_pairs, about_truncated, about_unreadable
-from simllm.scoring.token_idf_weights import Frequencies
+from simllm.model.engines import default_device, make_engine, prepare_module, usable_device
+from simllm.model.pooling import get_pooling, get_similarity
+from simllm.model.saved_model import default_model
+from simllm.scoring import embedding, token_matching, tokens
+from simllm.scoring.embedding import EmbeddingScorer
+from simllm.scoring.frequencies import Frequencies
+from simllm.scoring.meaning import MeaningScorer
+from simllm.scoring.scores import Scores, concatenate, score_signature
+from simllm.scoring.streaming import CHUNK, Pair, chunks, score_in_chunks
 from simllm.scoring.token_matching import TokenScorer
-from simllm.scoring.token_windows import Tokenized, text_list
+from simllm.scoring.tokens import (
+    PairScorer,
+    Tokenized,
+    about_empty_pairs,
+    about_truncated,
+    about_unreadable,
+    count_unreadable,
+    text_list,
+)
 
 
 class SimLLM:
@@ -85,8 +87,8 @@ class SimLLM:
         info = self.model.info
         self.pooling, self.similarity = pooling or info.pooling, similarity or info.similarity
         self.mode, self.on_long, self.frequencies = mode, on_long, frequencies
-        if on_long not in token_windows.ON_LONG:
-            raise InputError(f"on_long {on_long!r}: expected one of {', '.join(token_windows.ON_LONG)}")
+        if on_long not in tokens.ON_LONG:
+            raise InputError(f"on_long {on_long!r}: expected one of {', '.join(tokens.ON_LONG)}")
         device = default_device() if device is None else usable_device(device)
         self.engine = make_engine(self.model.encoder.to(device), mode)
         self._pool = get_pooling(self.pooling)
@@ -191,7 +193,7 @@ class SimLLM:
         long = about_truncated(len(texts), len(tokenized.long), self.longest, self.on_long)
         for message in [*long, *about_unreadable(len(texts), count_unreadable(texts, tokenized))]:
             warnings.warn(message, stacklevel=2)
-        return embed_texts.embed(self.engine, tokenized, self._pool)
+        return embedding.embed(self.engine, tokenized, self._pool)
 
     def compute(self, *, predictions: Sequence[str], references: Sequence[str]) -> dict[str, Any]:
         """Score n pairs, with the argument names of the Hugging Face `evaluate` library.
@@ -208,7 +210,7 @@ class SimLLM:
         Raises:
             InputError: A text is too long and `on_long` is `error`.
         """
-        return token_windows.tokenize(self.model.tokenizer, texts, self.longest, self.on_long)
+        return tokens.tokenize(self.model.tokenizer, texts, self.longest, self.on_long)
 
     def count_frequencies(self, references: Iterable[str]) -> Frequencies:
         """Count, for each token, the references that contain it, for the argument `frequencies`."""

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from unittest import mock
 
-from simllm.cli.exit_status import main
+from simllm.cli.main import main
 
 
 def run(*arguments, input="", cwd=None, env=None):

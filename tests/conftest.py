@@ -14,15 +14,15 @@ import pytest
 import torch
 
 from simllm.model import saved_model
+from simllm.model.config import HeadConfig, ModelConfig
 from simllm.model.encoder import Encoder
 from simllm.model.meaning_head import MeaningHead
-from simllm.model.model_config import HeadConfig, ModelConfig
 from simllm.model.tokenizer import Tokenizer
 from simllm.text_cleaning import clean
 from train.corpus import source_trees
 from train.corpus.extract import extract
-from train.corpus.skip_counts import Tally
-from train.runtime.data_root import data_root
+from train.corpus.parts import Tally
+from train.runtime.config import data_root
 from train.tokens import vocabulary
 
 hypothesis.settings.register_profile("simllm", deadline=None)  # tests promise results, not times

@@ -19,12 +19,12 @@ import torch
 from simllm import SimLLM
 from simllm.analysis.comparison import compare
 from simllm.analysis.explanation import explain
-from simllm.evaluation import contrast_triples, human_correlation, metric_robustness, model_variants
-from simllm.evaluation.metric_study.research_questions import run_study
+from simllm.evaluation import contrast, correlation, model_variants, robustness
+from simllm.evaluation.metric_study.study import run_study
 from simllm.io import output_file
 from simllm.io.output_folder import OutputFolder
 from simllm.metrics import registry
-from simllm.metrics.metric_interface import Example, UnavailableError, pair_scores
+from simllm.metrics.interface import Example, UnavailableError, pair_scores
 from simllm.perturb.summaries import lexicon
 
 
@@ -117,16 +117,16 @@ def test_evaluating(model_folder, tmp_path, comments):
         {"reference": a, "candidate": b, "rating": i % 5} for i, (a, b) in enumerate(pairwise(comments[:31]))
     ]
     rated.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    human_correlation.correlate(rated, ["simllm", "jaccard"], model_folder)
+    correlation.correlate(rated, ["simllm", "jaccard"], model_folder)
     (tmp_path / "checkpoints").mkdir()
     (tmp_path / "checkpoints" / "update-10").symlink_to(model_folder)
     run_study([rated], ["simllm", "jaccard"], model_folder, tmp_path / "checkpoints")
     metric = registry.load("jaccard")
-    contrast_triples.rewording_wins(partial(pair_scores, metric), contrast_triples.load())
+    contrast.rewording_wins(partial(pair_scores, metric), contrast.load())
     model_variants.load_variants(model_folder)
     score = partial(pair_scores, metric)
-    metric_robustness.measure_robustness(
-        score, metric_robustness.make_edits(comments[:20], lexicon.load(), seed=1), examples=2
+    robustness.measure_robustness(
+        score, robustness.make_edits(comments[:20], lexicon.load(), seed=1), examples=2
     )
 
 

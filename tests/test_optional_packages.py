@@ -4,7 +4,7 @@ import tomllib
 
 import pytest
 
-from simllm.optional_packages import missing_package
+from simllm.io.packages import missing_package
 from tests.conftest import ROOT
 
 

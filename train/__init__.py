@@ -3,7 +3,7 @@
 import sys
 from types import TracebackType
 
-from simllm.optional_packages import missing_package
+from simllm.io.packages import missing_package
 
 
 def _one_line(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:

@@ -21,11 +21,10 @@ from pathlib import Path
 
 from simllm.errors import InputError
 from simllm.io.output_folder import OutputFolder
-from train.data.corpus_repositories import fetch_repository, read_repositories
-from train.data.remote_repository import GITHUB
-from train.runtime import signal_handlers
-from train.runtime.data_root import data_root
-from train.runtime.tool_exit_status import run_tool
+from train.data.repositories import GITHUB, fetch_repository, read_repositories
+from train.runtime import signals
+from train.runtime.config import data_root
+from train.runtime.tools import run_tool
 
 # The data sets that the configurations of the recipe name.
 _SETS = "emse_deepcom misc_nl code_paraphrases word_pairs breaking_nli counterfactual_nli snli_dev".split()
@@ -159,7 +158,7 @@ def _run(command: list[str], data: str) -> None:
     print("$ python -m " + " ".join(command), file=sys.stderr)
     # For the configurations of all steps.
     environment = {**os.environ, "SIMLLM_DATA": data}
-    if status := signal_handlers.run_forwarding_signals([sys.executable, "-m", *command], environment):
+    if status := signals.run_forwarding_signals([sys.executable, "-m", *command], environment):
         sys.exit(status)
 
 

@@ -16,7 +16,7 @@ import os
 import sys
 from pathlib import Path
 
-from simllm.cli import exit_status
+from simllm.cli import main as cli_main
 
 HERE = Path(__file__).parent
 RATED = Path(os.environ.get("SIMLLM_DATA") or "data") / "rated"
@@ -37,7 +37,7 @@ def main() -> int:
         ratings = [HERE / "data" / "ratings.jsonl"]
         print(f"No rated sets in {options.data}: using made-up ratings.", file=sys.stderr)
     command = ["evaluate", "study", "--ratings", *map(str, ratings), "--metrics", options.metrics]
-    return exit_status.main([*command, "--questions", "rq2,rq5", "--out", options.out, "-f", "text", "-q"])
+    return cli_main.main([*command, "--questions", "rq2,rq5", "--out", options.out, "-f", "text", "-q"])
 
 
 if __name__ == "__main__":

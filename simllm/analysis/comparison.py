@@ -19,18 +19,11 @@ import numpy as np
 
 from simllm.array_types import Floats
 from simllm.errors import InputError
-from simllm.io.number_format import format_count
+from simllm.io.tables import format_count
 from simllm.metric import SimLLM
 from simllm.scoring.scores import Scores
-from simllm.stats.multiple_testing import holm
-from simllm.stats.paired_bootstrap_and_permutation import (
-    LEAST_ITEMS,
-    SEED,
-    bootstrap_p,
-    interval,
-    resampled_means,
-    sign_flip_p,
-)
+from simllm.stats.resampling import LEAST_ITEMS, SEED, bootstrap_p, interval, resampled_means, sign_flip_p
+from simllm.stats.significance import holm
 from simllm.text_cleaning import clean
 
 OVER_REFERENCES: dict[str, Callable[..., Floats]] = {"max": np.max, "mean": np.mean}

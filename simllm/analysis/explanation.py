@@ -1,28 +1,85 @@
-"""Explanation of a score: each word's contribution, and the word of the other text that matches it.
-
-With mean pooling and cosine, the score is exactly a sum with one term for each token i of one text:
-cos(u, v) = sum_i (u_i / n) . v / (|u| |v|). Here u_i is the hidden state of token i, and n is the number of
-tokens. u is the mean of the n hidden states, and v is the mean state of the other text. The contribution of a
-word is the sum of its tokens' terms.
-
-The state of a word is the mean of its tokens' states. The match of a word is the word of the other text with
-the largest cosine between the two states.
-"""
+"""A word in the explanation of a score: its contribution to the score, and its match."""
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from simllm.analysis.changing_words import find_changing_words, pairs_without_words
-from simllm.analysis.explained_word import Word
 from simllm.array_types import Floats
 from simllm.errors import InputError
 from simllm.metric import SimLLM
-from simllm.model.embedding_similarity import cosine
+from simllm.model.pooling import cosine
 from simllm.scoring import token_matching
+
+
+@dataclass(frozen=True)
+class Word:
+    """A word of a candidate or a reference, in the explanation of the score of these two texts.
+
+    Attributes:
+        text: The word as it stands in the cleaned text.
+        contribution: What the word adds to the score of the two texts.
+        match: The most similar word of the other text.
+        similarity: Cosine between the word and its match, from -1 to 1.
+        same_without: Probability that the two texts have the same meaning without this word, or without this
+            word and its match, whichever is larger. None if the model cannot estimate probabilities.
+    """
+
+    text: str
+    contribution: float
+    match: str
+    similarity: float
+    same_without: float | None = None
+
+
+SMALLEST_GAIN = 0.2  # a word changes the meaning only if the probability without the word is higher by this
+
+
+def find_changing_words(same: float, candidate: Sequence[Word], reference: Sequence[Word]) -> list[str]:
+    """Find up to two changing words of each text, where `same` is the probability for the whole texts.
+
+    Words that are in both texts are returned only if no other words are found.
+    """
+    chosen = []
+    for side in (candidate, reference):
+        gains = sorted(
+            # Of equal gains, the earlier word wins.
+            ((word.same_without or 0.0) - same, -i, word.text)
+            for i, word in enumerate(side)
+            if not _is_punctuation(word.text)
+        )
+        chosen += [text for gain, _, text in gains[::-1][:2] if gain > max(SMALLEST_GAIN, gains[-1][0] / 2)]
+    found = list(dict.fromkeys(chosen))
+    common = {word.text for word in candidate} & {word.text for word in reference}
+    return [word for word in found if word not in common] or found
+
+
+def pairs_without_words(candidate: Sequence[Word], reference: Sequence[Word]) -> list[tuple[str, str]]:
+    """Make two pairs of texts for each word of the candidate, then for each word of the reference.
+
+    In the first pair, the word is left out; in the second pair, its match in the other text is left out, too.
+    The text without the word comes first.
+    """
+    sides = [candidate, reference]
+    texts = [[word.text for word in side] for side in sides]
+    pairs: list[tuple[str, str]] = []
+    for own, other in ((0, 1), (1, 0)):
+        for place, word in enumerate(sides[own]):
+            rest = " ".join(texts[own][:place] + texts[own][place + 1 :])
+            match = texts[other].index(word.match)
+            pairs.append((rest, " ".join(texts[other])))
+            # A word that both texts have must go from both: without it in one text alone, they differ more.
+            pairs.append((rest, " ".join(texts[other][:match] + texts[other][match + 1 :])))
+    return pairs
+
+
+def _is_punctuation(word: str) -> bool:
+    """Return whether a word consists of punctuation only. Signs such as "<" are not punctuation."""
+    return all(unicodedata.category(character).startswith("P") for character in word)
+
 
 BOUNDARY = "▁"  # first character of a token that begins a word
 

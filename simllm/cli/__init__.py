@@ -17,7 +17,7 @@ from types import ModuleType
 from typing import Any, NoReturn
 
 import simllm
-from simllm.cli import common_options
+from simllm.cli import shared_options
 from simllm.io.tables import on_one_line
 
 # The module of a command has:
@@ -109,11 +109,11 @@ def _add_commands(parser: argparse.ArgumentParser, modules: tuple[ModuleType, ..
         else:
             if hasattr(module, "add_options"):
                 module.add_options(command)
-            common_options.add_options(
+            shared_options.add_options(
                 command,
                 module.FORMATS,
-                getattr(module, "MODEL", common_options.MODEL),
-                getattr(module, "OUTPUT", common_options.OUTPUT),
+                getattr(module, "MODEL", shared_options.MODEL),
+                getattr(module, "OUTPUT", shared_options.OUTPUT),
             )
             texts = command.get_default("text_arguments") or ()
             walked = getattr(module, "WALKED", ())

@@ -10,11 +10,11 @@ from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from simllm.cli import result_warnings, score_report_option
+from simllm.cli import results, score_report_option
 from simllm.errors import InputError
-from simllm.io import latex, output_file, read_lines, tables
-from simllm.io.number_format import format_count
-from simllm.io.read_text_pairs import EqualPairs, about_blank_end, is_blank
+from simllm.io import output_file, reading, tables
+from simllm.io.tables import format_count
+from simllm.io.text_pairs import EqualPairs, about_blank_end, is_blank
 
 if TYPE_CHECKING:
     from simllm.analysis.comparison import Comparison
@@ -48,10 +48,10 @@ def run(options: argparse.Namespace) -> None:
     output_file.check_output(options.output, inputs, options.overwrite)
     score_report_option.check(options, inputs)
     # A second reader of standard input would get nothing.
-    if sum(map(read_lines.is_stdin, inputs)) > 1:
+    if sum(map(reading.is_stdin, inputs)) > 1:
         raise InputError("-: standard input can be one of the files only")
     output_file.check_different(options.candidates)
-    texts = {file: [line for _, line in read_lines.lines(file)] for file in inputs}
+    texts = {file: [line for _, line in reading.read_lines(file)] for file in inputs}
     first = options.references[0]
     for file, lines in texts.items():
         if len(lines) != len(texts[first]):
@@ -70,13 +70,13 @@ def run(options: argparse.Namespace) -> None:
     }
     references = [texts[file] for file in options.references]
     metric = SimLLM(options.model)
-    with result_warnings.collected() as messages:
+    with results.collected() as messages:
         scores = score_systems(metric, systems, references, options.over)
     values = {name: own.values for name, own in scores.items()}
     comparison = compare_scores(values, scores[names[0]].signature)
     about = [about_blank_end(dropped)] if dropped else []
     about += [*_equal_pairs(systems, references), *messages, *comparison.warnings]
-    result_warnings.tell(about)
+    results.tell(about)
     comparison = replace(comparison, warnings=tuple(about))
     text = {"text": _text, "json": _json, "latex": _latex}[options.format or "text"](comparison)
     tables.show(text, options.output)
@@ -151,7 +151,7 @@ def _latex(comparison: Comparison) -> str:
     own = [d for d in comparison.differences if best.name in (d.a, d.b)]
     star = "*" if all(max(d.bootstrap_p, d.permutation_p) < 0.05 for d in own) else ""
     rows = [
-        f"{latex.escape_latex(s.name)} & ${s.mean:.3f}{'^{' + star + '}' if star and s is best else ''}$ "
+        f"{tables.escape_latex(s.name)} & ${s.mean:.3f}{'^{' + star + '}' if star and s is best else ''}$ "
         f"& {'--' if isnan(s.low) else f'$[{s.low:.3f}, {s.high:.3f}]$'} \\\\"
         for s in comparison.systems
     ]

@@ -10,14 +10,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from simllm import optional_packages
-from simllm.cli import result_warnings
-from simllm.io import output_file, tables
-from simllm.scoring.changed_meaning import CHANGED
+from simllm.cli import results
+from simllm.io import output_file, packages, tables
+from simllm.scoring.scores import CHANGED
 
 if TYPE_CHECKING:
-    from simllm.analysis.explained_word import Word
-    from simllm.analysis.explanation import Explanation
+    from simllm.analysis.explanation import Explanation, Word
 
 FORMATS = ("text", "json", "html")
 HELP = "show which words make a score"
@@ -39,9 +37,9 @@ def run(options: argparse.Namespace) -> None:
     from simllm.analysis.explanation import explain
     from simllm.metric import SimLLM
 
-    with result_warnings.collected() as messages:
+    with results.collected() as messages:
         explanation = explain(SimLLM(options.model), options.candidate, options.reference)
-    summary = result_warnings.tell(messages)
+    summary = results.tell(messages)
     # https://no-color.org: the variable switches colours off, whatever its value.
     coloured = options.output is None and sys.stdout.isatty() and "NO_COLOR" not in os.environ
     if options.format == "json":
@@ -74,7 +72,7 @@ def to_text(explanation: Explanation, coloured: bool) -> str:
 
 def to_html(explanation: Explanation) -> str:
     """Format an explanation as a self-contained HTML page."""
-    with optional_packages.require_eval_extra():
+    with packages.require_eval_extra():
         from simllm.io.html_page import render
     most = _largest_contribution(explanation)
     return render(

@@ -37,17 +37,16 @@ def run(options: argparse.Namespace) -> None:
         raise InputError("--int8 goes with --web")
     if options.web is not None:
         # Late, because torch is slow to import.
-        from simllm.analysis import playground_export
+        from simllm.analysis import playground
         from simllm.metric import SimLLM
 
-        OutputFolder(options.web, playground_export.CONTENT).check_replaceable()
-        playground_export.write_playground(SimLLM(options.model), options.web, options.int8)
+        OutputFolder(options.web, playground.CONTENT).check_replaceable()
+        playground.write_playground(SimLLM(options.model), options.web, options.int8)
         return
     output_file.check_output(options.output, [], options.overwrite)
     if options.output.exists() and not options.output.is_file():
         raise InputError(f"{options.output}: expected a file; an ONNX model cannot go to a pipe or a device")
-    from simllm.model.default_model import default_model
-    from simllm.model.onnx_export import export_onnx
-    from simllm.model.saved_model import load
+    from simllm.model.export import export_onnx
+    from simllm.model.saved_model import default_model, load
 
     export_onnx(load(options.model or default_model()), options.output)

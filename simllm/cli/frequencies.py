@@ -12,9 +12,8 @@ import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
-from simllm import optional_packages
 from simllm.errors import InputError
-from simllm.io import output_file, read_lines
+from simllm.io import output_file, packages, reading
 
 FORMATS: tuple[str, ...] = ()  # the table is always JSON
 WALKED = ("references",)
@@ -53,7 +52,7 @@ def run(options: argparse.Namespace) -> None:
     from simllm.metric import SimLLM
 
     metric = SimLLM(options.model)
-    table = metric.count_frequencies(line for _, line in read_lines.lines(options.references))
+    table = metric.count_frequencies(line for _, line in reading.read_lines(options.references))
     if not table.documents:
         raise InputError(f"{options.references}: empty; expected one text per line")
     table.save(options.output)
@@ -61,8 +60,8 @@ def run(options: argparse.Namespace) -> None:
 
 def _write_ngrams(place: Path, k: int, language: str, output: Path, overwrite: bool) -> None:
     """Write the k most frequent n-grams of tokens in a file or folder of code, for the metric CrystalBLEU."""
-    with optional_packages.require_code_extra():
-        from simllm.code.languages.language_registry import LANGUAGE_OF_SUFFIX, find_language
+    with packages.require_code_extra():
+        from simllm.code.languages.language import LANGUAGE_OF_SUFFIX, find_language
         from simllm.metrics.code import crystalbleu
     find_language(language)
     if k < 1:

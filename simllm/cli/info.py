@@ -20,7 +20,7 @@ def run(options: argparse.Namespace) -> None:
     """Run `simllm info`: write a table of facts about a model."""
     output_file.check_output(options.output, [], options.overwrite)
     from simllm.metric import SimLLM
-    from simllm.model.default_model import default_model
+    from simllm.model.saved_model import default_model
 
     metric = SimLLM(options.model)
     encoder, stored = metric.model.encoder, metric.model.info

@@ -34,7 +34,7 @@ def run(options: argparse.Namespace) -> None:
         folder = Path(parent) / "playground"
         # The port is taken before the model is loaded, so that a port in use is an error at once.
         with loopback_server.serving(folder, options.port) as server:
-            from simllm.analysis.playground_export import write_playground
+            from simllm.analysis.playground import write_playground
             from simllm.metric import SimLLM
 
             write_playground(SimLLM(options.model), folder)

@@ -13,30 +13,23 @@ from typing import TYPE_CHECKING, Any
 
 from tqdm import tqdm
 
-from simllm.cli import (
-    metrics_option,
-    result_warnings,
-    score_files,
-    score_report_option,
-    score_with_metrics,
-    useless_options,
-)
-from simllm.cli.mean_score_on_stderr import print_mean
+from simllm.cli import results, score_files, score_report_option, score_with_metrics, shared_options
+from simllm.cli.results import print_mean
 from simllm.cli.score_report_option import Groups
 from simllm.errors import InputError
-from simllm.io import output_file, partial_file, real_path, tables
-from simllm.io.number_format import format_count
+from simllm.io import output_file, partial_file, tables
 from simllm.io.output_file import locked
 from simllm.io.partial_file import PartialFile
-from simllm.io.read_text_pairs import EqualPairs, PairSource, PairWithId, from_files, from_jsonl
 from simllm.io.tables import FORMATS as FORMATS
+from simllm.io.tables import format_count
+from simllm.io.text_pairs import EqualPairs, PairSource, PairWithId, from_files, from_jsonl
 from simllm.text_cleaning import encodable
 
 if TYPE_CHECKING:
     from simllm.metric import SimLLM
-    from simllm.scoring.resume_scoring import Chunk
+    from simllm.scoring.frequencies import Frequencies
     from simllm.scoring.scores import Scores
-    from simllm.scoring.token_idf_weights import Frequencies
+    from simllm.scoring.streaming import Chunk
 
 HELP = "score pairs of a candidate and a reference"
 EXAMPLES = """examples:
@@ -79,7 +72,7 @@ def add_options(score: argparse.ArgumentParser) -> None:
         "--metrics", metavar="A,B,…",
         help="metrics of the registry, name or name=argument, such as simllm,rouge-l: a column for each",
     )  # fmt: skip
-    metrics_option.add_code_options(score)
+    shared_options.add_code_options(score)
     score.add_argument("--pooling", metavar="NAME", help="mean, cls or max; default: the model's")
     score.add_argument(
         "--similarity", metavar="NAME",
@@ -120,7 +113,7 @@ def run(options: argparse.Namespace) -> None:
     """Run `simllm score`: read text pairs, score them and write a table."""
     scale = _scale(options)
     if options.jsonl is None:
-        useless_options.refuse(options, _JSON_ONLY, "goes with --jsonl FILE")
+        shared_options.refuse(options, _JSON_ONLY, "goes with --jsonl FILE")
     if options.metrics is None:
         score_with_metrics.refuse_code_options(options)
     # A pattern is not expanded by the shell if it is in quotes; many files would not fit a command line.
@@ -137,7 +130,7 @@ def run(options: argparse.Namespace) -> None:
         score_with_metrics.run(options, source, groups)
         return
     # A file is written when all pairs are scored. Standard output, pipes and devices get each pair at once.
-    target = real_path.real(output) if output and (output.is_file() or not output.exists()) else None
+    target = output_file.real(output) if output and (output.is_file() or not output.exists()) else None
     if target:
         output_file.check_output(partial_file.path_of(target), source.files, overwrite=True)
     # Standard output holds nothing that could be continued.
@@ -147,7 +140,7 @@ def run(options: argparse.Namespace) -> None:
         _refuse_finished_run(target)
     total = sum(1 for _ in source.rows()) if source.repeatable else None  # this also checks the input
     from simllm.metric import SimLLM  # not before the input is known to be good: torch is slow
-    from simllm.scoring import resume_scoring
+    from simllm.scoring import streaming
 
     metric = SimLLM(
         options.model,
@@ -171,7 +164,7 @@ def run(options: argparse.Namespace) -> None:
     with locked(target):
         # The scores of an earlier run may be continued only by the same metric on as many pairs.
         partial = PartialFile(target, {"signature": metric.signature, "pairs": total}, options.resume)
-        chunks = resume_scoring.stream(metric.stream, rows, partial, metric.no_scores)
+        chunks = streaming.stream(metric.stream, rows, partial, metric.no_scores)
         done = 0
         try:
             # The scores go through the partial file, so that memory stays constant.
@@ -183,7 +176,7 @@ def run(options: argparse.Namespace) -> None:
             after = f"after {format_count(done, 'pair')}" if done else "early"
             raise KeyboardInterrupt(f"{after}; --resume continues from there") from None
         output_file.check_output(target, (), options.overwrite)  # another program may have just written it
-        finished = resume_scoring.read_chunks(partial, metric.no_scores)
+        finished = streaming.read_chunks(partial, metric.no_scores)
         scores = _write(options, scale, metric, finished, source.messages)
         partial.remove()
     _write_report(options, groups, pairs, scores, metric)
@@ -243,8 +236,7 @@ def _write(
 
     `messages` are warnings about the input.
     """
-    from simllm.scoring.score_table import ScoreTable
-    from simllm.scoring.scores import concatenate
+    from simllm.scoring.scores import ScoreTable, concatenate
 
     form = tables.format_for(options.format, options.output)
     table = ScoreTable(scale, form, options.id_field is not None, metric.no_scores)
@@ -263,7 +255,7 @@ def _write(
 
     tables.write_chunks(table.columns, rows(), lambda: table.summary(all_scores()), form, options.output)
     scores = all_scores()
-    result_warnings.tell(scores.warnings)
+    results.tell(scores.warnings)
     count = len(scores.values)
     mean = f"mean {scale} score", float(scores.on(scale).mean())
     print_mean(options, form, count, mean, scores.signature)
@@ -302,6 +294,6 @@ def _with_bar(chunks: Iterable[Chunk], bar: tqdm[Any]) -> Iterator[Chunk]:
 
 
 def _frequencies(file: Path | None) -> Frequencies | None:
-    from simllm.scoring.token_idf_weights import Frequencies
+    from simllm.scoring.frequencies import Frequencies
 
     return Frequencies.load(file) if file else None

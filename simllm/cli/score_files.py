@@ -11,8 +11,8 @@ from typing import Any
 
 from tqdm import tqdm
 
-from simllm.cli import useless_options
-from simllm.cli.mean_score_on_stderr import print_mean
+from simllm.cli import shared_options
+from simllm.cli.results import print_mean
 from simllm.errors import InputError
 from simllm.io import tables
 
@@ -50,7 +50,7 @@ def matching_files(pattern: Path | None) -> list[Path] | None:
 def refuse_engine_options(options: argparse.Namespace) -> None:
     """Refuse options that have an effect only on several files."""
     unused = {"engine": ENGINES[0], **_RAY_ONLY}
-    useless_options.refuse(options, unused, "goes with several files: --jsonl 'PATTERN'")
+    shared_options.refuse(options, unused, "goes with several files: --jsonl 'PATTERN'")
 
 
 def run(options: argparse.Namespace, sources: list[Path], scale: str) -> None:
@@ -59,18 +59,18 @@ def run(options: argparse.Namespace, sources: list[Path], scale: str) -> None:
     """
     if options.texts:
         raise InputError("TEXT does not go with several files in --jsonl")
-    useless_options.refuse(options, _ONE_FILE_ONLY, "does not go with several files in --jsonl")
+    shared_options.refuse(options, _ONE_FILE_ONLY, "does not go with several files in --jsonl")
     if options.output is None:
         raise InputError("expected -o FOLDER: each of the files gets a table there")
     if options.actors is not None and options.actors < 1:
         raise InputError(f"--actors {options.actors}: expected a whole number from 1")
     if options.engine == "local":
-        useless_options.refuse(options, _RAY_ONLY, "goes with --engine ray")
+        shared_options.refuse(options, _RAY_ONLY, "goes with --engine ray")
     form = options.format or "tsv"
     if form == "text":
         raise InputError("--format text: several files give tsv or json")
     from simllm.analysis import sharded_scoring
-    from simllm.analysis.ray_scoring import RayScoring
+    from simllm.analysis.sharded_scoring import RayScoring
 
     engine = sharded_scoring.score_here
     if options.engine == "ray":

@@ -14,14 +14,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from simllm import optional_packages
 from simllm.errors import InputError
-from simllm.io import output_file, printable_path, read_json_lines, read_lines, real_path
+from simllm.io import output_file, packages, reading, tables
 from simllm.text_cleaning import encodable
 
 if TYPE_CHECKING:
     from simllm.analysis.comparison import Comparison
-    from simllm.analysis.score_report.scored_pairs import ScoredPairs
+    from simllm.analysis.score_report.pairs import ScoredPairs
     from simllm.metric import SimLLM
     from simllm.scoring.scores import Scores
 
@@ -53,12 +52,12 @@ def check(options: argparse.Namespace, inputs: Sequence[Path]) -> None:
     """
     if options.report is None:
         return
-    if read_lines.is_stdin(options.report):
+    if reading.is_stdin(options.report):
         raise InputError("--report -: expected a file; the table goes to standard output")
     output_file.check_output(options.report, inputs, options.overwrite)
-    if options.output is not None and real_path.real(options.output) == real_path.real(options.report):
+    if options.output is not None and output_file.real(options.output) == output_file.real(options.report):
         raise InputError(f"--report {options.report}: -o names the same file")
-    with optional_packages.require_eval_extra():
+    with packages.require_eval_extra():
         # Only tried out here: a missing package must be an error before the scoring.
         import jinja2  # noqa: F401
         import scipy  # noqa: F401
@@ -80,10 +79,10 @@ def read_groups(options: argparse.Namespace) -> Groups:
         raise InputError("--group-by goes with --jsonl FILE, and not with standard input or a pipe")
     fields = list(dict.fromkeys(name.strip() for name in options.group_by.split(",")))
     columns: dict[str, list[Any]] = {name: [] for name in fields}
-    for where, row in read_json_lines.objects(options.jsonl):
+    for where, row in reading.objects(options.jsonl):
         for name, values in columns.items():
-            values.append(read_json_lines.value_under(row, name, where))
-    from simllm.analysis.score_report.group_means import group_names  # slow, so not before the checks
+            values.append(reading.value_under(row, name, where))
+    from simllm.analysis.score_report.sentences import group_names  # slow, so not before the checks
 
     return {encodable(name): group_names(values) for name, values in columns.items()}
 
@@ -123,8 +122,7 @@ def write(
     # The words may have surrogates in place of bytes that are not UTF-8.
     command = encodable(shlex.join(["simllm", *sys.argv[1:]]))
     if metrics:
-        from simllm.analysis.score_report.explained_pairs import explain_changed_pairs
-        from simllm.analysis.score_report.pair_flags import find_long_texts
+        from simllm.analysis.score_report.pairs import explain_changed_pairs, find_long_texts
 
         words, long = explain_changed_pairs(metrics, scored), find_long_texts(metrics, scored.texts)
         scored = replace(scored, changed_by=words, long_texts=long)
@@ -133,4 +131,4 @@ def write(
     )  # another program may have just written it
     output_file.write(options.report, render_report(scored, command, comparison))
     if not options.quiet:
-        print(f"simllm: report {printable_path.printable(options.report)}", file=sys.stderr)
+        print(f"simllm: report {tables.printable(options.report)}", file=sys.stderr)

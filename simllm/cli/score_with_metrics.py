@@ -8,17 +8,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from simllm import optional_packages
-from simllm.cli import metrics_option, result_warnings, score_report_option, useless_options
-from simllm.cli.mean_score_on_stderr import print_mean
+from simllm.cli import results, score_report_option, shared_options
+from simllm.cli.results import print_mean
 from simllm.cli.score_report_option import Groups
 from simllm.errors import InputError
-from simllm.io import tables
-from simllm.io.read_text_pairs import EqualPairs, PairSource, PairWithId, shown_id
+from simllm.io import packages, tables
+from simllm.io.text_pairs import EqualPairs, PairSource, PairWithId, shown_id
 
 if TYPE_CHECKING:
     from simllm.array_types import Floats
-    from simllm.metrics.metric_interface import Example, Metric, MetricScores
+    from simllm.metrics.interface import Example, Metric, MetricScores
 
 # Options of `simllm score` that only the learned metric has, with their defaults. They exclude --metrics.
 _LEARNED_ONLY: dict[str, str | bool | None] = {"pooling": None, "similarity": None, "frequencies": None}
@@ -43,24 +42,24 @@ class _Read:
 
 def refuse_code_options(options: argparse.Namespace) -> None:
     """Refuse options that only metrics for code use."""
-    useless_options.refuse(options, _CODE_ONLY, "goes with metrics for code in --metrics")
+    shared_options.refuse(options, _CODE_ONLY, "goes with metrics for code in --metrics")
 
 
 def run(options: argparse.Namespace, source: PairSource, groups: Groups) -> None:
     """Score all pairs by each metric in `--metrics`, and write a table with a column for each metric."""
-    useless_options.refuse(options, _LEARNED_ONLY, "does not go with --metrics")
-    names = metrics_option.chosen_names(options.metrics, options.model)
-    chosen = list(dict.fromkeys(metrics_option.with_code_options(names, options)))
-    with optional_packages.require_eval_extra():
+    shared_options.refuse(options, _LEARNED_ONLY, "does not go with --metrics")
+    names = shared_options.chosen_names(options.metrics, options.model)
+    chosen = list(dict.fromkeys(shared_options.with_code_options(names, options)))
+    with packages.require_eval_extra():
         from simllm.metrics import registry
-        from simllm.metrics.metric_interface import UnavailableError
+        from simllm.metrics.interface import UnavailableError
     read = _read(options, source, chosen)
     metrics: dict[str, Metric] = {}
     scored: dict[str, MetricScores] = {}
     summary: dict[str, Any] = {"pairs": len(read.rows), **read.facts}
     equal = EqualPairs()
     equal.count(read.rows)
-    with result_warnings.collected() as about_scores:
+    with results.collected() as about_scores:
         for name in chosen:
             try:
                 metrics[name] = _load(name, options)
@@ -74,7 +73,7 @@ def run(options: argparse.Namespace, source: PairSource, groups: Groups) -> None
         for name in chosen
         if (count := summary.get(f"left out of mean {name}"))
     ]
-    summary |= result_warnings.tell([*source.messages, *equal.warnings(), *about_scores, *left_out])
+    summary |= results.tell([*source.messages, *equal.warnings(), *about_scores, *left_out])
     form = tables.format_for(options.format, options.output)
     columns = [_shown(scores.values) for scores in scored.values()]
     table = tables.Table(
@@ -141,7 +140,7 @@ def _load(name: str, options: argparse.Namespace) -> Metric:
 def _read(options: argparse.Namespace, source: PairSource, chosen: Sequence[str]) -> _Read:
     """Read all pairs, with language and source (the code before an edit) if a metric needs them."""
     from simllm.metrics import registry
-    from simllm.metrics.metric_interface import Example
+    from simllm.metrics.interface import Example
 
     if not any(map(registry.is_code_metric, chosen)):
         refuse_code_options(options)
@@ -149,8 +148,8 @@ def _read(options: argparse.Namespace, source: PairSource, chosen: Sequence[str]
         return _Read(rows, [Example(row.candidate, row.reference) for row in rows], {})
     if options.jsonl is None:
         raise InputError("metrics for code need --jsonl FILE")
-    with optional_packages.require_code_extra():
-        from simllm.evaluation.code_edits.read_code_pairs import CodeFields, describe_replies, read_items
+    with packages.require_code_extra():
+        from simllm.evaluation.code_edits.study import CodeFields, describe_replies, read_items
     fields = CodeFields(
         options.candidate_field, options.reference_field, options.source_field, options.id_field
     )

@@ -30,7 +30,7 @@ def run(options: argparse.Namespace) -> None:
 
     from simllm.analysis import golden_scores
     from simllm.metric import SimLLM
-    from simllm.model.default_model import default_model
+    from simllm.model.saved_model import default_model
 
     folder = Path(options.model or default_model())
     rows, wrong = [], []

@@ -7,9 +7,8 @@ import sys
 import warnings
 from pathlib import Path
 
-from simllm import optional_packages
 from simllm.errors import InputError
-from simllm.io import output_file, tables
+from simllm.io import output_file, packages, tables
 
 HELP = "split items into training, validation and test data, or into folds"
 EXAMPLES = """examples:
@@ -54,9 +53,9 @@ def run(options: argparse.Namespace) -> None:
         raise InputError(f"--test and --validation go with --method holdout, not {options.method}")
     if options.method != "k-fold" and options.folds is not None:
         raise InputError(f"--folds goes with --method k-fold, not {options.method}")
-    with optional_packages.require_eval_extra():
-        from simllm.evaluation.classifiers.prediction_files import PLACE, read_table
-        from simllm.evaluation.data_split import SplitPlan, find_warnings, split_items
+    with packages.require_eval_extra():
+        from simllm.evaluation.classifiers.predictions import PLACE, read_table
+        from simllm.evaluation.split import SplitPlan, find_warnings, split_items
     # The place of a row in the file, for error messages, is not the user's column.
     rows = read_table(options.items).drop(columns=PLACE)
     name = "split" if options.method == "holdout" else "fold"

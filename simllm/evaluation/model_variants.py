@@ -19,18 +19,16 @@ from simllm.array_types import Floats
 from simllm.errors import InputError
 from simllm.metric import SimLLM
 from simllm.metrics import registry
-from simllm.metrics.metric_interface import FunctionMetric, Metric
-from simllm.metrics.score_cache import CachedMetric
+from simllm.metrics.cache import CachedMetric
+from simllm.metrics.interface import FunctionMetric, Metric
 from simllm.model import saved_model
-from simllm.model.embedding_similarity import SIMILARITIES
 from simllm.model.encoder import Encoder
-from simllm.model.exact_and_fast_mode import Engine
-from simllm.model.pooling import POOLINGS
+from simllm.model.engines import Engine
+from simllm.model.pooling import POOLINGS, SIMILARITIES
 from simllm.scoring import token_matching
-from simllm.scoring.pair_scorer_interface import PairValues
-from simllm.scoring.score_in_chunks import CHUNK, score_in_chunks
+from simllm.scoring.streaming import CHUNK, score_in_chunks
 from simllm.scoring.token_matching import TOKEN_SIMILARITIES
-from simllm.scoring.token_windows import Tokenized
+from simllm.scoring.tokens import PairValues, Tokenized
 
 
 @dataclass(frozen=True)

@@ -1,25 +1,16 @@
-"""Rated pairs: candidates and references, with human ratings of how similar they are.
+"""Reader of `final_megafile.csv`, a table of human ratings that Haque et al. published.
 
-A file of rated pairs has one JSON object per line with these keys. `rating`, `ratings` or `passed` is
-required. If a line has `rating` and `ratings`, then `rating` must be the mean of `ratings`. The mean may be
-rounded to one decimal.
-
-reference, candidate   the two texts
-candidate_clean        used in place of `candidate` if given, for example without placeholders such as <UNK>
-rating                 the mean of the human ratings, a number; higher is more similar
-ratings                the rating by each rater: a list of numbers, or {"rater": number, …}; null for none
-raters                 the names of the raters if `ratings` is a list (default: 1, 2 and so on)
-passed                 in place of ratings of code: whether the candidate passed its tests (true, false, 1, 0)
-source                 the code before it was edited, for metrics of code edits
-language, system       the language of the code, and the system that wrote the candidate
-metrics                scores that other metrics gave to the pair: {"name of the metric": number, …}
-
-The table of human ratings that Haque et al. published in 2022 (a `.csv` file) can be read, too.
+The study is "Semantic similarity metrics for evaluating source code summarization", 2022. Each row has one
+rating: the function, the rater, two summaries of the function, their similarity from 1 to 4, and the values
+of many metrics. The column `source` tells which of the columns `text` and `text.1` has the reference; the
+other has the candidate.
 """
 
 from __future__ import annotations
 
 import json
+import math
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,12 +20,59 @@ import numpy as np
 
 from simllm.array_types import Floats
 from simllm.errors import InputError
-from simllm.evaluation import haque_csv
-from simllm.io import read_json_lines
-from simllm.io.display_names import label
-from simllm.io.number_format import format_count
-from simllm.metrics.metric_interface import Example
-from simllm.stats.rater_agreement import mean_ratings
+from simllm.io import reading
+from simllm.io.tables import format_count, label
+from simllm.metrics.interface import Example
+from simllm.stats.agreement import mean_ratings
+
+_NEEDED = ("function_id", "user_id", "similarity", "source", "text", "text.1")
+_NOT_METRICS = {"", "Unnamed: 0", "accurate", "adequate", "concise", "bleu_cat", "function", *_NEEDED}
+
+
+def read_rows(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Read the table, and collect the ratings by function, which has one pair of texts and several raters.
+
+    Yields the place of the function's first row, such as "FILE, row 3", and a dict like a line of a file of
+    ratings (see `simllm.evaluation.ratings`).
+    """
+    pairs: dict[str, tuple[str, dict[str, Any]]] = {}
+    for where, line in _lines(file):
+        try:
+            texts = (
+                (line["text"], line["text.1"])
+                if line["source"] == "reference"
+                else (line["text.1"], line["text"])
+            )
+            row = {
+                "reference": texts[0],
+                # The candidates have placeholders such as <UNK>. The authors remove them before they compute
+                # metrics.
+                "candidate": " ".join(re.sub(r"<\S+>", " ", texts[1]).split()),
+                "language": "java",
+                "metrics": {k: float(v) for k, v in line.items() if k not in _NOT_METRICS and v},
+            }
+            rating = float(line["similarity"])
+            if not math.isfinite(rating):
+                raise ValueError(f"similarity {rating}")
+        except (TypeError, ValueError) as error:
+            reason = "too few cells" if isinstance(error, TypeError) else error
+            raise InputError(f"{where}: not a row of the table of Haque et al. ({reason})") from None
+        _, pair = pairs.setdefault(line["function_id"], (where, row | {"ratings": {}}))
+        pair["ratings"][line["user_id"]] = rating
+    yield from pairs.values()
+
+
+def _lines(file: Path) -> Iterator[tuple[str, dict[str, str]]]:
+    """Yield the place of each row below the header, and a dict from column name to cell."""
+    names, rows = reading.read_csv(file, _NEEDED)
+    if missing := [name for name in _NEEDED if name not in names]:
+        raise InputError(
+            f"{file}: has no column {', '.join(missing)}; expected JSON lines with reference, "
+            "candidate and rating, or the CSV table of Haque et al. (final_megafile.csv)"
+        )
+    for where, values in rows:
+        yield where, dict(zip(names, values, strict=True))
+
 
 _ROUNDING = 0.0501  # allowed difference of a mean that was rounded to tenths
 _LARGEST = 1e100  # the squares of larger numbers may overflow
@@ -90,7 +128,7 @@ def load(file: Path, fields: Sequence[str] = ()) -> Ratings:
             fewer than 3 pairs, or all ratings are equal.
     """
     is_table = file.name.removesuffix(".gz").endswith(".csv")
-    rows = list(haque_csv.read_rows(file) if is_table else read_json_lines.objects(file))
+    rows = list(read_rows(file) if is_table else reading.objects(file))
     # For each row, because a file may mix lines with different keys.
     pairs = [_pair(row, fields or _fields(row), where) for where, row in rows]
     if len(pairs) < 3:
@@ -138,8 +176,8 @@ def _pair(row: dict[str, Any], fields: Sequence[str], where: str) -> tuple[str, 
             if abs(mean - value) > _ROUNDING:
                 raise InputError(f'{where}: "rating" is {value:g}, but the mean of "ratings" is {mean:g}')
     return (
-        read_json_lines.text_under(row, reference, where),
-        read_json_lines.text_under(row, candidate, where),
+        reading.text_under(row, reference, where),
+        reading.text_under(row, candidate, where),
         value,
     )
 

@@ -1,6 +1,6 @@
 """Script that attacks a sandbox from inside, to test the sandbox.
 
-The module `simllm.execution.isolation_check` runs the script in the sandbox. The script does not import
+The module `simllm.execution.isolation` runs the script in the sandbox. The script does not import
 simllm, because simllm is not available there. The command line has these arguments: a word that marks the
 processes of the script, the network namespace of the machine, the size limit of each writable folder in
 bytes, the largest number of processes, and the paths that programs may read.

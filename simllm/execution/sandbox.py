@@ -6,11 +6,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from simllm.errors import InputError
-from simllm.execution.bubblewrap_command import find_bubblewrap
-from simllm.execution.isolation_check import attack, raise_if_breached
-from simllm.execution.resource_limits import Limits
-from simllm.execution.sandbox_outcome import Outcome
-from simllm.execution.sandbox_request import Request
+from simllm.execution.bubblewrap import find_bubblewrap
+from simllm.execution.isolation import attack, raise_if_breached
+from simllm.execution.limits import Limits
+from simllm.execution.messages import Outcome, Request
 from simllm.execution.supervisor_pool import SupervisorPool
 
 _DEFAULT_LIMITS = Limits()

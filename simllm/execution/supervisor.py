@@ -13,10 +13,14 @@ import os
 import signal
 import sys
 
-from simllm.execution.drop_root_rights import drop_root_rights
-from simllm.execution.sandbox_outcome import SandboxError
-from simllm.execution.supervised_run import FIXED_DESCRIPTORS, CallerGoneError, Setup, SupervisedRun
-from simllm.execution.supervisor_messages import receive_request, send_outcome
+from simllm.execution.messages import SandboxError, receive_request, send_outcome
+from simllm.execution.supervised_run import (
+    FIXED_DESCRIPTORS,
+    CallerGoneError,
+    Setup,
+    SupervisedRun,
+    drop_root_rights,
+)
 
 _PR_SET_CHILD_SUBREAPER = 36
 _CHECK_INTERVAL = 0.5  # seconds

@@ -15,9 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import simllm
-from simllm.execution.sandbox_outcome import Outcome, SandboxError
-from simllm.execution.sandbox_request import Request
-from simllm.execution.supervisor_messages import receive_outcome, send_request
+from simllm.execution.messages import Outcome, Request, SandboxError, receive_outcome, send_request
 
 _PROGRAM = "import sys; sys.path.insert(0, {!r}); from simllm.execution.supervisor import main; main()"
 _FOLDER = str(Path(simllm.__file__).parents[1])

@@ -1,4 +1,4 @@
-"""Output files: checks before long work, a lock while a command runs, and atomic writing."""
+"""The real path of a file: its absolute path after following all symbolic links."""
 
 from __future__ import annotations
 
@@ -12,8 +12,13 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from simllm.errors import InputError
-from simllm.io.read_lines import is_stdin
-from simllm.io.real_path import real
+from simllm.io.reading import is_stdin
+
+
+def real(path: Path) -> Path:
+    """Return the real path of a file; links that form a loop stay in the path, and no error is raised."""
+    return Path(os.path.realpath(path))
+
 
 _LONGEST_STEM = 200  # bytes of a name that a temporary name repeats; most file systems allow 255 in all
 

@@ -23,7 +23,7 @@ from pathlib import Path
 from safetensors import SafetensorError
 
 from simllm.errors import InputError
-from simllm.io import output_file, real_path
+from simllm.io import output_file
 
 MARKER = ".simllm"
 # Names of the temporary folders and the lock that a killed replacement of the folder NAME leaves.
@@ -74,7 +74,7 @@ class OutputFolder:
 
     def check_place(self) -> None:
         """Check that the folder exists and can be written, or that it can be created."""
-        folder = real_path.real(self.path)
+        folder = output_file.real(self.path)
         try:
             loops = [path for path in (folder, *folder.parents) if path.is_symlink()]  # others are resolved
             existing = next(path for path in (folder, *folder.parents) if path.exists())
@@ -90,7 +90,7 @@ class OutputFolder:
     def check(self) -> None:
         """Check that simllm may write into the folder: no foreign files, no other content."""
         self.check_place()
-        folder, marker = real_path.real(self.path), self.marker
+        folder, marker = output_file.real(self.path), self.marker
         if _names_in(folder) and not marker:
             raise InputError(
                 f"{folder}: holds files that simllm did not write (no {MARKER} there); "
@@ -106,9 +106,9 @@ class OutputFolder:
         `names` are the files that the new folder will have, as far as they are known.
         """
         self.check()
-        path, marker = real_path.real(self.path), self.marker
+        path, marker = output_file.real(self.path), self.marker
         # After a replacement, the shell would stand in the removed old folder.
-        if path == real_path.real(Path()):
+        if path == output_file.real(Path()):
             raise InputError(f"{self.path}: is the current folder, which cannot be replaced; name another")
         # A mount point cannot be renamed.
         if os.path.ismount(path):
@@ -125,9 +125,9 @@ class OutputFolder:
         """Check that the folder is none of the sources that a command reads, not inside one, and not above
         one.
         """
-        a = real_path.real(self.path)
+        a = output_file.real(self.path)
         for source in sources:
-            b = real_path.real(source)
+            b = output_file.real(source)
             if output_file.is_above(a, b) or (
                 stat.S_ISDIR(output_file.mode_of(b)) and output_file.is_above(b, a)
             ):
@@ -180,7 +180,7 @@ class OutputFolder:
         a file of the new folder; without it, changed files are replaced, which repairs damaged files.
         """
         self.check_replaceable()
-        folder = OutputFolder(real_path.real(self.path), self.content)
+        folder = OutputFolder(output_file.real(self.path), self.content)
         with output_file.locked(folder.path):
             new = OutputFolder(_temporary(folder.path, "partial"), self.content)
             try:

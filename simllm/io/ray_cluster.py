@@ -21,7 +21,7 @@ from contextlib import contextmanager, redirect_stdout
 from typing import Any
 
 from simllm.errors import InputError
-from simllm.optional_packages import missing_package
+from simllm.io.packages import missing_package
 
 _PATIENCE = 10.0  # seconds to wait for a connection
 RERUN = "rerun the same command to resume"

@@ -1,11 +1,14 @@
-"""Writing of tables as aligned text, tab-separated values (TSV) or JSON."""
+"""File names as printable text, also those with control characters or bytes that are not UTF-8."""
 
 from __future__ import annotations
 
 import json
 import math
+import os
+import re
 import shutil
 import sys
+import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +16,48 @@ from typing import Any
 
 from simllm.io import output_file
 from simllm.text_cleaning import encodable
+
+
+def printable(name: str | os.PathLike[str]) -> str:
+    """Return a file name with U+FFFD for bytes that are not UTF-8, and escaped control characters."""
+    text = os.fsencode(name).decode("utf-8", "replace")
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def format_number(value: float, digits: int = 3) -> str:
+    """Format a correlation or a p-value in the style of papers: ".123" for 0.1234, and "n/a" for NaN."""
+    return "n/a" if math.isnan(value) else re.sub(r"^(-?)0\.", r"\1.", f"{value:.{digits}f}")
+
+
+def format_count(count: int, noun: str) -> str:
+    """Format a count with its noun, such as "1 pair" and "2,000 pairs"; the plural must end in -s."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def format_p_value(value: float, sign: bool = False) -> str:
+    """Format a p-value, such as ".012", "< .001" or "> .999"; with `sign`, "= .012" instead of ".012"."""
+    if value < 0.001:
+        return "< .001"
+    if value > 0.999:
+        return "> .999"
+    return f"{'= ' if sign else ''}{format_number(value)}"
+
+
+_MOST_CHARACTERS = 40  # in a figure or in the header of a column
+
+
+def label(text: str) -> str:
+    """Put a name on one line without control characters; "(blank)" if nothing is left."""
+    # Format characters (Cf) join emoji and mark the direction of writing; they change no line.
+    shown = "".join(c if c.isprintable() or unicodedata.category(c) == "Cf" else " " for c in encodable(text))
+    return " ".join(shown.split()) or "(blank)"
+
+
+def short_label(text: str) -> str:
+    """Make a label of at most 40 characters; a longer name is cut and ends in "…"."""
+    shown = label(text)
+    return shown if len(shown) <= _MOST_CHARACTERS else shown[: _MOST_CHARACTERS - 1] + "…"
+
 
 FORMATS = ("text", "json", "tsv")
 _GAP = "  "
@@ -154,3 +199,39 @@ def _cell(value: Any, exact: bool = False) -> str:
 def on_one_line(text: str) -> str:
     """Put a text on one line, and remove control characters, which could disturb the terminal."""
     return " ".join("".join(c if c.isprintable() else " " for c in encodable(text)).split())
+
+
+_SPECIAL = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+_SPECIAL |= {"<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}"}  # wrong in old fonts
+_SPECIAL |= {character: f"\\{character}" for character in "&%$#_{}"}
+
+
+def escape_latex(text: str) -> str:
+    """Escape what is special in LaTeX, remove control characters, and put the text on one line."""
+    line = re.sub(r"[\x00-\x1f\x7f-\x9f]", "", " ".join(text.split()))
+    return "".join(_SPECIAL.get(character, character) for character in line)
+
+
+def latex_table(
+    caption: str,
+    label: str,
+    header: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    alignment: str | None = None,
+    small: bool = False,
+) -> str:
+    """Return a LaTeX table for the package booktabs; caption, header and cells are LaTeX.
+
+    `label` has no prefix "tab:". By default, `alignment` is left for the first column and right for all
+    others.
+    """
+    # A label may have been the name of a file, and \ref allows few characters.
+    label = "tab:" + re.sub(r"[^\w/-]", "-", label)
+    body = "".join("  " + " & ".join(row) + " \\\\\n" for row in rows)
+    size = "\\small\n" if small else ""
+    columns = alignment or "l" + "r" * (len(header) - 1)
+    return (
+        f"\\begin{{table}}\n\\caption{{{caption}}}\\label{{{label}}}\n{size}\\begin{{tabular}}{{{columns}}}\n"
+        f"  \\toprule\n  {' & '.join(header)} \\\\\n  \\midrule\n{body}  \\bottomrule\n"
+        "\\end{tabular}\n\\end{table}\n"
+    )

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from simllm.errors import InputError
-from simllm.io.read_json_object import read_json
-from simllm.io.strict_dataclass_loading import build
+from simllm.io.reading import read_json
+from simllm.io.strict_loading import build
 from simllm.llm.endpoint import MOST_TOKENS, ChatReply, LostReplyError
 
 

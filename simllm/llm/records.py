@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from simllm.errors import InputError
-from simllm.io import read_json_lines
+from simllm.io import reading
 from simllm.io.output_folder import OutputFolder
 
 
@@ -71,7 +71,7 @@ class JsonLinesLog:
 
 def read_log(file: Path) -> list[tuple[str, dict[str, Any]]]:
     """Read JSON lines with their locations, such as "FILE, line 3"; empty if the file does not exist."""
-    return list(read_json_lines.objects(file)) if file.exists() else []
+    return list(reading.objects(file)) if file.exists() else []
 
 
 class KeptValues:
@@ -85,9 +85,7 @@ class KeptValues:
         self._log = JsonLinesLog(folder, name)
         # The own file comes last, because its values count before those of the other file.
         rows = [*(read_log(source / name) if source else ()), *self._log.rows]
-        self._values = {
-            read_json_lines.text_under(row, "key", where): row.get("value") for where, row in rows
-        }
+        self._values = {reading.text_under(row, "key", where): row.get("value") for where, row in rows}
         self._under_way: dict[str, threading.Lock] = {}
         self._lock = threading.Lock()
 

@@ -15,7 +15,7 @@ Examples:
     array([0.66666667])
 """
 
-from simllm.metrics.metric_interface import Example, FunctionMetric, Metric
+from simllm.metrics.interface import Example, FunctionMetric, Metric
 from simllm.metrics.registry import load, names
 
 __all__ = ["Example", "FunctionMetric", "Metric", "load", "names"]

@@ -19,19 +19,13 @@ from typing import Any
 
 import simllm
 from simllm.errors import InputError
-from simllm.metrics.code.built_in_code_metrics import CODE_METRICS
-from simllm.metrics.metric_interface import (
-    Example,
-    FunctionMetric,
-    Metric,
-    PlainScores,
-    UnavailableError,
-)
-from simllm.metrics.score_cache import CachedMetric
+from simllm.io.packages import missing_package
+from simllm.metrics.cache import CachedMetric
+from simllm.metrics.code.built_in import CODE_METRICS
+from simllm.metrics.interface import Example, FunctionMetric, Metric, PlainScores, UnavailableError
 from simllm.metrics.text import built_in_text_metrics
 from simllm.metrics.text.built_in_text_metrics import BASELINES
 from simllm.metrics.text.readable_texts import POLICY
-from simllm.optional_packages import missing_package
 
 GROUP = "simllm.metrics"  # group of entry points
 _LEARNED = frozenset({"simllm", "simllm-same"})  # metrics that use the model of `load`

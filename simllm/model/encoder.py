@@ -26,7 +26,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
-from simllm.model.model_config import ModelConfig
+from simllm.model.config import ModelConfig
 
 
 class Embeddings(nn.Module):

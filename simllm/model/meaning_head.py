@@ -26,8 +26,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from simllm.errors import InputError
+from simllm.model.config import HeadConfig, ModelConfig
 from simllm.model.encoder import Layer, RelativeBias, attention
-from simllm.model.model_config import HeadConfig, ModelConfig
 
 
 class MeaningHead(nn.Module):

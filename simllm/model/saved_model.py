@@ -1,42 +1,316 @@
-"""The model folder, which simllm, transformers and sentence-transformers can load.
-
-config.json               shape of the encoder (transformers reads it as an MPNet model)
-model.safetensors         encoder weights under transformers' names, in one file or in several with an index
-tokenizer.json            vocabulary and the rules that clean texts
-simllm.json               pooling, similarity, facts about the training, map from scores to human ratings
-meaning_head.safetensors  weights of the meaning head (optional; the other libraries ignore the file)
-README.md                 model card
-tokenizer_config.json, modules.json, …   settings for the other two libraries
-
-The meaning head is a network that predicts whether two texts have the same meaning.
-"""
+"""The model folder that comes with simllm: where it is."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import shutil
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
+from torch import Tensor, nn
 
+from simllm.array_types import Floats32
 from simllm.errors import InputError
 from simllm.io import output_file
 from simllm.io.output_folder import OutputFolder
-from simllm.io.read_json_object import read_json
-from simllm.io.strict_dataclass_loading import build
+from simllm.io.packages import find_packaged
+from simllm.io.reading import read_json
+from simllm.io.strict_loading import build, shown
+from simllm.model.config import HeadConfig, ModelConfig
 from simllm.model.encoder import Encoder
 from simllm.model.meaning_head import MeaningHead
-from simllm.model.model_config import HeadConfig, ModelConfig
-from simllm.model.percentiles_and_expected_ratings import ScoreScale
-from simllm.model.read_weights import SINGLE_FILE, fill, on_meta, read_headers, update_hash, weight_files
-from simllm.model.sentence_transformers_files import other_libraries_files
-from simllm.model.tokenizer import Tokenizer
-from simllm.model.transformers_weight_names import read_encoder_weights, transformers_name
+from simllm.model.scale import ScoreScale
+from simllm.model.tokenizer import SPECIAL_TOKENS, Tokenizer
+
+
+def default_model() -> Path:
+    """Return the path of the model folder that comes with simllm.
+
+    The folder is in the installed package or in the source checkout.
+
+    Raises:
+        InputError: Neither the package nor the checkout has a model folder.
+    """
+    return find_packaged("default_model", "checkpoints/default", "default model")
+
+
+def other_libraries_files(config: ModelConfig, pooling: str) -> dict[str, Any]:
+    """Return the content of the settings files that transformers and sentence-transformers need.
+
+    Args:
+        config: The shape of the encoder.
+        pooling: The name of the pooling, such as "mean".
+
+    Returns:
+        A dict: the keys are the paths of these files in the model folder, the values are their contents as
+        JSON values.
+    """
+    bos, pad, eos, unk, mask = SPECIAL_TOKENS
+    module = "sentence_transformers.models."
+    return {
+        "tokenizer_config.json": {
+            "tokenizer_class": "PreTrainedTokenizerFast",
+            "model_max_length": config.max_length,
+            "split_special_tokens": True,
+            "bos_token": bos,
+            "cls_token": bos,
+            "eos_token": eos,
+            "sep_token": eos,
+            "pad_token": pad,
+            "unk_token": unk,
+            "mask_token": mask,
+        },
+        "modules.json": [
+            {"idx": 0, "name": "0", "path": "", "type": module + "Transformer"},
+            {"idx": 1, "name": "1", "path": "1_Pooling", "type": module + "Pooling"},
+        ],
+        "sentence_bert_config.json": {"max_seq_length": config.max_length, "do_lower_case": False},
+        "1_Pooling/config.json": {
+            "word_embedding_dimension": config.hidden_size,
+            "pooling_mode_cls_token": pooling == "cls",
+            "pooling_mode_mean_tokens": pooling == "mean",
+            "pooling_mode_max_tokens": pooling == "max",
+        },
+    }
+
+
+# Parts of the names of `Encoder` parameters, and the corresponding parts of the names in transformers.
+_TRANSFORMERS_NAMES = {
+    "embeddings.token.": "embeddings.word_embeddings.",
+    "embeddings.position.": "embeddings.position_embeddings.",
+    "embeddings.norm.": "embeddings.LayerNorm.",
+    "relative_bias.table.": "encoder.relative_attention_bias.",
+    "layers.": "encoder.layer.",
+    ".attention.query.": ".attention.attn.q.",
+    ".attention.key.": ".attention.attn.k.",
+    ".attention.value.": ".attention.attn.v.",
+    ".attention.output.": ".attention.attn.o.",
+    ".attention_norm.": ".attention.LayerNorm.",
+    ".up.": ".intermediate.dense.",
+    ".down.": ".output.dense.",
+}
+
+# Beginnings of the names of weights that transformers may add; the encoder does not use them.
+_IGNORED_WEIGHTS = ("pooler.", "lm_head.", "embeddings.position_ids")
+
+
+def transformers_name(name: str) -> str:
+    """Translate a parameter's name in `Encoder` to its name in `MPNetModel` of the library transformers."""
+    if name.startswith("layers.") and name.split(".")[2] == "norm":
+        name = name.replace(".norm.", ".output.LayerNorm.")
+    for ours, theirs in _TRANSFORMERS_NAMES.items():
+        name = name.replace(ours, theirs)
+    return name
+
+
+def read_encoder_weights(folder: Path, encoder: Encoder) -> None:
+    """Read the weights of an encoder that was built on the device `meta` from a model folder, as float32.
+
+    Raises:
+        InputError: A weight is missing, unknown, not finite, or has another shape than in `encoder`.
+    """
+    stored = read_headers(weight_files(folder))
+    fill(encoder, stored, str(folder), transformers_name, _IGNORED_WEIGHTS)
+
+
+SINGLE_FILE, SHARD_INDEX = "model.safetensors", "model.safetensors.index.json"
+# Integers are not here: without the scales of their library, they mean other weights.
+_TYPES = {"F16", "BF16", "F32", "F64"}
+_DAMAGED = (SafetensorError, OSError, ValueError, MemoryError, RuntimeError)
+
+N = TypeVar("N", bound=nn.Module)
+
+
+def weight_files(folder: Path) -> list[Path]:
+    """Return the paths of a model folder's weight files, sorted; raise InputError if a file is missing."""
+    names = {SINGLE_FILE}
+    if not (folder / SINGLE_FILE).is_file() and (folder / SHARD_INDEX).is_file():
+        shards = read_json(folder / SHARD_INDEX).get("weight_map")
+        if not isinstance(shards, dict) or not all(Path(str(s)).name == s for s in shards.values()):
+            raise InputError(f'{folder / SHARD_INDEX}: expected file names under "weight_map"')
+        names = set(shards.values())
+    for name in sorted(names):
+        if not (folder / name).is_file():
+            raise InputError(f"{folder}: no {name}; expected a model folder")
+    return [folder / name for name in sorted(names)]
+
+
+@dataclass(frozen=True)
+class StoredWeight:
+    """A weight in a safetensors file, as its header describes it; the values are not read yet."""
+
+    file: Path
+    name: str
+    kind: str  # such as "F16"
+    shape: tuple[int, ...]
+
+    def read(self) -> Tensor:
+        """Read the values as float32; raise InputError if they are not finite."""
+        try:
+            with safe_open(self.file, "pt") as stored:
+                tensor = stored.get_tensor(self.name)
+        except _DAMAGED as error:
+            raise InputError(f"{self.file}: damaged ({error})") from None
+        tensor = tensor.to(torch.float32, copy=True)  # a copy: the file may change on disk
+        if not tensor.isfinite().all():
+            raise InputError(f"{self.file}: {self.name} holds values that are not finite")
+        return tensor
+
+
+def read_headers(files: Iterable[Path]) -> dict[str, StoredWeight]:
+    """Read the headers of safetensors files: the weights by their names.
+
+    Raises:
+        InputError: A file is damaged.
+    """
+    weights: dict[str, StoredWeight] = {}
+    for file in files:
+        try:
+            with safe_open(file, "pt") as stored:
+                for name in stored.keys():  # noqa: SIM118 (not a dict)
+                    part = stored.get_slice(name)
+                    weights[name] = StoredWeight(file, name, part.get_dtype(), tuple(part.get_shape()))
+        except _DAMAGED as error:
+            raise InputError(f"{file}: damaged ({error})") from None
+    return weights
+
+
+def on_meta(build: Callable[[], N]) -> N:
+    """Build a network without memory for its weights; `fill` reads them."""
+    with torch.device("meta"):
+        return build()
+
+
+def fill(
+    module: nn.Module,
+    stored: Mapping[str, StoredWeight],
+    where: str,
+    stored_name: Callable[[str], str] = str,
+    ignored: tuple[str, ...] = (),
+) -> None:
+    """Read the weights of a network that `on_meta` built.
+
+    Args:
+        module: The network.
+        stored: The weights as `read_headers` returns them.
+        where: Beginning of error messages, such as the folder.
+        stored_name: Function that turns the name of a parameter into the name of its stored weight.
+        ignored: Beginnings of the names of stored weights that the network does not need.
+
+    Raises:
+        InputError: A weight is missing, unknown, damaged, not finite, or has another shape than its
+            parameter; or the network does not fit into the memory of this machine.
+    """
+    names = {name: stored_name(name) for name in module.state_dict()}
+    shapes = {names[name]: tuple(parameter.shape) for name, parameter in module.state_dict().items()}
+    unknown = stored.keys() - shapes.keys()
+    for name in sorted(unknown):
+        if not name.startswith(ignored):
+            raise InputError(f"{where}: weight {shown(name)} has no place in the model of config.json")
+    check_shapes(stored, shapes, where)
+    needed = sum(map(math.prod, shapes.values()))
+    if sum(math.prod(stored[name].shape) for name in unknown) > 2 * needed:  # they are hashed all the same
+        raise InputError(f"{where}: the weights that the model does not use are larger than the model")
+    module.load_state_dict({name: stored[names[name]].read() for name in names}, assign=True)
+
+
+def check_shapes(
+    stored: Mapping[str, StoredWeight], shapes: Mapping[str, tuple[int, ...]], where: str
+) -> None:
+    """Check that floating-point weights of these names and shapes are stored, and fit into memory."""
+    for name, shape in shapes.items():
+        if name not in stored:
+            raise InputError(f"{where}: no weight {name}")
+        if stored[name].shape != shape:
+            raise InputError(f"{where}: {name} has shape {stored[name].shape}, expected {shape}")
+        if stored[name].kind not in _TYPES:
+            kinds = ", ".join(sorted(_TYPES))
+            raise InputError(f"{where}: {name} is of type {stored[name].kind}; expected one of {kinds}")
+    needed = 4 * sum(map(math.prod, shapes.values()))
+    if needed > (memory := os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")):
+        raise InputError(f"{where}: its weights need {needed:,} bytes of memory; this machine has {memory:,}")
+
+
+def update_hash(digest: hashlib._Hash, files: Iterable[Path]) -> None:
+    """Add the content of files to a hash, in constant memory."""
+    for file in files:
+        with file.open("rb") as data:
+            while block := data.read(2**20):
+                digest.update(block)
+
+
+BLOCK = 32  # weights that have the same scale
+
+
+def to_blocks(values: Floats32, columns: int) -> tuple[NDArray[np.int8], NDArray[np.float16]]:
+    """Round weights to 8 bits: store each block of 32 weights as 32 integers and one common scale.
+
+    A rounded weight is its integer times the scale of its block.
+
+    Args:
+        values: The weights, of any shape. They are read as a flat array, row by row. Their number must be a
+            multiple of 32 * `columns`.
+        columns: Either 1 or the number of columns of the weight matrix. If it is 1, a block is 32 consecutive
+            weights in one row. If it is the number of columns, a block is 32 consecutive weights in one
+            column.
+
+    Returns:
+        (n, 32, columns) integers from -127 to 127, and (n, 1, columns) scales. n is the number of weights
+        divided by 32 * `columns`. `integers[i, :, j]` are the integers of one block, and `scales[i, 0, j]` is
+        its scale.
+    """
+    blocks = values.reshape(-1, BLOCK, columns)
+    scales = (np.abs(blocks).max(1, keepdims=True) / 127).astype(np.float16)
+    scales = np.maximum(scales, np.finfo(np.float16).tiny)
+    return np.rint(blocks / scales).clip(-127, 127).astype(np.int8), scales
+
+
+def are_blocks(values: Floats32, columns: int) -> bool:
+    """Return whether `to_blocks`, which rounds weights to 8 bits, would leave the given weights unchanged.
+
+    This is the case if `to_blocks` has already rounded the weights. Differences within the precision of
+    float16 are ignored. The result is False if the number of weights is not a multiple of 32 * `columns`.
+
+    Args:
+        values: The weights, of any shape.
+        columns: Either 1 or the number of columns of the weight matrix. A block is 32 weights with a common
+            scale. If `columns` is 1, a block is 32 consecutive weights in one row. If it is the number of
+            columns, a block is 32 consecutive weights in one column.
+    """
+    if values.size % (BLOCK * columns):
+        return False
+    numbers, scales = to_blocks(values, columns)
+    rounded = (numbers * scales.astype(np.float32)).reshape(values.shape)
+    # A weight and its scale are each rounded to float16, with a relative error of at most 2**-11.
+    return bool((np.abs(rounded - values) <= 2**-9 * np.abs(values)).all())
+
+
+@torch.no_grad()
+def round_to_blocks(module: nn.Module) -> None:
+    """Round the matrices and embedding tables of a network to 8-bit precision, in place.
+
+    A rounded weight is an 8-bit integer times a scale, which 32 consecutive weights in a row share. It is
+    still stored as a float. A matrix or table stays unchanged if its row length is not a multiple of 32.
+
+    Args:
+        module: The network.
+    """
+    for part in module.modules():
+        if isinstance(part, nn.Linear | nn.Embedding) and not part.weight.shape[1] % BLOCK:
+            numbers, scales = to_blocks(part.weight.numpy(), 1)
+            rounded = torch.from_numpy(numbers * scales.astype(np.float32))
+            part.weight.copy_(rounded.reshape(part.weight.shape))
+
 
 CONFIG, TOKENIZER, INFO = "config.json", "tokenizer.json", "simllm.json"
 HEAD = "meaning_head.safetensors"

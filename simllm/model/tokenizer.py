@@ -19,7 +19,7 @@ from typing import Any
 from tokenizers import Tokenizer as Backend
 
 from simllm.errors import InputError
-from simllm.io.read_json_object import read_json
+from simllm.io.reading import read_json
 from simllm.text_cleaning import LONGEST, encodable, normalizer
 
 # The special tokens have the ids 0 to 4 in every vocabulary.

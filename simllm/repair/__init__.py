@@ -23,6 +23,6 @@ The words of this package:
   relative patch size ratio, edits of the patch / edits of the fix.
 """
 
-from simllm.repair.repair_api import run
+from simllm.repair.run import run
 
 __all__ = ["run"]

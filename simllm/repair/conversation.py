@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from simllm.execution.sandbox_outcome import SandboxError
+from simllm.execution.messages import SandboxError
 from simllm.llm.endpoint import ChatReply, LostReplyError, Message
-from simllm.repair.attempt_results import OVERFLOW, AttemptResult, RoundResult
-from simllm.repair.prompt_templates import Prompts
-from simllm.repair.repair_items import RepairItem
-from simllm.repair.reply_judge_interface import Judged, ReplyJudge
-from simllm.repair.round_messages import Feedback, round_messages
-from simllm.repair.strategy_loading import Round
+from simllm.repair.items import RepairItem
+from simllm.repair.judges import Judged, ReplyJudge
+from simllm.repair.results import OVERFLOW, AttemptResult, RoundResult
+from simllm.repair.strategies import Feedback, Prompts, Round, round_messages
 
 # Takes the messages, the id of the item, and the numbers of the attempt and the round.
 Ask = Callable[[Sequence[Message], str, int, int], ChatReply]

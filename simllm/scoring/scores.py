@@ -1,20 +1,72 @@
-"""The scores that the learned metric gives to text pairs, with percentiles and expected human ratings."""
+"""The rule that marks two similar texts as "meaning may have changed", if they probably differ in meaning."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+import simllm
 from simllm.errors import InputError
-from simllm.model.percentiles_and_expected_ratings import ScoreScale
-from simllm.scoring.changed_meaning import meaning_may_have_changed
+from simllm.io import tables
+from simllm.io.text_pairs import PairWithId, shown_id
+from simllm.model.engines import MODES
+from simllm.model.saved_model import SavedModel
+from simllm.model.scale import ScoreScale
+from simllm.scoring.frequencies import Frequencies
+from simllm.scoring.token_matching import TOKEN_SIMILARITIES
 
 if TYPE_CHECKING:
+    import numpy as np
     import pandas
+    from numpy.typing import NDArray
+
+CHANGED = "meaning may have changed"
+SIMILAR = 0.4  # lowest score of similar texts
+DOUBTFUL = 0.3  # if the probability of the same meaning is lower, the meaning may have changed
+
+
+def meaning_may_have_changed(scores: NDArray[np.float64], same: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Return (n,) bool from (n,) scores and (n,) probabilities of the same meaning."""
+    return (scores >= SIMILAR) & (same < DOUBTFUL)
+
+
+def score_signature(
+    model: SavedModel,
+    pooling: str,
+    similarity: str,
+    mode: str,
+    on_long: str,
+    with_head: bool,
+    frequencies: Frequencies | None,
+) -> str:
+    """Build the signature: `key:value` pairs joined by `|`, such as "similarity:cosine|dtype:float32".
+
+    `frequencies` is None if they are counted in the references of the scored pairs.
+    """
+    # Similarities that match tokens use neither pooling nor meaning head; the others use no frequencies.
+    by_token = similarity in TOKEN_SIMILARITIES
+    parts = {
+        "model": model.hash,
+        "tokenizer": model.tokenizer.hash,
+        "pooling": "none" if by_token else pooling,
+        "similarity": similarity,
+        "dtype": str(MODES[mode]).removeprefix("torch."),
+        "max_length": model.encoder.config.max_length,
+    }
+    if with_head and not by_token:
+        parts["head"] = model.head_hash
+    if by_token:
+        parts["frequencies"] = frequencies.hash if frequencies else "references"
+    # "truncate" and "error" give equal scores wherever they give scores.
+    if on_long == "window":
+        parts["long"] = "window"
+    parts["version"] = simllm.__version__
+    return "|".join(f"{key}:{value}" for key, value in parts.items())
+
 
 SCALES = ("raw", "percentile", "rating", "same")
 COUNTS = ("empty", "unreadable", "truncated", "deduplicated")
@@ -135,3 +187,65 @@ def concatenate(parts: Iterable[Scores], no_scores: Scores) -> Scores:
     if no_scores.same is not None:
         same = np.concatenate([part.same for part in parts if part.same is not None])
     return replace(no_scores, values=np.concatenate([part.values for part in parts]), same=same, **counts)
+
+
+class ScoreTable:
+    """The table that `simllm score` writes: its columns, its rows (one for each pair) and its summary.
+
+    The column "same" has the probability of the same meaning, if the metric can estimate it. The column
+    "note" (only in the format "text") says "meaning may have changed". The scale "same" has neither column:
+    its scores are the probability.
+
+    Args:
+        scale: One of `simllm.scoring.scores.SCALES`.
+        format_: "text", "json" or "tsv".
+        with_ids: Whether the table has a column with the pairs' ids.
+        no_scores: The metric's scores of no pairs.
+    """
+
+    def __init__(self, scale: str, format_: str, with_ids: bool, no_scores: Scores) -> None:
+        self.scale, self.form = scale, format_ if with_ids else None
+        self.with_same = no_scores.same is not None and scale != "same"
+        self.with_notes = self.with_same and format_ == "text"
+        self.columns = [
+            *(["id"] if with_ids else []),
+            "score",
+            *(["low", "high"] if scale == "rating" else []),
+            *(["same"] if self.with_same else []),
+            "candidate",
+            "reference",
+            *(["note"] if self.with_notes else []),
+        ]
+
+    def rows(self, pairs: Sequence[tuple[Any, ...]], scores: Scores) -> tables.Rows:
+        """Return n rows of cells for n pairs: (candidate, reference), or (candidate, reference, id)."""
+        columns = [scores.on(self.scale)]
+        if self.scale == "rating":
+            columns += scores.rating_intervals
+        if self.with_same:
+            columns.append(scores.on("same"))
+        notes = [[CHANGED if changed else ""] if self.with_notes else [] for changed in scores.changed]
+        return [
+            [*shown_id(PairWithId(*pair), self.form), *numbers, *pair[:2], *note]
+            for pair, note, *numbers in zip(pairs, notes, *(c.tolist() for c in columns), strict=True)
+        ]
+
+    def summary(self, scores: Scores) -> dict[str, Any]:
+        """Return the summary of all pairs in the table as a JSON object.
+
+        "mean" is on the table's scale, and "changed" counts pairs whose texts are similar but probably differ
+        in meaning. Values that would say nothing are left out: the scale "raw", no warnings, no column
+        "same".
+        """
+        same = {"changed": int(scores.changed.sum())} if self.with_same else {}
+        return {
+            "pairs": len(scores.values),
+            "mean": float(scores.on(self.scale).mean()),
+            **({"scale": self.scale} if self.scale != "raw" else {}),
+            **same,
+            "empty": scores.empty,
+            "truncated": scores.truncated,
+            "deduplicated": scores.deduplicated,
+            "signature": scores.signature,
+            **({"warnings": list(scores.warnings)} if scores.warnings else {}),
+        }

@@ -15,11 +15,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from simllm.array_types import AnyFloats, Floats
-from simllm.model.exact_and_fast_mode import Engine
-from simllm.scoring.embed_texts import run_encoder
-from simllm.scoring.pair_batches import split_pairs
-from simllm.scoring.pair_scorer_interface import PairValues
-from simllm.scoring.token_windows import Ids, Tokenized
+from simllm.model.engines import Engine
+from simllm.scoring.embedding import run_encoder
+from simllm.scoring.tokens import Ids, PairValues, Tokenized, split_pairs
 
 _BLOCK = 1024  # tokens of each text that are compared at once; only very long texts have more
 _DECIMALS = 12  # digits of a cosine; further digits are rounding error and would break ties

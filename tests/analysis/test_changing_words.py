@@ -1,7 +1,6 @@
 """Changing words: they are in one text alone if possible, and never punctuation."""
 
-from simllm.analysis.explained_word import Word
-from simllm.analysis.explanation import Explanation
+from simllm.analysis.explanation import Explanation, Word
 
 
 def word_of(text, same_without):

@@ -9,7 +9,7 @@ from scipy import stats
 
 from simllm import InputError, SimLLM
 from simllm.analysis.comparison import compare, compare_scores, score_systems
-from simllm.cli.exit_status import main
+from simllm.cli.main import main
 
 
 def test_permutation_and_bootstrap_as_in_scipy():

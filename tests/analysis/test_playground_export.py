@@ -11,7 +11,7 @@ import urllib.request
 
 import pytest
 
-from simllm.analysis.playground_export import page_folder, write_playground
+from simllm.analysis.playground import page_folder, write_playground
 from simllm.errors import InputError
 from simllm.io.loopback_server import serving
 from simllm.metric import SimLLM

@@ -211,7 +211,7 @@ def test_a_file_that_changes_while_it_is_scored_is_scored_again(shards, tmp_path
 
 
 def test_ray_is_an_extra(shards, tmp_path, monkeypatch):
-    from simllm.analysis.ray_scoring import RayScoring
+    from simllm.analysis.sharded_scoring import RayScoring
 
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(InputError, match=r"in a checkout of simllm, run pip install '\.\[ray\]'"):
@@ -220,7 +220,7 @@ def test_ray_is_an_extra(shards, tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_a_ray_cluster_gives_the_same_tables_though_a_node_is_lost(ray_nodes, tmp_path):
-    from simllm.analysis.ray_scoring import RayScoring
+    from simllm.analysis.sharded_scoring import RayScoring
 
     cluster, nodes = ray_nodes
     (tmp_path / "in").mkdir()

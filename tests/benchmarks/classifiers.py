@@ -16,8 +16,7 @@ from pathlib import Path
 import numpy as np
 from sklearn import metrics
 
-from simllm.stats.confusion_matrix_bootstrap import bootstrap, quantiles
-from simllm.stats.confusion_matrix_metrics import binary_metrics, count
+from simllm.stats.classification import binary_metrics, bootstrap, count, quantiles
 from tests.benchmarks import machine
 
 

@@ -30,11 +30,10 @@ from operator import attrgetter
 from pathlib import Path
 
 from simllm import metrics
-from simllm.code import code_normalization
-from simllm.code.labelled_syntax_tree import syntax_tree
-from simllm.code.tree_edit_distance import tree_edit_distance
+from simllm.code import normal_form
+from simllm.code.tree_distance import syntax_tree, tree_edit_distance
 from simllm.metrics import Example
-from simllm.metrics.code import whole_or_edited_lines
+from simllm.metrics.code import similarity
 from tests.benchmarks import machine
 
 MODULES = [
@@ -149,9 +148,9 @@ def fastest(function, turns=3):
     times = []
     for _ in range(turns):
         for cached in (
-            code_normalization._printed_python,
-            code_normalization._token_lines,
-            whole_or_edited_lines.edits,
+            normal_form._printed_python,
+            normal_form._token_lines,
+            similarity.edits,
         ):
             cached.cache_clear()
         begun = time.perf_counter()

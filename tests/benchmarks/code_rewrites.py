@@ -11,7 +11,7 @@ import json
 import time
 from pathlib import Path
 
-from simllm.code.languages.language_registry import find_language
+from simllm.code.languages.language import find_language
 from simllm.errors import InputError
 from simllm.perturb.code import DEFAULT_RULES, rewrite
 from tests.benchmarks import machine

@@ -19,7 +19,7 @@ from train.corpus import build, sources
 from train.corpus.config import CorpusConfig
 from train.corpus.extract import extract
 from train.corpus.one_machine import OneMachine
-from train.corpus.skip_counts import Tally
+from train.corpus.parts import Tally
 from train.corpus.source_trees import Code
 
 FILES = 5000  # for the single steps

@@ -31,20 +31,21 @@ from torch.nn.attention import flex_attention
 
 from simllm import SimLLM
 from simllm.model.encoder import Encoder
-from simllm.model.exact_and_fast_mode import Engine
+from simllm.model.engines import Engine
 from tests.benchmarks import machine
 from tests.benchmarks.gradient_exchange import random_shards
 from tests.benchmarks.training_speed import beside_baseline
+from train.pretrain.attention import BLOCK_SIZE, flex_attention_over_texts
 from train.pretrain.batches import PretrainingBatches
 from train.pretrain.config import PretrainConfig
 from train.pretrain.language_model import PermutedLanguageModel
 from train.pretrain.permutation import pad_streams
 from train.pretrain.task import PretrainingTask
-from train.pretrain.two_stream_attention import BLOCK_SIZE, flex_attention_over_texts
-from train.runtime import training_loop, yaml_and_overrides
+from train.runtime import config as training_config
+from train.runtime import loop
 from train.runtime.distributed import World
-from train.runtime.mixed_precision import PRECISIONS, autocast
-from train.runtime.signal_handlers import Interrupted, StopRequest
+from train.runtime.optimizer import PRECISIONS, autocast
+from train.runtime.signals import Interrupted, StopRequest
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 TOLERANCE = {"fp32": 2e-3, "bf16": 0.05, "fp16": 0.02}  # of losses and gradients, relative to their norms
@@ -73,7 +74,7 @@ class Checks:
     def settings(self, name, *more):
         """Return the configuration `name`: in full size on a GPU, in reduced size on a CPU."""
         sizes = FULL[name] if self.on_gpu else REDUCED[name]
-        return yaml_and_overrides.load(PretrainConfig, CONFIGS / f"{name}.yaml", ["out=none", *sizes, *more])
+        return training_config.load(PretrainConfig, CONFIGS / f"{name}.yaml", ["out=none", *sizes, *more])
 
     def data(self, settings):
         """Return texts of random tokens that are about as long as comments."""
@@ -165,7 +166,7 @@ class Checks:
             task = PretrainingTask(settings, data, data, self.world)
             batches, _ = task._prepare_batches(0)
             assert not self.on_gpu or all(batch.tokens.is_pinned() for batch in batches)
-            training_loop.train(settings, task, self.world, stop, "run", log, lambda progress: None)
+            loop.train(settings, task, self.world, stop, "run", log, lambda progress: None)
             return {name: value.cpu() for name, value in task.model.state_dict().items()}
 
         try:
@@ -185,7 +186,7 @@ class Checks:
         for name, keys in options:
             torch.manual_seed(0)
             encoder = Encoder(settings.model).to(self.world.device)
-            training_loop.set_up_encoders(encoder, replace(settings, **keys))
+            loop.set_up_encoders(encoder, replace(settings, **keys))
 
             def step(encoder=encoder):
                 with autocast(self.world.device, settings.precision):

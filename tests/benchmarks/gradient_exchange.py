@@ -22,14 +22,14 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-from simllm.model.model_config import ModelConfig
+from simllm.model.config import ModelConfig
 from tests.benchmarks import machine
 from train.pretrain.config import PretrainConfig
 from train.pretrain.task import PretrainingTask
-from train.runtime import yaml_and_overrides
+from train.runtime import config as training_config
 from train.runtime.distributed import join_processes
 from train.runtime.gradient_exchange import GradientExchange
-from train.runtime.optimizer_and_schedule import make_optimizer
+from train.runtime.optimizer import make_optimizer
 from train.tokens.shards import Shards
 
 WAYS = ("overlapped", "one message", "none")
@@ -95,7 +95,7 @@ def main():
     options = parser.parse_args()
     if options.rank_result:
         torch.set_num_threads(1)
-        config = yaml_and_overrides.load(PretrainConfig, options.config, [*options.overrides, "out=none"])
+        config = training_config.load(PretrainConfig, options.config, [*options.overrides, "out=none"])
         with join_processes() as world:
             result = measure(config, world, options.updates)
             if world.is_first:

@@ -39,7 +39,7 @@ from pathlib import Path
 
 import psutil
 
-from simllm.io import read_json_lines
+from simllm.io import reading
 from tests.benchmarks import machine
 
 METHODS = 10  # in a Java file
@@ -78,7 +78,7 @@ def new_texts(file, length):
 
     The texts of the file are first cut to `length` words.
     """
-    texts = [text.split()[:length] for _, row in read_json_lines.objects(file) for text in _strings(row)]
+    texts = [text.split()[:length] for _, row in reading.objects(file) for text in _strings(row)]
     chance = random.Random(0)
     while True:
         a, b = chance.choice(texts), chance.choice(texts)

@@ -32,7 +32,7 @@ from train.corpus import build
 from train.corpus.config import CorpusConfig
 from train.pretrain.config import PretrainConfig
 from train.pretrain.task import PretrainingTask
-from train.runtime import yaml_and_overrides
+from train.runtime import config
 from train.runtime.distributed import World, join_processes
 from train.tokens import shards
 
@@ -116,7 +116,7 @@ def main():
     parser.add_argument("--json", type=Path, help="write the figures there")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_intermixed_args()
-    settings = yaml_and_overrides.load(PretrainConfig, options.config, options.overrides)
+    settings = config.load(PretrainConfig, options.config, options.overrides)
     with tempfile.TemporaryDirectory() as folder:
         data = tokenized(options.source, settings, folder)
         vocabulary = max(settings.model.vocab_size, 1 + max(int(part.max()) for part in data.parts))

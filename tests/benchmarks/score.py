@@ -31,18 +31,18 @@ from scipy.stats import spearmanr
 from sentence_transformers import SentenceTransformer
 
 from simllm import SimLLM
-from simllm.io import read_json_lines
+from simllm.io import reading
 from simllm.model import saved_model
-from simllm.model.default_model import default_model
 from simllm.model.encoder import Encoder
-from simllm.model.exact_and_fast_mode import MODES, prepare_module
+from simllm.model.engines import MODES, prepare_module
+from simllm.model.saved_model import default_model
 from simllm.text_cleaning import clean
 from tests.benchmarks import machine
 from train.corpus import sources
 from train.corpus.extract import extract
-from train.corpus.skip_counts import Tally
+from train.corpus.parts import Tally
 from train.pretrain.config import PretrainConfig
-from train.runtime.yaml_and_overrides import load
+from train.runtime.config import load
 
 
 def pairs(source, count, fields):
@@ -52,7 +52,7 @@ def pairs(source, count, fields):
         comments = (found for code in codes for found in extract(code.data, code.language, Counter()))
         texts = (found.description or found.summary for found in comments)
     else:
-        texts = (row[field] for _, row in read_json_lines.objects(source) for field in fields)
+        texts = (row[field] for _, row in reading.objects(source) for field in fields)
     # The score of an empty text does not come from an embedding.
     read = (text for text in dict.fromkeys(texts) if clean(text))
     texts = list(itertools.islice(read, 2 * count))

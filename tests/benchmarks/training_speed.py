@@ -11,7 +11,7 @@ from tests.benchmarks.padded_baseline import Plain
 from train.pretrain.task import PretrainingTask
 from train.runtime.flops import peak_flops
 from train.runtime.gradient_exchange import GradientExchange
-from train.runtime.optimizer_and_schedule import make_optimizer
+from train.runtime.optimizer import make_optimizer
 
 
 class Stepper:

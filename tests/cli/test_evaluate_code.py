@@ -5,7 +5,7 @@ import json
 import pytest
 
 from simllm import InputError
-from simllm.evaluation.human_correlation import correlate, correlate_systems
+from simllm.evaluation.correlation import correlate, correlate_systems
 from tests.command import run
 
 SOURCE = "int half(int x) {\n  // TODO: halve\n  return x;\n}\n"

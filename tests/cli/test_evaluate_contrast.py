@@ -2,15 +2,15 @@ import json
 
 import pytest
 
-from simllm.cli.exit_status import main
-from simllm.evaluation import contrast_triples
+from simllm.cli.main import main
+from simllm.evaluation import contrast
 from simllm.metrics.text.built_in_text_metrics import baseline
 
 
 def test_word_overlap_wins_half_of_the_balanced_and_no_adversarial_triples():
-    triples = contrast_triples.clean_triples(contrast_triples.load())
-    won = contrast_triples.rewording_wins(baseline("jaccard"), triples)
-    found = contrast_triples.mean_by_label(triples.forms, won)
+    triples = contrast.clean_triples(contrast.load())
+    won = contrast.rewording_wins(baseline("jaccard"), triples)
+    found = contrast.mean_by_label(triples.forms, won)
     assert found["balanced"] == pytest.approx(0.5, abs=0.05)
     assert found["adversarial"] < 0.05
 

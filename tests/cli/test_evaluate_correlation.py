@@ -8,10 +8,11 @@ import pytest
 
 import simllm
 from simllm import InputError
-from simllm.evaluation.human_correlation import correlate
-from simllm.metrics import registry, score_cache, text
-from simllm.metrics.metric_interface import FunctionMetric, pair_scores
-from simllm.metrics.score_cache import CachedMetric
+from simllm.evaluation.correlation import correlate
+from simllm.metrics import cache as score_cache
+from simllm.metrics import registry, text
+from simllm.metrics.cache import CachedMetric
+from simllm.metrics.interface import FunctionMetric, pair_scores
 from simllm.metrics.text.readable_texts import TextScorer
 
 GOOD = {"reference": "a b", "candidate": "a c", "rating": 2}

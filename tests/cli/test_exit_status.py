@@ -8,7 +8,7 @@ import warnings
 
 import pytest
 
-from simllm.cli import exit_status
+from simllm.cli import main
 from tests.command import process, run
 
 ESCAPE = "\x1b]0;title\x07"
@@ -136,7 +136,7 @@ def test_warnings_and_errors_are_one_printable_line_each(monkeypatch, tmp_path):
     monkeypatch.setattr(info, "run", warn)
     first, second = run("info").stderr.splitlines()
     assert first == "simllm: warning: odd ]0;title name"
-    assert len(second) == len("simllm: ") + exit_status._LONGEST_MESSAGE
+    assert len(second) == len("simllm: ") + main._LONGEST_MESSAGE
     done = run("score", "-c", tmp_path / f"x{ESCAPE}", "-r", tmp_path / "y")
     assert done.returncode == 2
     assert "\x1b" not in done.stderr

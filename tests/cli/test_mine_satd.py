@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from simllm.code.satd_mining import mine_repositories
+from simllm.code.satd_mining import mining
 from tests.chat_server import chat_server
 from tests.command import process, run
 from tests.conftest import ROOT
@@ -266,7 +266,7 @@ def stopped_run(rules, tmp_path, monkeypatch):
     """Start a run that is stopped after the first of two repositories; return its folder."""
     before, after = repaid("g", "FIXME: return two")
     make_history(tmp_path / "all" / "second", {"g.py": before}, {"g.py": after})
-    mine_repository = mine_repositories._mine_repository
+    mine_repository = mining._mine_repository
 
     def stop(repository, *rest):
         if repository.name == "second":
@@ -274,7 +274,7 @@ def stopped_run(rules, tmp_path, monkeypatch):
         return mine_repository(repository, *rest)
 
     with monkeypatch.context() as patch:
-        patch.setattr(mine_repositories, "_mine_repository", stop)
+        patch.setattr(mining, "_mine_repository", stop)
         with pytest.raises(StoppedError):
             mine(tmp_path)
     assert not (tmp_path / "items.jsonl").exists()
@@ -283,9 +283,9 @@ def stopped_run(rules, tmp_path, monkeypatch):
 
 def test_stopped_run_is_continued_by_the_same_command(stopped_run, monkeypatch):
     mined = []
-    mine_repository = mine_repositories._mine_repository
+    mine_repository = mining._mine_repository
     monkeypatch.setattr(
-        mine_repositories,
+        mining,
         "_mine_repository",
         lambda r, *rest: mined.append(r.name) or mine_repository(r, *rest),
     )
@@ -315,13 +315,13 @@ def test_run_with_other_repositories_is_not_continued(stopped_run, change):
 
 
 def test_output_that_appears_during_the_run_is_kept(rules, tmp_path, monkeypatch):
-    mine_repository = mine_repositories._mine_repository
+    mine_repository = mining._mine_repository
 
     def late(repository, *rest):
         (tmp_path / "items.jsonl").write_text("theirs")
         return mine_repository(repository, *rest)
 
-    monkeypatch.setattr(mine_repositories, "_mine_repository", late)
+    monkeypatch.setattr(mining, "_mine_repository", late)
     assert mine(tmp_path).returncode == 2
     assert (tmp_path / "items.jsonl").read_text() == "theirs"
 
@@ -330,7 +330,7 @@ def test_ctrl_c_says_how_to_continue(rules, tmp_path, monkeypatch):
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(mine_repositories, "_mine_repository", interrupt)
+    monkeypatch.setattr(mining, "_mine_repository", interrupt)
     done = mine(tmp_path)
     assert (done.returncode, done.stderr) == (130, "simllm: interrupted (the same command continues)\n")
 
@@ -512,7 +512,7 @@ def test_a_lost_answer_is_asked_for_again_by_the_same_command(rules, tmp_path, s
     assert not (tmp_path / "items.jsonl").exists()
     server.requests.clear()
     server.reply = lambda prompt: "yes"
-    monkeypatch.setattr(mine_repositories, "_mine_repository", None)  # the repository is mined already
+    monkeypatch.setattr(mining, "_mine_repository", None)  # the repository is mined already
     assert mine(tmp_path, *options).returncode == 0
     assert len(server.requests) == 1
     assert len(read(tmp_path / "items.jsonl")) == 2

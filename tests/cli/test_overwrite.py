@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from simllm.cli.exit_status import main
+from simllm.cli.main import main
 from simllm.io.output_folder import OutputFolder
 
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from simllm import SimLLM, metrics
-from simllm.cli.exit_status import main
+from simllm.cli.main import main
 
 
 @pytest.fixture(autouse=True)

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pandas import DataFrame
 
-from simllm.evaluation.data_split import SplitPlan, split_items
+from simllm.evaluation.split import SplitPlan, split_items
 from tests.command import run
 
 

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from simllm.code.code_from_reply import ReplyCode, code_of_reply
+from simllm.code.reply import ReplyCode, code_of_reply
 
 # Vectors that were made for an earlier rule: it took the first of the longest blocks, and no other label.
 CHANGED = {

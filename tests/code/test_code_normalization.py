@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simllm.code.code_normalization import normal_forms
+from simllm.code.normal_form import normal_forms
 from simllm.errors import InputError
 
 # For each language, two texts with equal normal forms, and a third with another one.

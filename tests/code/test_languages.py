@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from simllm.code.languages.language_registry import LANGUAGE_OF_SUFFIX
+from simllm.code.languages.language import LANGUAGE_OF_SUFFIX
 from train.corpus.extract import extract
 
 PYTHON = b'''

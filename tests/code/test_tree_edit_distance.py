@@ -7,9 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simllm.code.labelled_syntax_tree import syntax_tree
-from simllm.code.ordered_tree import OrderedTree
-from simllm.code.tree_edit_distance import tree_edit_distance
+from simllm.code.tree_distance import OrderedTree, syntax_tree, tree_edit_distance
 
 
 def tree(nested):
@@ -98,7 +96,7 @@ def test_table_of_forest_distances_is_split(monkeypatch):
     first = syntax_tree("def f(a, b):\n    return [a, b, (a, b)] + g(a)[b]\n", "python")
     second = syntax_tree("def f(a, c):\n    if a:\n        return g(c, a)[b] + [(a, b), c]\n", "python")
     expected = tree_edit_distance(first, second)
-    monkeypatch.setattr("simllm.code.tree_edit_distance._LARGEST", 100)
+    monkeypatch.setattr("simllm.code.tree_distance._LARGEST", 100)
     assert tree_edit_distance(first, second) == expected > 5
 
 

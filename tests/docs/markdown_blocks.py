@@ -28,12 +28,12 @@ from pathlib import Path
 import pytest
 
 from simllm import metric
-from simllm.cli.exit_status import main
+from simllm.cli.main import main
 from simllm.model import saved_model
 from tests.conftest import ROOT
 from train.contrastive.config import ContrastiveConfig
 from train.pretrain.config import PretrainConfig
-from train.runtime import yaml_and_overrides
+from train.runtime import config
 
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 DATA = ROOT / "docs" / "examples" / "data"
@@ -252,7 +252,7 @@ _JOBS = {
 _CONFIGS = {
     "train.pretrain": lambda: PretrainConfig,
     "train.contrastive": lambda: ContrastiveConfig,
-    "train.release.measure": lambda: import_module("train.release.measurement_config").MeasureConfig,
+    "train.release.measure": lambda: import_module("train.release.config").MeasureConfig,
 }
 
 
@@ -286,7 +286,7 @@ def _parse_module(module, arguments):
         except BaseException as error:
             raise AssertionError(f"{module} {arguments}: {error!r}") from error
         if module in _CONFIGS:
-            yaml_and_overrides.load(_CONFIGS[module](), options.config, options.overrides)
+            config.load(_CONFIGS[module](), options.config, options.overrides)
 
 
 _VERSION = re.compile(r"version:[^|\s]+|(?<=:)\d+\.\d+\.\d+")

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from simllm.errors import InputError
-from simllm.evaluation import contrast_triples
+from simllm.evaluation import contrast
 from simllm.metrics.text.built_in_text_metrics import baseline
 from simllm.text_cleaning import clean
 
@@ -30,7 +30,7 @@ def test_error_about_a_bad_triple_names_the_line(tmp_path, rows, message):
     file = tmp_path / "triples.jsonl"
     file.write_text("".join(json.dumps(row) + "\n" for row in rows))
     with pytest.raises(InputError, match=message):
-        contrast_triples.load(file)
+        contrast.load(file)
 
 
 def test_wins_losses_and_ties(tmp_path):
@@ -38,20 +38,20 @@ def test_wins_losses_and_ties(tmp_path):
     file = tmp_path / "triples.jsonl"
     rows = [{**GOOD, "rewording": "a b c"}, GOOD, {**GOOD, "change": "b a", "form": "adversarial"}]
     file.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    triples = contrast_triples.load(file)
-    wins = contrast_triples.rewording_wins(overlap, triples)
+    triples = contrast.load(file)
+    wins = contrast.rewording_wins(overlap, triples)
     assert wins.tolist() == [1, 0.5, 0]
-    assert contrast_triples.mean_by_label(triples.forms, wins) == {"balanced": 0.75, "adversarial": 0}
+    assert contrast.mean_by_label(triples.forms, wins) == {"balanced": 0.75, "adversarial": 0}
 
 
 def test_means_of_many_long_labels_are_fast():
     """A search through all values for each label takes minutes; an array of the labels takes gigabytes."""
     labels = [f"{'x' * 2000}{i}" for i in range(30_000)]
-    assert contrast_triples.mean_by_label(labels, np.ones(30_000)) == dict.fromkeys(labels, 1)
+    assert contrast.mean_by_label(labels, np.ones(30_000)) == dict.fromkeys(labels, 1)
 
 
 def test_the_shipped_triples():
-    triples = contrast_triples.load()
+    triples = contrast.load()
     columns = (triples.references, triples.rewordings, triples.changes)
     assert len(triples.references) == 550
     for texts in zip(*columns, strict=True):
@@ -69,8 +69,8 @@ def test_word_overlap_does_not_separate_the_shipped_triples():
 
     There are few exceptions, in which a punctuation mark or a part of a compound counts as a word.
     """
-    triples = contrast_triples.load()
-    wins, forms = contrast_triples.rewording_wins(overlap, triples), np.array(triples.forms)
+    triples = contrast.load()
+    wins, forms = contrast.rewording_wins(overlap, triples), np.array(triples.forms)
     assert not wins[forms == "adversarial"].any()
     assert (wins[forms == "balanced"] == 0.5).mean() > 0.94
     assert wins[forms == "balanced"].mean() == pytest.approx(0.5, abs=0.02)

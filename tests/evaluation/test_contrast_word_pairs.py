@@ -1,6 +1,6 @@
 import json
 
-from simllm.evaluation.contrast_word_pairs import deciding_word_pairs
+from simllm.evaluation.contrast import deciding_word_pairs
 
 TRIPLE = {"kind": "verb", "form": "balanced"}
 

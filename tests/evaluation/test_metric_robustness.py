@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from simllm import InputError
-from simllm.cli.exit_status import main
-from simllm.evaluation.metric_robustness import KINDS, Edits, make_edits, measure_robustness
-from simllm.perturb.summaries import lexicon, meaning_preserving_edits, typos_case_and_articles
+from simllm.cli.main import main
+from simllm.evaluation.robustness import KINDS, Edits, make_edits, measure_robustness
+from simllm.perturb.summaries import lexicon, rewording
 
 SUMMARIES = [
     "Returns the first 2 arguments of the given method.",
@@ -40,12 +40,12 @@ def known():
     ],
 )
 def test_edits_that_keep_the_meaning(known, kind, text, expected):
-    found = set(meaning_preserving_edits.KINDS[kind](text, known, np.random.default_rng(0)))
+    found = set(rewording.KINDS[kind](text, known, np.random.default_rng(0)))
     assert found == expected if kind != "abbreviation" else expected <= found
 
 
 def test_a_typo_exchanges_two_letters_inside_a_word(known):
-    (found,) = typos_case_and_articles.typos("gets values", known, np.random.default_rng(0))
+    (found,) = rewording.typos("gets values", known, np.random.default_rng(0))
     assert found != "gets values"
     assert sorted(found) == sorted("gets values")
     assert (found[:6], found[-1]) == ("gets v", "s")

@@ -7,9 +7,9 @@ import pytest
 
 from simllm import SimLLM
 from simllm.evaluation import model_variants
-from simllm.metrics.metric_interface import pair_scores
+from simllm.metrics.interface import pair_scores
 from simllm.model import saved_model
-from simllm.model.exact_and_fast_mode import Engine
+from simllm.model.engines import Engine
 
 
 @pytest.fixture

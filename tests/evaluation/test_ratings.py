@@ -6,7 +6,7 @@ import pytest
 
 from simllm import InputError
 from simllm.evaluation import ratings
-from simllm.io.latex import escape_latex
+from simllm.io.tables import escape_latex
 
 GOOD = {"reference": "a b", "candidate": "a c", "rating": 2}
 OTHER = {**GOOD, "rating": 3}

@@ -3,12 +3,12 @@
 import pytest
 
 from simllm.errors import InputError
-from simllm.execution import compilers_and_interpreters
-from simllm.execution.compilers_and_interpreters import find_toolchain, toolchain_version
+from simllm.execution import toolchains
+from simllm.execution.toolchains import find_toolchain, toolchain_version
 
 
 def test_missing_tools(monkeypatch):
-    monkeypatch.setattr(compilers_and_interpreters.shutil, "which", lambda name, path: None)
+    monkeypatch.setattr(toolchains.shutil, "which", lambda name, path: None)
     with pytest.raises(
         InputError, match=r"java: no javac in /usr/bin.*: apt-get install default-jdk-headless"
     ):

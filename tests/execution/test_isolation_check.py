@@ -8,8 +8,8 @@ import pytest
 
 from simllm.errors import InputError
 from simllm.execution import Sandbox
-from simllm.execution.bubblewrap_command import find_bubblewrap
-from simllm.execution.isolation_check import attack
+from simllm.execution.bubblewrap import find_bubblewrap
+from simllm.execution.isolation import attack
 from simllm.execution.supervisor_pool import SupervisorPool
 
 pytestmark = pytest.mark.slow

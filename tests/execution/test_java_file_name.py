@@ -2,7 +2,7 @@
 
 import pytest
 
-from simllm.execution.java_file_name import file_name
+from simllm.execution.toolchains import file_name
 
 
 @pytest.mark.parametrize(

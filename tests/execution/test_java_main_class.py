@@ -1,6 +1,6 @@
 """The class of a compiled Java program that has the method `main`."""
 
-from simllm.execution.java_main_class import main_class
+from simllm.execution.toolchains import main_class
 
 
 def test_main_class():

@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simllm.execution.resource_limits import Limits
-from simllm.execution.sandbox_outcome import Outcome, SandboxError
-from simllm.execution.sandbox_request import Request
-from simllm.execution.supervisor_messages import (
+from simllm.execution.limits import Limits
+from simllm.execution.messages import (
+    Outcome,
+    Request,
+    SandboxError,
     receive_outcome,
     receive_request,
     send_outcome,

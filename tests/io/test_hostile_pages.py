@@ -5,8 +5,8 @@ import re
 
 import pytest
 
-from simllm.cli.exit_status import main
-from simllm.io.latex import escape_latex
+from simllm.cli.main import main
+from simllm.io.tables import escape_latex
 from tests.browser import needs_browser, visit
 
 HOSTILE = (

@@ -6,8 +6,8 @@ import json
 import pytest
 
 from simllm.errors import InputError
-from simllm.io import read_json_lines, read_lines
-from simllm.io.read_json_object import read_json
+from simllm.io import reading
+from simllm.io.reading import read_json
 
 PAIR = '{"candidate": "reads it", "reference": "loads it"}'
 
@@ -36,7 +36,7 @@ def test_lines_that_are_no_json_objects(tmp_path, content, message):
     file = tmp_path / "pairs.jsonl"
     file.write_text(content)
     with pytest.raises(InputError, match=message):
-        list(read_json_lines.objects(file))
+        list(reading.objects(file))
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_a_byte_order_mark_and_lone_surrogates_are_read(tmp_path):
     file = tmp_path / "one.json"
     file.write_bytes("\ufeff".encode() + b'{"a": "\\ud800"}')
     assert read_json(file) == {"a": "\ufffd"}
-    assert [row for _, row in read_json_lines.objects(file)] == [{"a": "\ufffd"}]
+    assert [row for _, row in reading.objects(file)] == [{"a": "\ufffd"}]
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
@@ -68,19 +68,19 @@ def test_utf_16_is_named(tmp_path, encoding):
     file = tmp_path / "texts.txt"
     file.write_bytes("reads it\nloads it\n".encode(encoding))
     with pytest.raises(InputError, match=r"texts\.txt: is UTF-16 or binary; expected text in UTF-8"):
-        list(read_lines.lines(file))
+        list(reading.read_lines(file))
 
 
 @pytest.mark.parametrize("name", ["long.txt", "long.txt.gz"])
 def test_a_line_without_end_is_refused(tmp_path, monkeypatch, name):
-    monkeypatch.setattr(read_lines, "LONGEST_LINE", 1 << 20)
+    monkeypatch.setattr(reading, "LONGEST_LINE", 1 << 20)
     file = tmp_path / name
     content = b"short\n" + b"x" * (5 << 20)
     file.write_bytes(gzip.compress(content) if name.endswith("gz") else content)
     with pytest.raises(InputError, match="line 2: has more than 1 MiB"):
-        list(read_lines.lines(file))
+        list(reading.read_lines(file))
     file.write_bytes(gzip.compress(content[: 1 << 20]) if name.endswith("gz") else content[: 1 << 20])
-    assert len(list(read_lines.lines(file))) == 2
+    assert len(list(reading.read_lines(file))) == 2
 
 
 def test_infinities_and_nan_are_no_ratings(tmp_path):

@@ -5,7 +5,7 @@ import gzip
 import pytest
 
 from simllm.errors import InputError
-from simllm.io import read_csv
+from simllm.io import reading
 from tests.command import run
 
 KNOWN = ("item", "gold", "predicted")
@@ -15,7 +15,7 @@ ROWS = [["1", "cat", "dog"], ["2", "dog", "dog"]]
 
 def read(file, data):
     file.write_bytes(data)
-    names, rows = read_csv.rows(file, KNOWN)
+    names, rows = reading.read_csv(file, KNOWN)
     return names, [values for _, values in rows]
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import pytest
 
 from simllm.errors import InputError
-from simllm.io.strict_dataclass_loading import build
+from simllm.io.strict_loading import build
 from train.pretrain.config import PretrainConfig
 
 

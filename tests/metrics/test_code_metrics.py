@@ -13,12 +13,11 @@ from hypothesis import strategies as st
 from simllm import metrics
 from simllm.errors import InputError
 from simllm.metrics import Example, registry
-from simllm.metrics.code import sheikhaei_as_published
-from simllm.metrics.code.built_in_code_metrics import CODE_METRICS
-from simllm.metrics.code.corpus_level_scores import corpus_value
+from simllm.metrics.code import sheikhaei
+from simllm.metrics.code.built_in import CODE_METRICS
+from simllm.metrics.code.corpus_scores import corpus_value
 from simllm.metrics.code.crystalbleu import count_shared, crystal_bleu, load_shared, save_shared
-from simllm.metrics.code.token_bleu import bleu_of_tokens
-from simllm.metrics.code.whole_or_edited_lines import edits
+from simllm.metrics.code.similarity import bleu_of_tokens, edits
 
 SIMILARITIES = [name for name, kind in CODE_METRICS.items() if not kind.lower_is_better]
 NAMES = {
@@ -122,15 +121,13 @@ def test_golden_values_as_published(vectors, shared):
         np.testing.assert_allclose(found, [row["lemod"][place] for _, row in rows], atol=1e-6)
     for language, expected in vectors["published_ignored"].items():
         texts = [item["reference"] for item in vectors["items"] if item["language"] == language]
-        ignored = sheikhaei_as_published.shared_characters(texts)
+        ignored = sheikhaei.shared_characters(texts)
         assert ignored == {tuple(ngram) for ngram in expected}
-        score = partial(sheikhaei_as_published.crystal_bleu, shared=ignored)
+        score = partial(sheikhaei.crystal_bleu, shared=ignored)
         for example, row in rows:
             if example.language == language:
-                assert sheikhaei_as_published.whole_score(example, score) == pytest.approx(
-                    row["crystalbleu"], abs=1e-6
-                )
-                found = sheikhaei_as_published.edit_score(example, score)
+                assert sheikhaei.whole_score(example, score) == pytest.approx(row["crystalbleu"], abs=1e-6)
+                found = sheikhaei.edit_score(example, score)
                 assert found == pytest.approx(row["crystalbleu_diff"], abs=1e-6)
     with pytest.raises(InputError, match="language 'go': the published code handles java and python only"):
         scores("crystalbleu-diff=as-published", [Example("a", "b", "c", "go")])
@@ -138,12 +135,12 @@ def test_golden_values_as_published(vectors, shared):
 
 def test_code_of_replies_as_published(vectors):
     for case in vectors["extraction"]:
-        found = sheikhaei_as_published.code_of_reply(case["reply"], case["language"])
+        found = sheikhaei.code_of_reply(case["reply"], case["language"])
         assert found == case["as_published"], case["name"]
     longest = "```\n1\n2\n```\n```java\nint f();\n```\n"
-    assert sheikhaei_as_published.code_of_reply(longest, "java") == "1\n2"
+    assert sheikhaei.code_of_reply(longest, "java") == "1\n2"
     with pytest.raises(InputError, match="language 'go': the published code handles java and python only"):
-        sheikhaei_as_published.code_of_reply("a", "go")
+        sheikhaei.code_of_reply("a", "go")
 
 
 SOURCE = "int f(int a) {\n  int b = a;\n  // TODO: halve\n  return b;\n}\n"

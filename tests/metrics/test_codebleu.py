@@ -8,7 +8,7 @@ import textwrap
 import pytest
 
 from simllm import metrics
-from simllm.code.languages.language_registry import LANGUAGE_OF_SUFFIX, load_language
+from simllm.code.languages.language import LANGUAGE_OF_SUFFIX, load_language
 from simllm.metrics import Example
 from simllm.metrics.code import codebleu
 from simllm.metrics.code.codebleu import code_bleu, keywords, syntax_match

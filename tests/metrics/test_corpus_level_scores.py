@@ -5,11 +5,11 @@ import json
 import pytest
 
 from simllm import metrics
-from simllm.code.code_from_reply import code_of_reply
+from simllm.code.reply import code_of_reply
 from simllm.errors import InputError
-from simllm.metrics.code.corpus_level_scores import corpus_value
+from simllm.metrics.code.corpus_scores import corpus_value
 from simllm.metrics.code.crystalbleu import shared_of_references
-from simllm.metrics.metric_interface import Example
+from simllm.metrics.interface import Example
 
 OLD = "int f(int a) {\n  return a;\n}\n"
 

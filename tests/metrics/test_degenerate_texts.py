@@ -10,9 +10,9 @@ from scipy import stats
 
 from simllm import metrics
 from simllm.evaluation import ratings
-from simllm.evaluation.human_correlation import clean_ratings
+from simllm.evaluation.correlation import clean_ratings
 from simllm.metrics import Example, registry
-from simllm.metrics.metric_interface import UnavailableError, pair_scores
+from simllm.metrics.interface import UnavailableError, pair_scores
 from simllm.metrics.text.built_in_text_metrics import BASELINES
 from tests.command import run
 

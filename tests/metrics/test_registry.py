@@ -9,7 +9,7 @@ import pytest
 
 from simllm import InputError, SimLLM, metrics
 from simllm.metrics import registry
-from simllm.metrics.metric_interface import pair_scores
+from simllm.metrics.interface import pair_scores
 
 PACKAGE = '''
 from simllm.metrics import FunctionMetric
@@ -33,7 +33,7 @@ def test_a_package_adds_a_metric(tmp_path):
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
     code = (  # the built-in `jaccard` wins over the installed one
         "from simllm import metrics\n"
-        "from simllm.cli.exit_status import main\n"
+        "from simllm.cli.main import main\n"
         "print(metrics.names()[-1], metrics.load('length').score([metrics.Example('ab', 'abcd')]).values)\n"
         "print(metrics.load('jaccard').score([metrics.Example('ab', 'abcd')]).values)\n"
         "main(['score', 'ab', 'abcd', '--metrics', 'length=2', '-f', 'tsv'])\n"

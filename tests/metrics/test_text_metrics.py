@@ -13,7 +13,7 @@ from scipy import stats
 
 from simllm.evaluation import ratings
 from simllm.metric import default_model
-from simllm.metrics.metric_interface import UnavailableError
+from simllm.metrics.interface import UnavailableError
 from simllm.metrics.text import rouge_w, wordnet_data
 from simllm.metrics.text.built_in_text_metrics import BASELINES, baseline, data
 

@@ -70,7 +70,7 @@ def test_relative_buckets_equal_those_of_the_original_code(encoder, shared):
 
 
 def test_number_of_parameters_of_the_base_size(shared):
-    from simllm.model.model_config import ModelConfig
+    from simllm.model.config import ModelConfig
     from train.pretrain.language_model import PermutedLanguageModel
 
     vectors = json.loads((shared / "reference" / "mpnet_tiny_forward.json").read_text())

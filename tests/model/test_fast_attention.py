@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from simllm.model.encoder import attention
-from simllm.model.fast_attention import fast_attention, short_softmax
+from simllm.model.engines import fast_attention, short_softmax
 
 LENGTHS = [1, 2, 15, 16, 17, 63, 64, 200]
 

@@ -15,9 +15,9 @@ from transformers import AutoModel
 
 from simllm import InputError, SimLLM
 from simllm.model import saved_model
-from simllm.model.exact_and_fast_mode import prepare_module
+from simllm.model.config import HeadConfig
+from simllm.model.engines import prepare_module
 from simllm.model.meaning_head import MeaningHead
-from simllm.model.model_config import HeadConfig
 from tests.command import run
 
 WIDTH = 16

@@ -3,7 +3,7 @@ import json
 import pytest
 
 from simllm.errors import InputError
-from simllm.model.model_config import ModelConfig
+from simllm.model.config import ModelConfig
 
 
 def test_model_config_is_saved_and_loaded_unchanged(small_config, tmp_path):

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from simllm import SimLLM
-from simllm.model import onednn_linear_layers
+from simllm.model import engines
 
 
 def broken(*_):
@@ -29,18 +29,18 @@ class NoOperators:
 def test_scores_are_equal_without_private_operators(model_folder, comments, monkeypatch, hide):
     pairs = comments[:20], comments[20:40]
     expected = {mode: SimLLM(model_folder, mode=mode).score(*pairs).values for mode in ("exact", "fast")}
-    onednn_linear_layers.can_pack.cache_clear()
+    engines.can_pack.cache_clear()
     with monkeypatch.context() as patch:
         hide(patch)
         found = {mode: SimLLM(model_folder, mode=mode).score(*pairs).values for mode in expected}
-        assert not any(map(onednn_linear_layers.can_pack, (torch.float32, torch.bfloat16)))
-    onednn_linear_layers.can_pack.cache_clear()
+        assert not any(map(engines.can_pack, (torch.float32, torch.bfloat16)))
+    engines.can_pack.cache_clear()
     assert np.abs(found["exact"] - expected["exact"]).max() < 1e-5
     assert np.abs(found["fast"] - expected["fast"]).max() < 0.01
 
 
 def test_probing_private_operators_leaves_the_random_state_unchanged():
-    onednn_linear_layers.can_pack.cache_clear()
+    engines.can_pack.cache_clear()
     state = torch.get_rng_state()
-    onednn_linear_layers.can_pack(torch.float32)
+    engines.can_pack(torch.float32)
     assert torch.equal(torch.get_rng_state(), state)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from simllm.model.weight_quantization import BLOCK, are_blocks, round_to_blocks, to_blocks
+from simllm.model.saved_model import BLOCK, are_blocks, round_to_blocks, to_blocks
 
 
 def weights(seed, rows, columns, spread):

@@ -1,7 +1,7 @@
 """Attempts to repair a program, made for the tests of figures."""
 
-from simllm.metrics.code.relative_patch_size import PatchSize
-from simllm.repair.attempt_results import AttemptResult, RoundResult
+from simllm.metrics.code.patch_size import PatchSize
+from simllm.repair.results import AttemptResult, RoundResult
 
 
 def attempt(item, number, accepted, rounds=1, patch=None, fix=None, tokens=(10, 7), **rest):

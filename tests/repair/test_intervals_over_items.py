@@ -1,6 +1,6 @@
 """The 95% intervals of the figures of a run."""
 
-from simllm.repair.run_summary import compute_statistics
+from simllm.repair.summary import compute_statistics
 from tests.repair.made_attempts import attempt
 
 

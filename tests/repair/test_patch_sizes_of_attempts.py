@@ -2,8 +2,7 @@
 
 import pytest
 
-from simllm.repair.attempt_results import finished_by_item
-from simllm.repair.patch_sizes_of_attempts import patch_statistics
+from simllm.repair.results import finished_by_item, patch_statistics
 from tests.repair.made_attempts import attempt
 
 

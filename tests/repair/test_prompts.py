@@ -5,15 +5,13 @@ import re
 import pytest
 
 from simllm.errors import InputError
-from simllm.execution.program_verdicts import JudgeTest, ProgramFiles
+from simllm.execution.verdicts import JudgeTest, ProgramFiles
 from simllm.llm.endpoint import ChatReply
-from simllm.repair.attempt_results import TestResult
 from simllm.repair.conversation import Conversation
-from simllm.repair.prompt_templates import load_prompts
-from simllm.repair.repair_items import RepairItem
-from simllm.repair.repaired_program_judge import ProgramJudge
-from simllm.repair.reply_judge_interface import Judged
-from simllm.repair.strategy_loading import load_strategy
+from simllm.repair.items import RepairItem
+from simllm.repair.judges import Judged, ProgramJudge
+from simllm.repair.results import TestResult
+from simllm.repair.strategies import load_prompts, load_strategy
 from simllm.repair.template_process import fence_for
 
 PARTS = {

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from simllm.errors import InputError
-from simllm.repair.repair_items import read_items
+from simllm.repair.items import read_items
 from tests.repair.programs import ITEM
 
 

@@ -9,9 +9,9 @@ import pytest
 
 from simllm import repair
 from simllm.errors import InputError
-from simllm.repair import repair_report
-from simllm.repair.attempt_results import read_results
-from simllm.repair.run_settings import read_run_items, read_settings
+from simllm.repair import report
+from simllm.repair.results import read_results
+from simllm.repair.settings import read_run_items, read_settings
 from tests.browser import check_page, needs_browser, visit
 from tests.repair.programs import WRONG, by_content, fenced, items
 
@@ -38,7 +38,7 @@ def runs(tmp_path_factory, sandbox):
 
 
 def test_pages_escape_hostile_texts(runs, tmp_path):
-    repair_report.write([runs / "cref", runs / "single"], tmp_path / "report")
+    report.write([runs / "cref", runs / "single"], tmp_path / "report")
     pages = sorted((tmp_path / "report").rglob("*.html"))
     assert [page.name for page in pages] == [
         "0001.html",
@@ -60,7 +60,7 @@ def test_pages_escape_hostile_texts(runs, tmp_path):
 
 @needs_browser
 def test_pages_run_nothing_of_hostile_texts(runs, tmp_path):
-    repair_report.write([runs / "cref", runs / "single"], tmp_path / "report")
+    report.write([runs / "cref", runs / "single"], tmp_path / "report")
     for page in (tmp_path / "report").rglob("*.html"):
         with visit(page.as_uri()) as shown:
             assert (shown.alerts, shown.errors) == ([], [])
@@ -69,13 +69,13 @@ def test_pages_run_nothing_of_hostile_texts(runs, tmp_path):
 def test_pages_of_a_replay_are_equal(runs, tmp_path):
     repair.run(runs / "items.jsonl", tmp_path / "again", replay=runs / "cref", parallel=3)
     for name, run in {"a": runs / "cref", "b": tmp_path / "again"}.items():
-        repair_report.write([run], tmp_path / name)
+        report.write([run], tmp_path / name)
     for page in (tmp_path / "a").rglob("*.html"):
         assert page.read_bytes() == (tmp_path / "b" / page.relative_to(tmp_path / "a")).read_bytes()
 
 
 def test_definition_of_rpsr(runs, tmp_path):
-    repair_report.write([runs / "cref"], tmp_path / "report", rpsr="published")
+    report.write([runs / "cref"], tmp_path / "report", rpsr="published")
     assert "RPSR published" in (tmp_path / "report" / "report.html").read_text()
 
 
@@ -84,7 +84,7 @@ def test_what_a_reader_must_know_is_said(runs, tmp_path, server):
     server.reply = lambda body: "sets x" if len(body["messages"]) > 1 else None
     options = {"model": "M", "base_url": f"{server.url}/v1", "judge": "jaccard", "bar": 0.9}
     repair.run(tmp_path / "items.jsonl", tmp_path / "run", **options, retries=0)
-    repair_report.write([tmp_path / "run"], tmp_path / "report")
+    report.write([tmp_path / "run"], tmp_path / "report")
     page = (tmp_path / "report" / "report.html").read_text()
     assert "The judge knew the references" in page
     assert "is incomplete" in page
@@ -93,12 +93,12 @@ def test_what_a_reader_must_know_is_said(runs, tmp_path, server):
 
 def test_wrong_runs(runs, tmp_path):
     with pytest.raises(InputError, match=r"has no settings\.json; expected the folder of a run"):
-        repair_report.write([tmp_path / "none"], tmp_path / "report")
+        report.write([tmp_path / "none"], tmp_path / "report")
     with pytest.raises(InputError, match="name another folder"):
-        repair_report.write([runs / "cref"], runs / "cref" / "report")
+        report.write([runs / "cref"], runs / "cref" / "report")
     again = runs / "single" / ".." / "cref"
     with pytest.raises(InputError, match=f"{re.escape(str(again))}: is named twice"):
-        repair_report.write([runs / "cref", runs / "single", again], tmp_path / "report")
+        report.write([runs / "cref", runs / "single", again], tmp_path / "report")
     assert not (tmp_path / "report").exists()
 
 
@@ -108,19 +108,19 @@ def test_items_that_differ_between_runs_are_refused(runs, tmp_path):
     shutil.copytree(runs / "single", tmp_path / "other")
     (tmp_path / "other" / "items.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     with pytest.raises(InputError, match=r"^runs .* have different items under the id 'item 1'$"):
-        repair_report.write([runs / "cref", tmp_path / "other"], tmp_path / "report")
+        report.write([runs / "cref", tmp_path / "other"], tmp_path / "report")
 
 
 def test_a_damaged_summary_is_an_error(runs, tmp_path):
     shutil.copytree(runs / "cref", tmp_path / "run")
     (tmp_path / "run" / "summary.json").write_text('{"complete": true}')
     with pytest.raises(InputError, match=r"summary\.json: missing key judge$"):
-        repair_report.write([tmp_path / "run"], tmp_path / "report")
+        report.write([tmp_path / "run"], tmp_path / "report")
 
 
 def test_every_top_of_any_run_is_shown(runs, tmp_path):
     repair.run(runs / "items.jsonl", tmp_path / "one", replay=runs / "cref", attempts=1)
-    repair_report.write([tmp_path / "one", runs / "cref"], tmp_path / "report")
+    report.write([tmp_path / "one", runs / "cref"], tmp_path / "report")
     assert "<th>TOP-2</th>" in (tmp_path / "report" / "report.html").read_text()
 
 
@@ -131,7 +131,7 @@ def test_huge_replies_are_cut_on_the_page(runs):
     )
     code = "x = 1\n" * 500_000
     huge = replace(attempt, rounds=(replace(attempt.rounds[0], reply=code, code=code),))
-    page = repair_report.item_page(item, {"M": [huge]})
+    page = report.item_page(item, {"M": [huge]})
     assert len(page) < 300_000
     assert "… (3,000,000 characters)" in page
 
@@ -139,7 +139,7 @@ def test_huge_replies_are_cut_on_the_page(runs):
 @needs_browser
 @pytest.mark.slow
 def test_pages_in_a_browser(runs, tmp_path):
-    repair_report.write([runs / "cref", runs / "single"], tmp_path / "report")
+    report.write([runs / "cref", runs / "single"], tmp_path / "report")
     check_page(tmp_path / "report" / "report.html", tmp_path, 2000)
 
 
@@ -161,7 +161,7 @@ def test_damaged_runs_are_refused_in_one_line(runs, tmp_path, name, text, messag
     shutil.copytree(runs / "cref", tmp_path / "run")
     (tmp_path / "run" / name).write_text(text)
     with pytest.raises(InputError) as caught:
-        repair_report.write([tmp_path / "run"], tmp_path / "report")
+        report.write([tmp_path / "run"], tmp_path / "report")
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
     assert not (tmp_path / "report").exists()

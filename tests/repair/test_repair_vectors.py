@@ -4,13 +4,12 @@ import re
 
 import pytest
 
-from simllm.code.code_from_reply import code_of_reply
-from simllm.code.labelled_syntax_tree import syntax_tree
-from simllm.code.tree_edit_distance import tree_edit_distance
-from simllm.execution.program_verdicts import JudgeTest, judge
-from simllm.execution.resource_limits import Limits
-from simllm.metrics.code.relative_patch_size import PatchSize, ratio_of_sizes
-from simllm.stats.pass_at_k import average_pass_rate, pass_at_k
+from simllm.code.reply import code_of_reply
+from simllm.code.tree_distance import syntax_tree, tree_edit_distance
+from simllm.execution.limits import Limits
+from simllm.execution.verdicts import JudgeTest, judge
+from simllm.metrics.code.patch_size import PatchSize, ratio_of_sizes
+from simllm.stats.classification import average_pass_rate, pass_at_k
 from tests.execution.conftest import sandbox  # noqa: F401 (a fixture)
 
 

@@ -3,9 +3,9 @@
 import pytest
 
 from simllm.llm.limits import Price
-from simllm.repair.repair_items import RepairItem
-from simllm.repair.run_settings import RunSettings
-from simllm.repair.run_summary import compute_statistics, summarize, tokens_and_cost
+from simllm.repair.items import RepairItem
+from simllm.repair.settings import RunSettings
+from simllm.repair.summary import compute_statistics, summarize, tokens_and_cost
 from tests.repair.made_attempts import attempt
 
 

@@ -5,8 +5,7 @@ import re
 import pytest
 
 from simllm.errors import InputError
-from simllm.repair.prompt_templates import load_prompts
-from simllm.repair.strategy_loading import load_strategy
+from simllm.repair.strategies import load_prompts, load_strategy
 
 
 @pytest.mark.parametrize(

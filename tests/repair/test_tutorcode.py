@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from simllm.repair.repair_items import read_items
+from simllm.repair.items import read_items
 from tests import command
 
 PUBLISHED = {

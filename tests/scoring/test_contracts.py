@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from simllm import InputError, SimLLM
 from simllm.analysis import golden_scores
 from simllm.cli.selftest import TOLERANCE
-from simllm.model.default_model import default_model
+from simllm.model.saved_model import default_model
 from simllm.text_cleaning import LONGEST
 from tests.command import run
 
@@ -220,7 +220,7 @@ OFFLINE = """
 import socket
 def refuse(*_, **__): raise AssertionError("a socket was opened")
 socket.socket.connect = socket.socket.__init__ = socket.getaddrinfo = refuse
-from simllm.cli.exit_status import main
+from simllm.cli.main import main
 raise SystemExit(main(["score", "adds two lists", "combines 2 arrays", "--quiet"]))
 """
 

@@ -6,8 +6,8 @@ import math
 import pytest
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-from simllm.scoring.token_idf_weights import Frequencies
-from simllm.scoring.token_windows import Tokenized
+from simllm.scoring.frequencies import Frequencies
+from simllm.scoring.tokens import Tokenized
 from tests.command import run
 
 

@@ -1,8 +1,7 @@
 import numpy as np
 import pytest
 
-from simllm.stats.confusion_matrix_bootstrap import bootstrap, quantiles
-from simllm.stats.confusion_matrix_metrics import binary_metrics, count
+from simllm.stats.classification import binary_metrics, bootstrap, count, quantiles
 
 
 def test_bootstrap_of_cells_agrees_with_resampled_items():

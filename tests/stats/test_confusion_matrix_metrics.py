@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simllm.stats.confusion_matrix_metrics import binary_metrics, count, multiclass_metrics
+from simllm.stats.classification import binary_metrics, count, multiclass_metrics
 
 counts = st.lists(st.integers(0, 30), min_size=6, max_size=6).filter(lambda cells: sum(cells) > 0)
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from simllm.stats.correlation_differences import clusters, permutation_p_values, williams
+from simllm.stats.correlation import clusters, permutation_p_values, williams
 
 
 def test_williams_test_equals_steigers_formula():

@@ -1,9 +1,8 @@
 import numpy as np
 import pytest
 
-from simllm.stats.interval_over_raters import interval_by_rater
-from simllm.stats.rater_agreement import mean_ratings
-from simllm.stats.spearman import rank_correlations, spearman
+from simllm.stats.agreement import interval_by_rater, mean_ratings
+from simllm.stats.correlation import rank_correlations, spearman
 
 
 def simulate_ratings(random, n, raters, taste=0.0):

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from simllm.stats.kendall_and_pearson import kendall, pearson
+from simllm.stats.correlation import kendall, pearson
 
 
 def test_pearson_by_hand():

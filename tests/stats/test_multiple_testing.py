@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from simllm.stats.multiple_testing import holm, holm_of_pairs
+from simllm.stats.significance import holm, holm_of_pairs
 
 
 def test_holm_by_hand():

@@ -3,7 +3,7 @@ import itertools
 import numpy as np
 import pytest
 
-from simllm.stats.pairwise_accuracy import pairwise_accuracy
+from simllm.stats.correlation import pairwise_accuracy
 
 
 def naive_pairwise_accuracy(scores, given):

@@ -3,7 +3,7 @@
 import pytest
 
 from simllm.errors import InputError
-from simllm.stats.pass_at_k import average_pass_rate, pass_at_k
+from simllm.stats.classification import average_pass_rate, pass_at_k
 
 
 @pytest.mark.parametrize("passed", [[[True], []], [[True, False], [True]]])

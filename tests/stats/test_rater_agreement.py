@@ -6,7 +6,7 @@ import pytest
 from scipy import stats
 
 from simllm.evaluation import ratings
-from simllm.stats.rater_agreement import alpha, ceiling, mean_ratings, rater_agreement
+from simllm.stats.agreement import alpha, ceiling, mean_ratings, rater_agreement
 
 # The data of Krippendorff, "Computing Krippendorff's alpha-reliability", 2011, section C; 0: no rating.
 OBSERVERS = ["123321412000", "123322412503", "033323422510", "123324412510"]

@@ -5,16 +5,22 @@ import json
 import numpy as np
 import pytest
 
-from simllm.stats.binomial_p_value import compare_with_chance
-from simllm.stats.classifier_test_choice import choose_for_classifiers
-from simllm.stats.delong_auc import auc_interval, auc_with_covariance, compare_aucs
-from simllm.stats.fisher_and_chi_squared import choose_for_groups, compare_groups
-from simllm.stats.mcnemar_and_cochran_q import cochran_q, mcnemar
-from simllm.stats.multiple_testing import holm
-from simllm.stats.paired_bootstrap_and_permutation import bootstrap_p, interval, paired_permutation
-from simllm.stats.proportion_intervals import Z, mean_interval
-from simllm.stats.welch_or_mann_whitney import choose_for_degradation, compare_samples
-from simllm.stats.wilcoxon_friedman_and_kruskal import friedman_nemenyi, wilcoxon
+from simllm.stats.classification import auc_interval, auc_with_covariance, compare_aucs
+from simllm.stats.intervals import Z, mean_interval
+from simllm.stats.resampling import bootstrap_p, interval, paired_permutation
+from simllm.stats.significance import (
+    choose_for_classifiers,
+    choose_for_degradation,
+    choose_for_groups,
+    cochran_q,
+    compare_groups,
+    compare_samples,
+    compare_with_chance,
+    friedman_nemenyi,
+    holm,
+    mcnemar,
+    wilcoxon,
+)
 
 
 @pytest.fixture(scope="module")

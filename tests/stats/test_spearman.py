@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from simllm.stats.spearman import spearman
+from simllm.stats.correlation import spearman
 
 
 def test_spearman_by_hand():

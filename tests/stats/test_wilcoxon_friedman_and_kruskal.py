@@ -1,6 +1,6 @@
 import numpy as np
 
-from simllm.stats.wilcoxon_friedman_and_kruskal import friedman_nemenyi
+from simllm.stats.significance import friedman_nemenyi
 
 
 def test_noise_of_arithmetic_breaks_no_tie_in_friedmans_test():

@@ -14,7 +14,7 @@ import train.contrastive.__main__
 import train.distill.__main__
 import train.pretrain.__main__
 import train.release.__main__
-from simllm.evaluation.contrast_word_pairs import deciding_word_pairs
+from simllm.evaluation.contrast import deciding_word_pairs
 from simllm.perturb.summaries import lexicon
 
 train.contrastive.batches._FREQUENCY_PAIRS = 500

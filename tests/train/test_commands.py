@@ -16,7 +16,7 @@ from train.contrastive import near_duplicate_pairs, wordnet_pairs
 from train.fairseq import __main__ as fairseq
 from train.pretrain import perplexity_plot
 from train.release import __main__ as release
-from train.release import calibrate, golden, measure, release_folder
+from train.release import calibrate, folder, golden, measure
 
 MAINS = sorted(
     ".".join(file.relative_to(ROOT).with_suffix("").parts)
@@ -118,7 +118,7 @@ def test_release_into_a_user_folder_is_refused(call, model_folder, inputs, monke
     (run / "log.jsonl").write_text("{}\n")
     out.mkdir()
     (out / "notes.txt").write_text("mine\n")
-    monkeypatch.setattr(release_folder, "postprocess", None)
+    monkeypatch.setattr(folder, "postprocess", None)
     arguments = [run, "--notes", inputs / "texts.txt"]
     before = content(inputs)
     done = call(release, *arguments, "--out", out)

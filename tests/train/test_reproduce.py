@@ -17,14 +17,14 @@ from tests.conftest import ROOT
 from train import reproduce
 from train.contrastive.config import ContrastiveConfig
 from train.corpus import source_trees
-from train.corpus.skip_counts import Tally
+from train.corpus.parts import Tally
 from train.data import catalog
 from train.data.catalog import Catalog
-from train.data.corpus_repositories import fetch_repository, read_repositories
+from train.data.repositories import fetch_repository, read_repositories
 from train.distill.config import DistillConfig
-from train.release.measurement_config import MeasureConfig
+from train.release.config import MeasureConfig
 from train.reproduce import Recipe, remaining_commands
-from train.runtime.yaml_and_overrides import load
+from train.runtime.config import load
 
 STAGES = ("distill", "meaning", "items", "triplets", "measure")
 
@@ -236,7 +236,7 @@ def checkout(tmp_path, teachers, monkeypatch):
     monkeypatch.chdir(tmp_path / "checkout")
     steps = []
     monkeypatch.setattr(
-        reproduce.signal_handlers, "run_forwarding_signals", lambda command, _: steps.append(command[2])
+        reproduce.signals, "run_forwarding_signals", lambda command, _: steps.append(command[2])
     )
     return SimpleNamespace(folder=tmp_path / "checkout", steps=steps)
 
@@ -298,5 +298,5 @@ def test_user_files_are_refused_before_the_first_step(call, checkout, name):
 
 
 def test_exit_status_of_a_failed_step_is_returned(call, checkout, monkeypatch):
-    monkeypatch.setattr(reproduce.signal_handlers, "run_forwarding_signals", lambda *_: 75)
+    monkeypatch.setattr(reproduce.signals, "run_forwarding_signals", lambda *_: 75)
     assert recipe(call, checkout).returncode == 75

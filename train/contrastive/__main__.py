@@ -17,17 +17,16 @@ from simllm.model import saved_model
 from train.contrastive.batches import hash_inputs
 from train.contrastive.config import ContrastiveConfig
 from train.contrastive.task import ContrastiveTask
-from train.distill.distillation_texts import collect_texts
-from train.distill.pca_targets import Targets, compute_targets
-from train.runtime import run_folder, training_loop
-from train.runtime.data_root import hide_data_root
+from train.distill.targets import Targets, compute_targets
+from train.distill.texts import collect_texts
+from train.runtime import loop, run_folder
+from train.runtime.checkpoint import Progress
+from train.runtime.command import run_training
+from train.runtime.config import hide_data_root
 from train.runtime.distributed import World
-from train.runtime.provenance import git_revision, training_provenance
-from train.runtime.signal_handlers import StopRequest
-from train.runtime.training_checkpoint import Progress
-from train.runtime.training_command import run_training
-from train.runtime.training_log_and_tensorboard import open_log, print_progress
-from train.runtime.training_run_model_card import training_card
+from train.runtime.log import open_log, print_progress
+from train.runtime.provenance import git_revision, training_card, training_provenance
+from train.runtime.signals import StopRequest
 
 
 def describe_objective(config: ContrastiveConfig) -> str:
@@ -106,7 +105,7 @@ def train(config: ContrastiveConfig, world: World, stop: StopRequest) -> Path:
         hash_inputs(config),
     ]
     inputs += [str(targets.facts)] if targets else []
-    training_loop.train(config, task, world, stop, run_folder.identity(config, *inputs), log, save_best)
+    loop.train(config, task, world, stop, run_folder.identity(config, *inputs), log, save_best)
     return out / "model"
 
 

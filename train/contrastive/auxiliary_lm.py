@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from simllm.errors import InputError
-from simllm.io import read_lines
+from simllm.io import reading
 from simllm.io.output_folder import OutputFolder
 from simllm.model.saved_model import SavedModel
 from simllm.text_cleaning import clean
@@ -21,13 +21,12 @@ from train.corpus.sources import match_files
 from train.pretrain.batches import PretrainingBatches
 from train.pretrain.language_model import PermutedLanguageModel
 from train.pretrain.permutation import PermutedBatch
+from train.runtime.batching import Prefetcher, combined_seed
 from train.runtime.config import TrainingConfig
 from train.runtime.distributed import World
 from train.runtime.gradient_exchange import LossPart
-from train.runtime.mixed_precision import autocast
-from train.runtime.prefetch import Prefetcher
-from train.runtime.seeded_random_numbers import combined_seed
-from train.runtime.training_log_and_tensorboard import print_progress
+from train.runtime.log import print_progress
+from train.runtime.optimizer import autocast
 from train.tokens import shards
 
 _SEED = 2  # makes the seed differ from the seeds for choosing positive pairs and rated pairs
@@ -97,7 +96,7 @@ class AuxiliaryLanguageModel:
 
 def _write_texts(pattern: str, excluded: ExcludedTexts, folder: Path) -> tuple[Path, str]:
     """Clean texts, write them to `folder`/HASH/texts.txt, and return this path and their whole SHA-256."""
-    cleaned = (clean(line) for file in match_files(pattern) for _, line in read_lines.lines(file))
+    cleaned = (clean(line) for file in match_files(pattern) for _, line in reading.read_lines(file))
     kept = "".join(f"{text}\n" for text in cleaned if text and text not in excluded)
     if not kept:
         raise InputError(f"language_model: no text of {pattern!r} is left")

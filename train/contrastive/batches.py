@@ -9,18 +9,23 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from simllm.evaluation import contrast_triples
-from simllm.evaluation.contrast_word_pairs import deciding_word_pairs
+from simllm.evaluation import contrast
+from simllm.evaluation.contrast import deciding_word_pairs
 from simllm.model.saved_model import SavedModel
 from simllm.perturb.summaries import lexicon
 from train.contrastive.config import ContrastiveConfig, PositivesConfig
-from train.contrastive.false_negatives import mark_same_meaning
 from train.contrastive.lexical_teacher import LexicalTeacher
-from train.contrastive.positive_pairs import PositivePair, PositiveSource, draw_pairs
-from train.contrastive.rated_pairs import RatedBatch, RatedSource
+from train.contrastive.pairs import (
+    PositivePair,
+    PositiveSource,
+    RatedBatch,
+    RatedSource,
+    draw_pairs,
+    mark_same_meaning,
+)
 from train.corpus import decontaminate
 from train.corpus.sources import input_files
-from train.runtime.prefetch import Prefetcher
+from train.runtime.batching import Prefetcher
 
 # Text pairs from which the lexical teacher computes token frequencies.
 _FREQUENCY_PAIRS = 50_000
@@ -136,7 +141,7 @@ def hash_inputs(config: ContrastiveConfig) -> str:
     files = [file for pattern in patterns for file in input_files(pattern)]
     # Of the contents in this order, not of the names; but a renamed word list can change the order.
     digest = hashlib.sha256()
-    for file in [*files, contrast_triples.CONTRAST_SET, *sorted(lexicon.FOLDER.iterdir())]:
+    for file in [*files, contrast.CONTRAST_SET, *sorted(lexicon.FOLDER.iterdir())]:
         with file.open("rb") as data:
             digest.update(hashlib.file_digest(data, "sha256").digest())
     return digest.hexdigest()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from simllm.errors import InputError
-from simllm.model.model_config import HeadConfig
+from simllm.model.config import HeadConfig
 from train.distill.config import ImitationConfig
 from train.runtime.config import ADDED_LATER, MAY_BE_ZERO, TrainingConfig
 

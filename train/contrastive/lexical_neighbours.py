@@ -21,11 +21,10 @@ from pathlib import Path
 import numpy as np
 
 from simllm.errors import InputError
-from simllm.io import output_file, read_lines
+from simllm.io import output_file, reading
 from simllm.text_cleaning import clean
 from train.contrastive.lexical_teacher import LexicalTeacher
-from train.runtime.overwrite_option import add_overwrite_option, check_output
-from train.runtime.tool_exit_status import run_tool
+from train.runtime.tools import add_overwrite_option, check_output, run_tool
 
 # Neighbours to choose from.
 _NEAREST = 10
@@ -53,7 +52,7 @@ def _write(corpus: Path, out: Path, pairs: int, overwrite: bool) -> None:
     check_output(out, overwrite, [corpus])
     if pairs < 0:
         raise InputError(f"--pairs {pairs}: expected a whole number from 0")
-    cleaned = (clean(line) for _, line in read_lines.lines(corpus))
+    cleaned = (clean(line) for _, line in reading.read_lines(corpus))
     texts = list(dict.fromkeys(text for text in cleaned if text))
     if len(texts) < 2:
         raise InputError(f"{corpus}: expected two or more different texts")

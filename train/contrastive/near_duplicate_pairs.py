@@ -22,15 +22,13 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from pathlib import Path
 
-from simllm.io import output_file, read_lines
+from simllm.io import output_file, reading
 from simllm.perturb.summaries import lexicon
-from simllm.perturb.summaries.function_words import BEFORE_VERBS, DETERMINERS, FUNCTION_WORDS
-from simllm.perturb.summaries.inflection import THIRD_PERSON
+from simllm.perturb.summaries.inflection import BEFORE_VERBS, DETERMINERS, FUNCTION_WORDS, THIRD_PERSON
 from simllm.perturb.summaries.lexicon import Lexicon
 from simllm.text_cleaning import clean
-from train.corpus.text_hash import identity
-from train.runtime.overwrite_option import add_overwrite_option, check_output
-from train.runtime.tool_exit_status import run_tool
+from train.corpus.deduplicate import identity
+from train.runtime.tools import add_overwrite_option, check_output, run_tool
 
 _LIGHT_WORDS = frozenset("the a an this that these those its their given specified provided".split())
 # Operators are content as well: `a < b` is not `a > b`.
@@ -55,7 +53,7 @@ def main() -> int:
 
 def _write(corpus: Path, out: Path, overwrite: bool) -> None:
     check_output(out, overwrite, [corpus])
-    texts = (clean(line) for _, line in read_lines.lines(corpus))
+    texts = (clean(line) for _, line in reading.read_lines(corpus))
     rows = list(find_pairs(texts, lexicon.load()))
     output_file.write(out, "".join(json.dumps(row) + "\n" for row in rows))
     print(f"{len(rows):,} pairs in {out}", file=sys.stderr)

@@ -15,24 +15,21 @@ from simllm.model import saved_model
 from simllm.model.pooling import get_pooling
 from simllm.model.saved_model import SavedModel
 from simllm.perturb.summaries import lexicon
-from train.contrastive.anchor_loss import Anchor, anchor_loss
 from train.contrastive.auxiliary_lm import AuxiliaryLanguageModel
 from train.contrastive.batches import ContrastiveBatch, ContrastiveBatches
 from train.contrastive.config import ContrastiveConfig
-from train.contrastive.cosent_loss import cosent
-from train.contrastive.info_nce_loss import info_nce
-from train.contrastive.meaning_head_task import MeaningTask
-from train.contrastive.meaning_items import make_triples, read_items
-from train.contrastive.triplet_loss import triplet_loss
+from train.contrastive.losses import Anchor, anchor_loss, cosent, info_nce, triplet_loss
+from train.contrastive.meaning_pairs import make_triples, read_items
+from train.contrastive.meaning_task import MeaningTask
 from train.corpus.decontaminate import ExcludedTexts
-from train.distill.distillation_batches import Imitation
-from train.distill.pca_targets import Targets
-from train.distill.teacher_losses import neighbour_distillation_loss
+from train.distill.batches import Imitation
+from train.distill.losses import neighbour_distillation_loss
+from train.distill.targets import Targets
 from train.runtime.dev_criterion import DevCriterion
 from train.runtime.distributed import World
 from train.runtime.gradient_cache import embedding_loss_parts
 from train.runtime.gradient_exchange import LossPart
-from train.runtime.mixed_precision import autocast
+from train.runtime.optimizer import autocast
 
 
 class ContrastiveTask:

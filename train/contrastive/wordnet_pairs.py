@@ -20,12 +20,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from simllm.errors import InputError
-from simllm.evaluation.contrast_word_pairs import deciding_word_pairs
-from simllm.io import output_file, read_lines
-from simllm.perturb.summaries.held_out_words import HeldOutWords
-from simllm.perturb.summaries.lexicon import load_irregular_forms
-from train.runtime.overwrite_option import add_overwrite_option, check_output
-from train.runtime.tool_exit_status import run_tool
+from simllm.evaluation.contrast import deciding_word_pairs
+from simllm.io import output_file, reading
+from simllm.perturb.summaries.lexicon import HeldOutWords, load_irregular_forms
+from train.runtime.tools import add_overwrite_option, check_output, run_tool
 
 # WordNet's numbers for categories of nouns that do not occur in code summaries: animals, plants, food, …
 _SKIPPED_CATEGORIES = {"05", "08", "13", "15", "17", "18", "19", "20", "27"}
@@ -83,7 +81,7 @@ def read_synsets(folder: Path) -> dict[str, Synset]:
     synsets: dict[str, Synset] = {}
     for part in _PARTS_OF_SPEECH:
         file = _data(folder, part)
-        for number, line in read_lines.lines(file):
+        for number, line in reading.read_lines(file):
             # The licence stands above the data.
             if line.startswith("  "):
                 continue
@@ -100,7 +98,7 @@ def _data(folder: Path, part: str) -> Path:
 
 def find_frequent_words(corpus: Path) -> set[str]:
     """Find the words that occur at least ten times in a file of texts, one per line."""
-    counts = Counter(word for _, line in read_lines.lines(corpus) for word in line.split())
+    counts = Counter(word for _, line in reading.read_lines(corpus) for word in line.split())
     return {word for word, count in counts.items() if count >= _FREQUENT}
 
 

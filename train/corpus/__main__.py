@@ -30,10 +30,9 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 from simllm.errors import InputError
-from simllm.io.printable_path import printable
+from simllm.io.tables import printable
 from train.corpus import build, ray_engine
-from train.corpus.config import CorpusConfig
-from train.corpus.corpus_folder import PAGE
+from train.corpus.config import PAGE, CorpusConfig
 from train.corpus.engine import Engine
 from train.corpus.one_machine import OneMachine
 from train.corpus.sources import INSTALLED_PYTHON

@@ -9,27 +9,16 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from simllm.io import output_file, real_path
+from simllm.io import output_file
 from simllm.io.output_file import locked
 from simllm.io.output_folder import OutputFolder
-from train.corpus import corpus_folder, decontaminate, merge_parts, resumable_batches, sources
-from train.corpus.config import CorpusConfig
-from train.corpus.corpus_folder import (
-    COMMENTS,
-    CORPUS,
-    FACTS,
-    PAGE,
-    PAIRS,
-    PARTS,
-    REPORT,
-    TEST,
-    TRAIN,
-)
+from train.corpus import batches, decontaminate, merge, sources
+from train.corpus import config as corpus_config
+from train.corpus.config import COMMENTS, CORPUS, FACTS, PAGE, PAIRS, PARTS, REPORT, TEST, TRAIN, CorpusConfig
 from train.corpus.decontaminate import ExcludedTexts
 from train.corpus.engine import Engine
 from train.corpus.one_machine import OneMachine
-from train.corpus.part_file import Part
-from train.corpus.skip_counts import Tallies
+from train.corpus.parts import Part, Tallies
 
 __all__ = ["PAIRS", "TEST", "TRAIN", "build"]
 
@@ -52,11 +41,11 @@ def build(
     """
     engine = engine or OneMachine()
     config_values = json.loads(json.dumps(asdict(config)))
-    real = real_path.real(folder)
+    real = output_file.real(folder)
     # Beside the corpus, not in it: the corpus folder appears only when it is complete.
     scratch = real.parent / f".{real.name}.parts"
     excluded = decontaminate.read_excluded(config.exclude)
-    built = corpus_folder.read_facts(folder)
+    built = corpus_config.read_facts(folder)
     if built and _is_current(built, config_values, excluded) and not scratch.exists():
         return built
     OutputFolder(folder, CORPUS).check_replaceable((TRAIN, TEST, COMMENTS, PAIRS, REPORT, PAGE, FACTS))
@@ -66,16 +55,14 @@ def build(
     OutputFolder(scratch, PARTS).check()
     with locked(scratch):
         # Another process may have finished the corpus while this one waited for the lock.
-        built = corpus_folder.read_facts(folder)
+        built = corpus_config.read_facts(folder)
         if not built or not _is_current(built, config_values, excluded):
             tallies, copied = Tallies(), _copyable_corpus(config, excluded)
             parts: list[Part] = []
             if not copied:
-                parts = resumable_batches.make_parts(
-                    config, scratch, engine, excluded, tallies.files, allow_download
-                )
+                parts = batches.make_parts(config, scratch, engine, excluded, tallies.files, allow_download)
             built = _write(config, config_values, folder, parts, copied, excluded, tallies, engine)
-        resumable_batches.remove_parts(scratch)
+        batches.remove_parts(scratch)
     return built
 
 
@@ -95,7 +82,7 @@ def _write(
             for name in (TRAIN, TEST, COMMENTS, PAIRS, REPORT, PAGE):
                 if (Path(config.sources[0]) / name).is_file():
                     shutil.copyfile(Path(config.sources[0]) / name, partial / name)
-        built = copied or merge_parts.write_corpus(config, parts, tallies, excluded, partial, engine)
+        built = copied or merge.write_corpus(config, parts, tallies, excluded, partial, engine)
         built["config"] = config_values
         output_file.write(partial / FACTS, json.dumps(built, indent=2) + "\n")
     for problem in tallies.problems():
@@ -112,7 +99,7 @@ def _is_current(built: dict[str, Any], config_values: dict[str, Any], excluded: 
 
 def _copyable_corpus(config: CorpusConfig, excluded: ExcludedTexts) -> dict[str, Any] | None:
     """Return the facts of a finished corpus that is the only source and meets the configuration."""
-    built = corpus_folder.read_facts(Path(config.sources[0])) if len(config.sources) == 1 else None
+    built = corpus_config.read_facts(Path(config.sources[0])) if len(config.sources) == 1 else None
     if not built or built["config"].get("test_share") != config.test_share:
         return None
     return built if not config.exclude or built["excluded_sha256"] == excluded.digest else None

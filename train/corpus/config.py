@@ -1,10 +1,38 @@
-"""Configuration of a corpus of code comments."""
+"""The names of the files in a corpus folder, and the reading of its `corpus.json`."""
 
 from __future__ import annotations
 
+import json
+import os
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 from simllm.errors import InputError
+
+TRAIN, TEST = "train.txt", "test.txt"
+COMMENTS, PAIRS = "comments.jsonl", "pairs.jsonl"
+REPORT, PAGE = "report.json", "report.html"
+FACTS = "corpus.json"
+# Contents of folders, for their markers.
+CORPUS, PARTS = "a corpus", "parts of a corpus"
+_KEYS = {"config", "sha256", "excluded_sha256", "counts", "comments_left_out", "files"}
+
+
+def read_facts(folder: Path) -> dict[str, Any] | None:
+    """Read the `corpus.json` of a corpus folder; return None if the folder is not a finished corpus."""
+    names = (FACTS, TRAIN, TEST, COMMENTS, PAIRS)
+    if not all(os.path.isfile(folder / name) for name in names):  # noqa: PTH113 (Path.is_file may raise)
+        return None
+    try:
+        facts = json.loads((folder / FACTS).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"{folder / FACTS}: cannot be read ({error.strerror})") from None
+    except (ValueError, RecursionError):
+        return None
+    # A `corpus.json` of another program has other keys.
+    is_ours = isinstance(facts, dict) and facts.keys() >= _KEYS and isinstance(facts["config"], dict)
+    return facts if is_ours else None
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,10 @@ import hashlib
 from collections.abc import Iterable
 
 from simllm.errors import InputError
-from simllm.io.read_json_lines import objects, text_under
+from simllm.io.reading import objects, text_under
 from simllm.text_cleaning import clean
+from train.corpus.deduplicate import words
 from train.corpus.sources import match_files
-from train.corpus.text_hash import words
 
 # Shorter texts, such as "creates a new", are part of every fortieth comment.
 _WORDS = 4

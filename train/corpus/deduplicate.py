@@ -1,14 +1,25 @@
-"""Deduplication of texts: equal texts, and near duplicates, whose signatures agree in 90% of their bytes."""
+"""Words and hashes of cleaned (lower-case ASCII) texts, for comparisons that ignore punctuation."""
 
 from __future__ import annotations
 
+import hashlib
+import re
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 from rensa import RMinHash
 
-from train.corpus.text_hash import words
+
+def words(text: str) -> list[str]:
+    """Split a cleaned text into its words, without punctuation."""
+    return re.findall("[a-z0-9]+", text)
+
+
+def identity(text: str) -> bytes:
+    """Hash the words of a cleaned text to 8 bytes."""
+    return hashlib.blake2b(" ".join(words(text)).encode(), digest_size=8).digest()
+
 
 # A signature has BANDS bands (groups of ROWS bytes). If texts share 90% of their word pairs, at least one
 # band is almost certainly equal.

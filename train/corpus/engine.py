@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from train.corpus.decontaminate import ExcludedTexts
 from train.corpus.deduplicate import NearDuplicates
-from train.corpus.part_file import Part
+from train.corpus.parts import Part
 
 Job = tuple[bytes, Path]  # a pickled batch, and the file of its part
 

@@ -16,14 +16,13 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from simllm.code.languages.language_registry import LANGUAGE_OF_SUFFIX
+from simllm.code.languages.language import LANGUAGE_OF_SUFFIX
 from simllm.errors import InputError
-from simllm.io.printable_path import printable
-from simllm.optional_packages import missing_package
-from train.corpus.function_comment import Comment
-from train.corpus.skip_counts import Tally
-from train.corpus.source_file_filters import LARGEST
-from train.corpus.source_trees import Code
+from simllm.io.packages import missing_package
+from simllm.io.tables import printable
+from train.corpus.comments import Comment
+from train.corpus.parts import Tally
+from train.corpus.source_trees import LARGEST, Code
 
 if TYPE_CHECKING:
     from datasets import Dataset, DatasetDict, IterableDataset, IterableDatasetDict

@@ -12,11 +12,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from train.corpus import batch_comments, worker_processes
+from train.corpus import batches, comment_batches
 from train.corpus.decontaminate import ExcludedTexts
 from train.corpus.deduplicate import SIGNATURE, NearDuplicates, find_originals
 from train.corpus.engine import Job
-from train.corpus.part_file import Part
+from train.corpus.parts import Part
 
 
 @dataclass(frozen=True)
@@ -56,9 +56,9 @@ class OneMachine:
         # Starting a process would take longer.
         if workers == 1 or len(first) < 2:
             for data, file in itertools.chain(first, jobs):
-                batch_comments.make_part(data, file, excluded)
+                comment_batches.make_part(data, file, excluded)
         else:
-            worker_processes.run_jobs(itertools.chain(first, jobs), excluded, workers)
+            batches.run_jobs(itertools.chain(first, jobs), excluded, workers)
 
     @contextmanager
     def signatures(

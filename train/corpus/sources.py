@@ -1,22 +1,36 @@
-"""Reading of sources: folders with source code, files with comments, data sets by name."""
+"""Selection of rows (JSON objects) by the values of their fields."""
 
 from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 from simllm.errors import InputError
-from simllm.io.printable_path import printable
-from simllm.io.read_json_lines import objects, parsed, text_under
-from simllm.io.read_lines import lines
-from train.corpus import corpus_folder, hugging_face_data, source_trees
-from train.corpus.function_comment import Comment
-from train.corpus.skip_counts import Tally
+from simllm.io.reading import objects, parsed, read_lines, text_under
+from simllm.io.tables import printable
+from train.corpus import config, hugging_face_data, source_trees
+from train.corpus.comments import Comment
+from train.corpus.parts import Tally
 from train.corpus.source_trees import Code
+
+Values = Mapping[str, tuple[str, ...]]  # values by field name, such as {"label": ("same",)}
+
+
+def select_rows(source: str, only: Values, leave_out: Values) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the rows of a source, with their locations, whose fields have allowed and no forbidden values.
+
+    `source` is a path or glob pattern of JSON lines, or `hf:FOLDER`. A row without a field of `only` is left
+    out.
+    """
+    for where, row in rows(source):
+        has_values = all(row.get(name) in values for name, values in only.items())
+        if has_values and not any(row.get(name) in values for name, values in leave_out.items()):
+            yield where, row
+
 
 INSTALLED_PYTHON = "installed-python"
 _FIELDS = [field.name for field in fields(Comment)]
@@ -50,7 +64,7 @@ def read(source: str, tags: int, tally: Tally, allow_download: bool = False) -> 
     if source == INSTALLED_PYTHON:
         yield from source_trees.read_installed_python(tally)
     for path in match_files(source):
-        if path.is_dir() and not corpus_folder.read_facts(path):
+        if path.is_dir() and not config.read_facts(path):
             yield from source_trees.read_folder(path, tags, tally)
             continue
         if str(path) != source and not (path.is_dir() or path.is_file()):
@@ -58,7 +72,7 @@ def read(source: str, tags: int, tally: Tally, allow_download: bool = False) -> 
             tally.add("no file", printable(path))
             continue
         try:
-            yield from _texts(path / corpus_folder.COMMENTS if path.is_dir() else path, tally)
+            yield from _texts(path / config.COMMENTS if path.is_dir() else path, tally)
         except InputError as error:
             tally.add("unreadable file", str(error))
 
@@ -124,7 +138,7 @@ def _data_set(source: str, tally: Tally, allow_download: bool) -> Iterator[Item]
 
 def _texts(file: Path, tally: Tally) -> Iterator[Docstring | Comment]:
     """Yield a docstring or a comment for each line of a file; invalid lines are counted."""
-    for number, line in lines(file):
+    for number, line in read_lines(file):
         if ".jsonl" not in file.suffixes:
             yield Comment(line)
             continue

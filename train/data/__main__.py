@@ -22,10 +22,10 @@ from simllm.io import tables
 from train.data import catalog
 from train.data.catalog import Catalog, DataSet
 from train.data.fetch import fetch
-from train.data.remote_repository import GITHUB
-from train.runtime import yaml_and_overrides
-from train.runtime.data_root import data_root
-from train.runtime.tool_exit_status import run_tool
+from train.data.repositories import GITHUB
+from train.runtime import config
+from train.runtime.config import data_root
+from train.runtime.tools import run_tool
 
 
 def main() -> int:
@@ -59,7 +59,7 @@ def main() -> int:
 
 def _fetch(options: argparse.Namespace) -> None:
     """Fetch the data sets that the command line names, or print them as a table."""
-    table = yaml_and_overrides.load(Catalog, options.catalog, [])
+    table = config.load(Catalog, options.catalog, [])
     sets = table.choose(options.names)
     if options.list:
         _print_table(sets)

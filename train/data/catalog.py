@@ -8,16 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from simllm.errors import InputError
-from train.data import (
-    abbreviation_and_synonym_readers,
-    corpus_readers,
-    pair_readers,
-    paws_and_nli_readers,
-    rated_summary_readers,
-    sts_and_sick_readers,
-)
-from train.data.fetched_text_filters import CLEANINGS
-from train.data.parse_fetched_file import Row, SourceFile
+from train.data import readers
+from train.data.filters import CLEANINGS
+from train.data.readers import Row, SourceFile
 
 CATALOG_FILE = Path(__file__).with_name("sets.yaml")
 
@@ -27,34 +20,34 @@ Reader = Callable[[Iterable[SourceFile]], Iterator[Row]]
 READERS: dict[str, Reader] = {
     reader.__name__: reader
     for reader in (
-        corpus_readers.lines,
-        corpus_readers.lines_with_id,
-        corpus_readers.titles,
-        corpus_readers.comment_files,
-        corpus_readers.docstrings,
-        corpus_readers.conala,
-        corpus_readers.cosqa,
-        corpus_readers.numbered_lists,
-        pair_readers.descriptions_by_id,
-        pair_readers.descriptions_by_command,
-        pair_readers.rewritten_intents,
-        pair_readers.generated_summaries,
-        rated_summary_readers.haque,
-        rated_summary_readers.shen,
-        rated_summary_readers.conala_grades,
-        pair_readers.commit_messages,
-        corpus_readers.texts_of_workbook,
-        sts_and_sick_readers.stsb,
-        sts_and_sick_readers.sick,
-        sts_and_sick_readers.semeval,
-        paws_and_nli_readers.labelled_pairs,
-        paws_and_nli_readers.paws,
-        paws_and_nli_readers.breaking_nli,
-        paws_and_nli_readers.parallel_files,
-        paws_and_nli_readers.negations,
-        abbreviation_and_synonym_readers.antonyms,
-        abbreviation_and_synonym_readers.synonyms,
-        abbreviation_and_synonym_readers.abbreviations,
+        readers.lines,
+        readers.lines_with_id,
+        readers.titles,
+        readers.comment_files,
+        readers.docstrings,
+        readers.conala,
+        readers.cosqa,
+        readers.numbered_lists,
+        readers.descriptions_by_id,
+        readers.descriptions_by_command,
+        readers.rewritten_intents,
+        readers.generated_summaries,
+        readers.haque,
+        readers.shen,
+        readers.conala_grades,
+        readers.commit_messages,
+        readers.texts_of_workbook,
+        readers.stsb,
+        readers.sick,
+        readers.semeval,
+        readers.labelled_pairs,
+        readers.paws,
+        readers.breaking_nli,
+        readers.parallel_files,
+        readers.negations,
+        readers.antonyms,
+        readers.synonyms,
+        readers.abbreviations,
     )
 }
 

@@ -15,10 +15,9 @@ from simllm.errors import InputError
 from simllm.io.output_file import locked
 from simllm.io.output_folder import OutputFolder
 from train.data.catalog import READERS, Catalog, DataSet, Input, OutputFile
-from train.data.decontaminate_fetched_texts import EvaluationTexts
-from train.data.fetched_text_filters import CLEANINGS
-from train.data.parse_fetched_file import Row
-from train.data.remote_repository import RemoteRepository
+from train.data.filters import CLEANINGS, EvaluationTexts
+from train.data.readers import Row
+from train.data.repositories import RemoteRepository
 
 
 def fetch(catalog: Catalog, sets: Iterable[DataSet], root: Path, host: str, cache: Path) -> None:

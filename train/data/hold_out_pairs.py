@@ -18,11 +18,10 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from simllm.errors import InputError
-from simllm.io import output_file, read_json_lines
+from simllm.io import output_file, reading
+from train.corpus.deduplicate import identity
 from train.corpus.sources import match_files
-from train.corpus.text_hash import identity
-from train.runtime.overwrite_option import add_overwrite_option, check_output
-from train.runtime.tool_exit_status import run_tool
+from train.runtime.tools import add_overwrite_option, check_output, run_tool
 
 
 def main() -> int:
@@ -61,8 +60,8 @@ def held_out_pairs(file: Path, share: float) -> Iterator[dict[str, str]]:
     About `share` of the distinct first texts are held out, with all their pairs. `set` is the file's name
     before its first dot.
     """
-    for where, row in read_json_lines.objects(file):
-        first, second, label = (read_json_lines.text_under(row, name, where) for name in ("a", "b", "label"))
+    for where, row in reading.objects(file):
+        first, second, label = (reading.text_under(row, name, where) for name in ("a", "b", "label"))
         # The first text alone decides, so that a text is never in both training and test, and pairs that are
         # added later change nothing.
         digest = hashlib.sha256(identity(first)).digest()

@@ -18,17 +18,17 @@ from pathlib import Path
 from simllm.metric import SimLLM
 from simllm.model import saved_model
 from simllm.model.tokenizer import Tokenizer
-from train.distill import distillation_texts, pca_targets, student, teacher_embeddings
+from train.distill import student, teachers, texts
+from train.distill import targets as pca_targets
 from train.distill.config import DistillConfig
 from train.distill.task import DistillationTask
-from train.runtime import run_folder, training_loop
+from train.runtime import loop, run_folder
+from train.runtime.checkpoint import Progress
+from train.runtime.command import run_training
 from train.runtime.distributed import World
-from train.runtime.provenance import git_revision, training_provenance
-from train.runtime.signal_handlers import StopRequest
-from train.runtime.training_checkpoint import Progress
-from train.runtime.training_command import run_training
-from train.runtime.training_log_and_tensorboard import open_log, print_progress
-from train.runtime.training_run_model_card import training_card
+from train.runtime.log import open_log, print_progress
+from train.runtime.provenance import git_revision, training_card, training_provenance
+from train.runtime.signals import StopRequest
 from train.tokens import vocabulary
 
 
@@ -53,7 +53,7 @@ def distil(config: DistillConfig, world: World, stop: StopRequest) -> Path:
         saved_model.save(out / "model", task.model, start.tokenizer, info, card, keep_edits=False)
 
     identity = run_folder.identity(config, start.hash, start.tokenizer.hash, str(facts))
-    training_loop.train(config, task, world, stop, identity, log, save_best)
+    loop.train(config, task, world, stop, identity, log, save_best)
     return out / "model"
 
 
@@ -65,7 +65,7 @@ def prepare(config: DistillConfig, world: World) -> tuple[DistillationTask, dict
     out = Path(config.out)
     tell = print_progress if world.is_first else lambda line: None
     tell("texts")
-    stored = distillation_texts.collect_texts(
+    stored = texts.collect_texts(
         config,
         out,
         world,
@@ -79,7 +79,7 @@ def prepare(config: DistillConfig, world: World) -> tuple[DistillationTask, dict
     tokenizer = world.first_then_others(
         lambda: vocabulary.load_or_learn(
             out / "vocabulary" / f"{stored.sha256[:12]}-{size}",
-            stored.folder / distillation_texts.LINES,
+            stored.folder / texts.LINES,
             size,
         )
     )
@@ -94,7 +94,7 @@ def prepare(config: DistillConfig, world: World) -> tuple[DistillationTask, dict
 
 def load_or_make_student(config: DistillConfig, tokenizer: Tokenizer, world: World) -> SimLLM:
     """Load the untrained student from the run folder; if there is none, make and save it."""
-    teacher = teacher_embeddings.identity(Path(config.start.teacher)) if config.start else None
+    teacher = teachers.identity(Path(config.start.teacher)) if config.start else None
     layers = config.start.layers if config.start else ()
     # Everything that decides the untrained weights is in the folder's name: a changed setting makes a new
     # one.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from simllm.errors import InputError
-from simllm.model.model_config import ModelConfig
+from simllm.model.config import ModelConfig
 from train.runtime.config import MAY_BE_ZERO, TrainingConfig
 
 

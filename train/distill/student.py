@@ -9,13 +9,12 @@ from tokenizers import Tokenizer as Backend
 from torch import Tensor
 
 from simllm.errors import InputError
+from simllm.model.config import ModelConfig
 from simllm.model.encoder import Encoder
-from simllm.model.model_config import ModelConfig
 from simllm.model.tokenizer import SPECIAL_TOKENS, Tokenizer
-from train.distill.bert_weights import load_encoder
 from train.distill.config import StartConfig
-from train.distill.load_teachers import load_tokenizer
-from train.distill.pca_targets import compute_principal_axes
+from train.distill.targets import compute_principal_axes
+from train.distill.teachers import load_encoder, load_tokenizer
 
 # First character of a token at the start of a word.
 _SPACE = "▁"

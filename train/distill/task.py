@@ -8,13 +8,13 @@ from torch import Tensor
 
 from simllm.metric import SimLLM
 from simllm.model import pooling
+from train.distill.batches import Imitation
 from train.distill.config import DistillConfig
-from train.distill.distillation_batches import Imitation
-from train.distill.pca_targets import Targets
+from train.distill.targets import Targets
 from train.runtime.dev_criterion import DevCriterion
 from train.runtime.distributed import World
 from train.runtime.gradient_exchange import LossPart
-from train.runtime.mixed_precision import autocast
+from train.runtime.optimizer import autocast
 
 
 class DistillationTask:

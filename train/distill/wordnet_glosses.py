@@ -11,9 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from simllm.errors import InputError
-from simllm.io import output_file, read_lines
-from train.runtime.overwrite_option import add_overwrite_option, check_output
-from train.runtime.tool_exit_status import run_tool
+from simllm.io import output_file, reading
+from train.runtime.tools import add_overwrite_option, check_output, run_tool
 
 _PARTS = ("noun", "verb", "adj", "adv")
 _EXAMPLE = re.compile(r'"([^"]+)"')
@@ -26,7 +25,7 @@ def read_glosses(wordnet: Path) -> Iterator[str]:
     """
     for part in _PARTS:
         file = wordnet / f"data.{part}"
-        for number, line in read_lines.lines(file):
+        for number, line in reading.read_lines(file):
             # The licence stands above the data.
             if line.startswith("  "):
                 continue

@@ -17,10 +17,10 @@ from simllm.errors import InputError
 from simllm.io.output_folder import OutputFolder
 from simllm.model.tokenizer import Tokenizer
 from train.fairseq import dictionary
-from train.fairseq.export_dataset import export_dataset
-from train.fairseq.import_checkpoint import import_checkpoint
-from train.fairseq.import_sentencepiece import from_sentencepiece
-from train.runtime.tool_exit_status import run_tool
+from train.fairseq.checkpoint import import_checkpoint
+from train.fairseq.dataset import export_dataset
+from train.fairseq.dictionary import from_sentencepiece
+from train.runtime.tools import run_tool
 
 
 def main() -> int:

@@ -22,16 +22,15 @@ from simllm.model import saved_model
 from simllm.model.tokenizer import Tokenizer
 from train.corpus import build
 from train.pretrain.config import PretrainConfig
-from train.pretrain.cost_estimate import estimate
+from train.pretrain.cost import estimate
 from train.pretrain.task import PretrainingTask
-from train.runtime import run_folder, training_loop
+from train.runtime import loop, run_folder
+from train.runtime.checkpoint import Progress
+from train.runtime.command import run_training
 from train.runtime.distributed import World
-from train.runtime.provenance import git_revision, training_provenance
-from train.runtime.signal_handlers import StopRequest
-from train.runtime.training_checkpoint import Progress
-from train.runtime.training_command import run_training
-from train.runtime.training_log_and_tensorboard import open_log, print_progress
-from train.runtime.training_run_model_card import training_card
+from train.runtime.log import open_log, print_progress
+from train.runtime.provenance import git_revision, training_card, training_provenance
+from train.runtime.signals import StopRequest
 from train.tokens import shards, token_vectors, vocabulary
 from train.tokens.shards import Shards
 
@@ -77,7 +76,7 @@ def pretrain(config: PretrainConfig, world: World, stop: StopRequest) -> Path:
         saved_model.save(out / "model", task.model.encoder, data.tokenizer, info, card, keep_edits=False)
 
     identity = run_folder.identity(config, data.corpus_hash, data.tokenizer.hash)
-    training_loop.train(config, task, world, stop, identity, log, save_best)
+    loop.train(config, task, world, stop, identity, log, save_best)
     return out / "model"
 
 

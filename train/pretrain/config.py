@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from simllm.errors import InputError
-from simllm.model.model_config import ModelConfig
+from simllm.model.config import ModelConfig
 from train.corpus.config import CorpusConfig
 from train.runtime.config import ADDED_LATER, TrainingConfig
 

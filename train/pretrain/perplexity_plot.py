@@ -16,12 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from simllm.errors import InputError
-from simllm.io import output_file, read_json_lines
-from simllm.optional_packages import missing_package
-from train.pretrain.held_out_perplexity import compute_perplexity
-from train.runtime.overwrite_option import add_overwrite_option, check_output
-from train.runtime.path_encoding import decode_paths
-from train.runtime.tool_exit_status import run_tool
+from simllm.io import output_file, reading
+from simllm.io.packages import missing_package
+from train.pretrain.perplexity import compute_perplexity
+from train.runtime.config import decode_paths
+from train.runtime.tools import add_overwrite_option, check_output, run_tool
 
 
 def main() -> int:
@@ -83,7 +82,7 @@ def draw(logs: list[Path], output: Path) -> None:
 
 def _read(log: Path) -> tuple[list[float], list[float], list[float]]:
     """Read updates, training and test perplexities from a log; NaN stands for a missing value."""
-    rows: list[dict[str, Any]] = [row for _, row in read_json_lines.objects(log)]
+    rows: list[dict[str, Any]] = [row for _, row in reading.objects(log)]
     if not rows or any(not {"update", "train_loss", "test_perplexity"} <= row.keys() for row in rows):
         raise InputError(
             f"{log}: not the log of a pretraining run; expected update, train_loss, test_perplexity"

@@ -11,19 +11,19 @@ from torch import Tensor
 
 from simllm.errors import InputError
 from simllm.model.encoder import Encoder
-from train.corpus.corpus_folder import TRAIN
+from train.corpus.config import TRAIN
+from train.pretrain.attention import BLOCK_SIZE, flex_attention_over_texts, grouped_attention
 from train.pretrain.batches import PretrainingBatches
 from train.pretrain.config import PretrainConfig
-from train.pretrain.held_out_perplexity import compute_perplexity, measure_perplexity
 from train.pretrain.language_model import PermutedLanguageModel
 from train.pretrain.permutation import PermutedBatch, pad_streams
-from train.pretrain.two_stream_attention import BLOCK_SIZE, flex_attention_over_texts, grouped_attention
+from train.pretrain.perplexity import compute_perplexity, measure_perplexity
+from train.runtime.batching import Prefetcher
 from train.runtime.distributed import World
 from train.runtime.flops import training_flops
 from train.runtime.fsdp import shard
 from train.runtime.gradient_exchange import LossPart
-from train.runtime.mixed_precision import autocast
-from train.runtime.prefetch import Prefetcher
+from train.runtime.optimizer import autocast
 from train.tokens.shards import Shards
 
 

@@ -13,7 +13,7 @@ Terms of this package:
   share equally many words with the reference; in "adversarial", the change shares more.
 - deciding words: two words that make the difference in a triple, such as "attaches" and "detaches". A control
   model is trained without them, and shows the accuracy on unseen words.
-- meaning item: a main text, rewordings, and changes (see `train.contrastive.meaning_items`).
+- meaning item: a main text, rewordings, and changes (see `train.contrastive.meaning_pairs`).
 - meaning head: the part of a model that predicts the probability that two texts have the same meaning.
 - variant: the training recipe with some settings changed, for an ablation. Its first stage is pretraining or
   distillation before the contrastive training.

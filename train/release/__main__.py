@@ -20,8 +20,8 @@ import argparse
 import sys
 from pathlib import Path
 
-from train.release.release_folder import Release, write_release
-from train.runtime.tool_exit_status import run_tool
+from train.release.folder import Release, write_release
+from train.runtime.tools import run_tool
 
 
 def main() -> int:

@@ -25,12 +25,12 @@ from simllm.io.output_folder import OutputFolder
 from train.contrastive.config import ContrastiveConfig
 from train.distill.config import DistillConfig
 from train.pretrain.config import PretrainConfig
+from train.release.config import MeasureConfig
 from train.release.measure import check_comments, measure
-from train.release.measurement_config import MeasureConfig
-from train.runtime import signal_handlers, yaml_and_overrides
+from train.runtime import config as training_config
+from train.runtime import signals
 from train.runtime.config import TrainingConfig
-from train.runtime.overwrite_option import add_overwrite_option, check_output
-from train.runtime.tool_exit_status import run_tool
+from train.runtime.tools import add_overwrite_option, check_output, run_tool
 
 _FIRST_STAGES: dict[str, type[TrainingConfig]] = {
     "train.pretrain": PretrainConfig,
@@ -99,7 +99,7 @@ def main() -> int:
 
 
 def _ablate(config: Path, output: Path, overwrite: bool) -> None:
-    loaded = yaml_and_overrides.load(AblationsConfig, config, [])
+    loaded = training_config.load(AblationsConfig, config, [])
     check_output(output, True, [config, Path(loaded.recipe), Path(loaded.measure)])
     with locked(output):
         run_ablations(loaded, output, overwrite)
@@ -112,7 +112,7 @@ def run_ablations(config: AblationsConfig, output: Path, overwrite: bool = False
     another configuration to be dropped. Raises Interrupted if a signal stopped a training.
     """
     # Baselines are the same for all variants, and need not be measured again.
-    sets = replace(yaml_and_overrides.load(MeasureConfig, Path(config.measure), []), baselines=())
+    sets = replace(training_config.load(MeasureConfig, Path(config.measure), []), baselines=())
     check_comments(sets)
     outs = {variant.name: Path(config.out) / variant.folder for variant in config.variants}
     # Before the first training, so that a folder of other content stops the command at once.
@@ -140,9 +140,9 @@ def run_ablations(config: AblationsConfig, output: Path, overwrite: bool = False
         if name in rows:
             continue
         for command in runs[name]:
-            status = signal_handlers.run_forwarding_signals([sys.executable, "-m", *command])
-            if status in (signal_handlers.STOPPED_BY_SIGNAL, signal_handlers.STOPPED_BY_KEYBOARD):
-                raise signal_handlers.Interrupted("stopped; rerun the same command to resume", status)
+            status = signals.run_forwarding_signals([sys.executable, "-m", *command])
+            if status in (signals.STOPPED_BY_SIGNAL, signals.STOPPED_BY_KEYBOARD):
+                raise signals.Interrupted("stopped; rerun the same command to resume", status)
             if status:
                 raise InputError(f"{name}: training ended with exit status {status}")
         rows[name] = {"variant": name, **settings[name], **measure(outs[name] / "model", sets)}
@@ -172,7 +172,7 @@ def _digest(name: str, runs: list[list[str]], first_stages: dict[str, list[str]]
 
 def _load(command: list[str]) -> TrainingConfig:
     module, file, *overrides = command
-    return yaml_and_overrides.load(_CONFIGS[module], Path(file), overrides)
+    return training_config.load(_CONFIGS[module], Path(file), overrides)
 
 
 def _finished_rows(output: Path, overwrite: bool) -> dict[str, dict[str, Any]]:

@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 from simllm.analysis import golden_scores
-from train.runtime.tool_exit_status import run_tool
+from train.runtime.tools import run_tool
 
 
 def main() -> int:

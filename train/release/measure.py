@@ -1,17 +1,4 @@
-"""Measure a model for its model card, and write the results as JSON.
-
-    python -m train.release.measure runs/contrastive/model -o figures.json
-    python -m train.release.measure runs/mine/model comments=mine/comments.jsonl unseen_comments=null
-
-The results show the model's agreement with human ratings, how often it scores a rewording higher than a text
-with another meaning, how well it finds the rest of a comment from the first sentence, and its scores of
-random pairs of comments.
-The option `--config FILE` names a YAML file with the data sets; the default is configs/measure.yaml.
-Arguments of the form `key=value` replace settings of this file. In the second example, `comments` names the
-file comments.jsonl of another corpus, which `python -m train.corpus build` has made. With
-`unseen_comments=null`, no comments of further repositories are used. The results on finding the rest of a
-comment, and on random pairs, then come from the comments in comments.jsonl that are held out from training.
-"""
+"""How well metrics tell rewordings of a text from changes."""
 
 from __future__ import annotations
 
@@ -19,33 +6,169 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
+from functools import partial
 from glob import glob
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from simllm.errors import InputError
-from simllm.evaluation import contrast_triples, ratings
-from simllm.evaluation.human_correlation import correlate_all
-from simllm.io import tables
+from simllm.evaluation import contrast, ratings
+from simllm.evaluation.correlation import correlate_all
+from simllm.io import reading, tables
 from simllm.metric import SimLLM
 from simllm.metrics import registry
-from simllm.metrics.metric_interface import Metric
+from simllm.metrics.interface import Metric, pair_scores
 from simllm.perturb.summaries import lexicon
-from train.contrastive.meaning_items import read_items
+from simllm.scoring import token_matching
+from simllm.scoring.scores import SIMILAR, Scores
+from simllm.stats.classification import auc_with_covariance
+from train.contrastive.meaning_pairs import MeaningItem, make_triples, read_items
 from train.corpus.decontaminate import ExcludedTexts
-from train.release.meaning_head_calibration import measure_reliability
-from train.release.measure_meaning import (
-    contrast_accuracies,
-    measure_flags,
-    measure_items,
-    measure_unseen_items,
-    metric_name,
-)
-from train.release.measurement_config import MeasureConfig
-from train.release.retrieval_and_random_pairs import measure_comments
-from train.runtime import yaml_and_overrides
-from train.runtime.overwrite_option import add_overwrite_option, check_output
-from train.runtime.tool_exit_status import run_tool
+from train.release.calibrate import measure_reliability
+from train.release.config import MeasureConfig
+from train.runtime import config as training_config
+from train.runtime.tools import add_overwrite_option, check_output, run_tool
+
+
+def metric_name(metric: str) -> str:
+    """Return the name of a metric without its argument: "word-vectors" for "word-vectors=FILE"."""
+    return metric.partition("=")[0]
+
+
+def contrast_accuracies(metric: Metric, triples: contrast.Triples) -> dict[str, dict[str, float]]:
+    """Compute a metric's accuracy on triples, by their form and kind of change ("all" is for all kinds)."""
+    wins, forms, kinds = (
+        contrast.rewording_wins(partial(pair_scores, metric), triples),
+        np.array(triples.forms),
+        np.array(triples.kinds),
+    )
+    return {
+        form: {
+            # A tie counts as half a win.
+            "all": float(wins[forms == form].mean()),
+            **contrast.mean_by_label(list(kinds[forms == form]), wins[forms == form]),
+        }
+        for form in dict.fromkeys(triples.forms)
+    }
+
+
+def measure_items(metrics: Sequence[Metric], items: list[MeaningItem]) -> dict[str, Any]:
+    """Compute the accuracies of metrics on the triples of meaning items, and the number of "triples"."""
+    triples = make_triples(items)
+    accuracies = {metric.name: contrast_accuracies(metric, triples)["written"] for metric in metrics}
+    figures = {metric_name(name): kinds for name, kinds in accuracies.items()}
+    return {"triples": len(triples.references), **figures}
+
+
+def measure_flags(learned: SimLLM, items: list[MeaningItem]) -> dict[str, Any]:
+    """Count how often a model warns, for similar pairs of texts, that the meaning may have changed.
+
+    "rewordings" and "changes" each have the number of pairs that score .4 or more ("similar") and the share
+    of these pairs that get the warning ("flagged").
+    """
+    return _flags(*_score_with_main_text(learned, items))
+
+
+def measure_unseen_items(learned: SimLLM, items: list[MeaningItem]) -> dict[str, Any]:
+    """Measure how well a model tells rewordings from changes, on items on which it was not trained.
+
+    "auc" has the areas under the ROC curve for the score and for the probability of the same meaning: the
+    probability that a random rewording gets a higher value than a random change of any item.
+    """
+    rewordings, changes = _score_with_main_text(learned, items)
+    is_rewording = np.arange(len(rewordings.values) + len(changes.values)) < len(rewordings.values)
+    auc = {}
+    for name, scale in (("simllm", "raw"), ("simllm-same", "same")):
+        values = np.concatenate([rewordings.on(scale), changes.on(scale)])
+        auc[name] = float(auc_with_covariance(is_rewording, values[None])[0][0])
+    return {"items": len(items), "auc": auc, "flags": _flags(rewordings, changes)}
+
+
+def _score_with_main_text(learned: SimLLM, items: list[MeaningItem]) -> tuple[Scores, Scores]:
+    """Score the rewordings of all items, and the changes of all items, against the main texts."""
+    rewordings = [(text, item.same[0]) for item in items for text in item.same[1:]]
+    changes = [(text, item.same[0]) for item in items for text in item.different]
+    first, second = (
+        learned.score([text for text, _ in pairs], [main for _, main in pairs])
+        for pairs in (rewordings, changes)
+    )
+    return first, second
+
+
+def _flags(rewordings: Scores, changes: Scores) -> dict[str, Any]:
+    flags = {}
+    for name, scores in (("rewordings", rewordings), ("changes", changes)):
+        similar = int((scores.values >= SIMILAR).sum())
+        flags[name] = {"similar": similar, "flagged": int(scores.changed.sum()) / max(similar, 1)}
+    return flags
+
+
+_SEED = 1
+
+
+def measure_comments(metric: SimLLM, config: MeasureConfig) -> dict[str, Any]:
+    """Measure retrieval by programming language ("languages"), and the scores of random pairs
+    ("random_pairs").
+
+    The retrieval uses `unseen_comments` of the configuration if given ("unseen"), or else the held-out
+    comments of `comments`, as the random pairs do.
+    """
+    held_out = _read_summaries_and_descriptions(Path(config.comments), ("test",))
+    compared = held_out
+    if config.unseen_comments:
+        compared = _read_summaries_and_descriptions(Path(config.unseen_comments), ("train", "test"))
+    random = np.random.default_rng(_SEED)
+    languages = {}
+    for language, pairs in sorted(compared.items()):
+        chosen = random.permutation(len(pairs))[: config.comments_per_language]
+        languages[language] = _measure_retrieval(metric, [pairs[number] for number in chosen])
+    summaries = sorted({summary for pairs in held_out.values() for summary, _ in pairs})
+    return {
+        "languages": languages,
+        "unseen": bool(config.unseen_comments),
+        "random_pairs": _score_random_pairs(metric, summaries, config.random_pairs),
+    }
+
+
+def _measure_retrieval(metric: SimLLM, pairs: list[tuple[str, str]]) -> dict[str, float]:
+    """Return the number of pairs, the share of summaries with their description on rank 1, and the MRR."""
+    summaries, descriptions = (metric.embed(list(texts)) for texts in zip(*pairs, strict=True))
+    cosines = token_matching.cosines(summaries, descriptions)
+    # Ties count for the model: only a higher cosine pushes the own description down.
+    rank = (cosines > cosines.diagonal()[:, None]).sum(axis=1) + 1
+    return {"pairs": len(pairs), "first": float((rank == 1).mean()), "mrr": float((1 / rank).mean())}
+
+
+def _score_random_pairs(metric: SimLLM, texts: list[str], number: int) -> dict[str, float]:
+    """Return the mean, the median, and the 5% and 95% quantiles of the scores of random pairs."""
+    a, b = np.random.default_rng(_SEED).integers(len(texts), size=(2, number))
+    # Pairs of a text with itself are dropped, not replaced.
+    different = a != b
+    values = metric.score([texts[i] for i in a[different]], [texts[i] for i in b[different]]).values
+    quantiles = np.quantile(values, [0.05, 0.5, 0.95]).tolist()
+    return {"mean": float(values.mean()), **dict(zip(("p5", "median", "p95"), quantiles, strict=True))}
+
+
+def _read_summaries_and_descriptions(
+    comments: Path, splits: tuple[str, ...]
+) -> dict[str, list[tuple[str, str]]]:
+    """Read (summary, description of four or more words) of the splits, by programming language."""
+    read: dict[str, list[tuple[str, str]]] = {}
+    for where, row in reading.objects(comments):
+        row = {"description": "", "language": "unknown", **row}
+        summary, split, description, language = (
+            reading.text_under(row, name, where) for name in ("summary", "split", "description", "language")
+        )
+        # A description repeats the summary as its first sentence, which would give the answer away.
+        rest = description.removeprefix(summary).strip()
+        if split in splits and len(rest.split()) > 3:
+            read.setdefault(language, []).append((summary, rest))
+    if sum(map(len, read.values())) < 2:
+        held_out = "held-out " if splits == ("test",) else ""
+        raise InputError(f"{comments}: fewer than two {held_out}comments with a description")
+    return read
 
 
 def main() -> int:
@@ -67,7 +190,7 @@ def main() -> int:
 
 
 def _write(model: Path, overrides: list[str], config: Path, output: Path | None, overwrite: bool) -> None:
-    loaded = yaml_and_overrides.load(MeasureConfig, config, overrides)
+    loaded = training_config.load(MeasureConfig, config, overrides)
     if output:
         check_output(output, overwrite, [model, config, *_input_files(loaded)])
     tables.show(json.dumps(measure(model, loaded), indent=1) + "\n", output)
@@ -109,7 +232,7 @@ def measure(model: Path, config: MeasureConfig) -> dict[str, Any]:
     if learned.head:
         own.append(registry.same_metric("simllm-same", learned))
     metrics = [*own, *map(registry.load, config.baselines)]
-    triples = contrast_triples.clean_triples(contrast_triples.load())
+    triples = contrast.clean_triples(contrast.load())
     return {
         "signature": learned.signature,
         "spearman": {set_name(Path(file)): correlate_metrics(Path(file), metrics) for file in config.rated},

@@ -23,8 +23,8 @@ from simllm.errors import InputError
 from simllm.io.output_folder import OutputFolder
 from simllm.model import saved_model
 from simllm.model.saved_model import SavedModel
-from train.release.released_weights import save_rounded
-from train.runtime.tool_exit_status import run_tool
+from train.release.weights import save_rounded
+from train.runtime.tools import run_tool
 
 
 def main() -> int:

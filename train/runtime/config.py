@@ -1,10 +1,218 @@
-"""The settings that the configurations of all training stages have, such as the seed and learning rate."""
+"""The folder of the data sets, and its placeholder `${data}` in configurations."""
 
 from __future__ import annotations
 
+import os
+import reprlib
+from collections import Counter
 from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, TypeVar
+
+import yaml
 
 from simllm.errors import InputError
+from simllm.io.strict_loading import build
+from train.runtime.batching import map_texts
+
+
+def data_root() -> str:
+    """Return the folder of the data sets: the value of the environment variable `SIMLLM_DATA`, or "data"."""
+    return os.environ.get("SIMLLM_DATA") or "data"
+
+
+def hide_data_root(values: Any) -> Any:
+    """Replace the data folder at the start of paths by the placeholder `${data}`.
+
+    Configurations that are stored with a model then do not depend on where the data folder was.
+
+    Args:
+        values: Nested dictionaries, lists and tuples of configuration values.
+
+    Returns:
+        A copy of the values. For example, "data/sts/a.jsonl" becomes "${data}/sts/a.jsonl" if the data folder
+        is "data".
+    """
+    root = f"{data_root()}/"
+    return map_texts(
+        values, lambda text: "${data}/" + text.removeprefix(root) if text.startswith(root) else text
+    )
+
+
+def decode_paths(values: Any) -> Any:
+    """Repair configuration strings, such as paths, that Python decoded in a locale other than UTF-8.
+
+    The strings may come from the command line. In an ASCII locale, Python has replaced each non-ASCII byte of
+    the command line by a surrogate character. This function restores the bytes and decodes them as UTF-8. In
+    a UTF-8 locale, the strings stay the same.
+
+    Args:
+        values: Nested dictionaries, lists and tuples of configuration values.
+
+    Returns:
+        A copy of `values`, with all strings repaired.
+    """
+    return map_texts(values, lambda text: os.fsencode(text).decode("utf-8", "surrogateescape"))
+
+
+def encode_path(text: str) -> str:
+    """Convert a string of a configuration to the form that `open` expects for paths in the current locale.
+
+    In an ASCII locale, each byte of a non-ASCII character becomes a surrogate character. In a UTF-8 locale,
+    the string stays the same. `decode_paths` does the opposite.
+    """
+    return os.fsdecode(text.encode("utf-8", "surrogateescape"))
+
+
+C = TypeVar("C")
+_DEEPEST, _MOST = 50, 100_000  # levels and values of a file, after aliases are replaced
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML's safe loader, which also refuses a key that stands twice; PyYAML would use the last value."""
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
+        keys = Counter(key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode))
+        for key, count in keys.items():
+            if count > 1:
+                raise ValueError(f"key {key} stands twice, in {' '.join(str(node.start_mark).split())}")
+        return super().construct_mapping(node, deep)
+
+
+def _parse(text: str) -> Any:
+    """Parse YAML; raise YAMLError or ValueError if it is wrong, too deep or too large."""
+    _check_size(text)
+    return yaml.load(text, _Loader)
+
+
+def _check_size(text: str) -> None:
+    """Check depth and number of the values of YAML, with aliases expanded, before values are built.
+
+    An alias counts as much as the values that it repeats, so that a few lines cannot stand for a billion
+    values. An alias inside of what it repeats has no end.
+    """
+    sizes: dict[str, int] = {}  # of the values with an anchor
+    started: list[tuple[str | None, int]] = []  # anchor of each open list or mapping, and the count before it
+    count = 0
+    for event in yaml.parse(text, yaml.SafeLoader):
+        if isinstance(event, yaml.AliasEvent):
+            if any(anchor == event.anchor for anchor, _ in started):
+                raise ValueError(f"*{event.anchor} is inside of itself")
+            count += sizes.get(event.anchor or "", 1)
+        elif isinstance(event, yaml.ScalarEvent):
+            count += 1
+            if event.anchor:
+                sizes[event.anchor] = 1
+        elif isinstance(event, yaml.CollectionStartEvent):
+            started.append((event.anchor, count))
+            count += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            anchor, before = started.pop()
+            if anchor:
+                sizes[anchor] = count - before
+        if count > _MOST or len(started) > _DEEPEST:
+            raise ValueError(f"over {_MOST:,} values or {_DEEPEST} levels")
+
+
+def load(cls: type[C], file: Path, overrides: list[str]) -> C:
+    """Load a configuration from a YAML file and apply overrides.
+
+    In all values, `${data}` is replaced by the folder of the data sets. The key `data` of the file names this
+    folder. Without the key, it is the folder that `data_root()` returns.
+
+    Args:
+        cls: The configuration class, such as `ContrastiveConfig`.
+        file: The YAML file.
+        overrides: `key=value` items. A key may name a nested value (`model.hidden_size=128`) or an
+            item of a list, counted from 0 (`positives.1.share=0.5`). The value `null` removes an
+            item of a list (`positives.1=null`).
+
+    Returns:
+        An instance of `cls` with checked values.
+
+    Raises:
+        InputError: The file cannot be read, or a key or value is unknown or wrong.
+    """
+    return build(cls, read_values(file, overrides), str(file))
+
+
+def read_values(file: Path, overrides: list[str]) -> Any:
+    """Read the nested values of a YAML file, and apply overrides; keys and values are not checked.
+
+    Args:
+        file: The YAML file.
+        overrides: `key=value` items that replace values of the file, such as `model.hidden_size=128`.
+
+    Returns:
+        The values, with the folder of the data sets in place of `${data}`.
+
+    Raises:
+        InputError: The file cannot be read or is not YAML, or an override is wrong.
+    """
+    try:
+        values = _parse(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"{file}: cannot be read ({error.strerror})") from None
+    except (yaml.YAMLError, ValueError) as error:  # the values may be no numbers or dates
+        raise InputError(f"{file}: not valid YAML ({' '.join(str(error).split())[:300]})") from None
+    for override in overrides:
+        _apply_override(values, decode_paths(override))
+    values = map_texts(_without_nulls(values), encode_path)
+    root = (values.pop("data", None) if isinstance(values, dict) else None) or data_root()
+    if not isinstance(root, str):
+        raise InputError(f"{file}: data must name a folder, not {root!r}")
+    return map_texts(values, lambda text: text.replace("${data}", root))
+
+
+def _apply_override(values: Any, override: str) -> None:
+    """Set one value in nested configuration values, in place.
+
+    Args:
+        values: Nested dictionaries and lists.
+        override: `key=value`, such as `model.hidden_size=128` or, for item 1 of a list counted from 0,
+            `positives.1.share=0.5`. The value is YAML.
+
+    Raises:
+        InputError: The override has no `=`, its value is not YAML, or its key does not fit `values`. For
+            example, the key names a missing list item, or the key is `seed.x`, but `seed` is a number.
+    """
+    name, equals, text = override.partition("=")
+    if not equals:
+        raise InputError(f"{override!r}: expected key=value")
+    path = name.split(".")
+    try:
+        value = _parse(text)
+    except (yaml.YAMLError, ValueError):
+        raise InputError(f"{reprlib.repr(override)}: not a YAML value") from None
+    if len(path) > _DEEPEST:
+        raise InputError(f"{reprlib.repr(override)}: the key has over {_DEEPEST} parts")
+    for depth, key in enumerate(path):
+        if isinstance(values, list):
+            if not key.isdecimal() or len(key) > 9 or int(key) >= len(values):
+                raise InputError(f"{override!r}: {'.'.join(path[:depth])} has {len(values)} items, from 0")
+        elif not isinstance(values, dict):
+            raise InputError(f"{override!r}: {'.'.join(path[:depth])} holds no keys")
+        place: Any = int(key) if isinstance(values, list) else key
+        if depth == len(path) - 1:
+            values[place] = value
+        elif isinstance(values, dict):
+            values = values.setdefault(place, {})
+        else:
+            values = values[place]
+
+
+def _without_nulls(values: Any) -> Any:
+    """Return a copy of nested dictionaries and lists, without the list items that are None.
+
+    In this way, the override `positives.1=null` removes item 1 of a list. Dictionary values that are None are
+    kept.
+    """
+    if isinstance(values, dict):
+        return {key: _without_nulls(value) for key, value in values.items()}
+    if isinstance(values, list):
+        return [_without_nulls(value) for value in values if value is not None]
+    return values
+
 
 # For keys that are newer than version 0.1. Older runs can be resumed if such a key has its default value.
 ADDED_LATER = {"added": True}

@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 from scipy.stats import spearmanr
 
 from simllm.errors import InputError
-from simllm.evaluation import contrast_triples, ratings
-from simllm.evaluation.contrast_word_pairs import deciding_word_pairs
-from simllm.io import read_lines
+from simllm.evaluation import contrast, ratings
+from simllm.evaluation.contrast import deciding_word_pairs
+from simllm.io import reading
 from simllm.metric import SimLLM
 from simllm.perturb.summaries import lexicon
-from simllm.perturb.summaries.meaning_changing_edits import change
-from simllm.perturb.summaries.random_rewording import reword
+from simllm.perturb.summaries.meaning_changes import change
+from simllm.perturb.summaries.rewording import reword
 
 _WORDS = (4, 20)  # fewest and most words of a comment that is edited
 
@@ -47,15 +47,15 @@ class DevCriterion:
         dev: Sequence[str],
         dev_comments: str | None,
         seed: int,
-        items: contrast_triples.Triples | None = None,
+        items: contrast.Triples | None = None,
     ) -> None:
         self.rated = dict(zip(_names(dev), [ratings.load(Path(file)) for file in dev], strict=True))
-        self.made: dict[str, contrast_triples.Triples] = {}  # key: the name of the accuracy on these triples
+        self.made: dict[str, contrast.Triples] = {}  # key: the name of the accuracy on these triples
         if dev_comments:
             self.made["edits"] = make_edited_triples(Path(dev_comments), seed)
         if items:
             self.made["items"] = items
-        self.triples = contrast_triples.load()
+        self.triples = contrast.load()
 
     def __call__(self, metric: SimLLM) -> tuple[float, dict[str, float]]:
         """Measure a model on dev data, and compute the dev criterion from the results.
@@ -90,12 +90,12 @@ class DevCriterion:
         measures = [""] + (["same_"] if metric.head else [])
         for name, triples in self.made.items():
             for measure in measures:
-                wins = contrast_triples.rewording_wins(_score_by(metric, measure), triples)
+                wins = contrast.rewording_wins(_score_by(metric, measure), triples)
                 figures[f"{measure}{name}"] = float(wins.mean())
         criterion = -sum(figures.values()) / len(figures)
         for measure in measures:
-            wins = contrast_triples.rewording_wins(_score_by(metric, measure), self.triples)
-            for form, accuracy in contrast_triples.mean_by_label(self.triples.forms, wins).items():
+            wins = contrast.rewording_wins(_score_by(metric, measure), self.triples)
+            for form, accuracy in contrast.mean_by_label(self.triples.forms, wins).items():
                 figures[f"{measure}contrast_{form}"] = accuracy
         return criterion, figures
 
@@ -126,7 +126,7 @@ def _score_by(metric: SimLLM, measure: str) -> Callable[[Sequence[str], Sequence
     return score
 
 
-def make_edited_triples(comments: Path, seed: int, count: int = 500) -> contrast_triples.Triples:
+def make_edited_triples(comments: Path, seed: int, count: int = 500) -> contrast.Triples:
     """Make evaluation triples from comments: a comment, a rewording, and a variant with another meaning.
 
     Rules edit the comment to make the rewording and the variant.
@@ -144,11 +144,11 @@ def make_edited_triples(comments: Path, seed: int, count: int = 500) -> contrast
         InputError: There is no comment that the rules can both reword and change in meaning.
     """
     words, random = lexicon.load(held_out=deciding_word_pairs()), np.random.default_rng(seed)
-    texts = [text for _, text in read_lines.lines(comments) if _WORDS[0] <= len(text.split()) <= _WORDS[1]]
+    texts = [text for _, text in reading.read_lines(comments) if _WORDS[0] <= len(text.split()) <= _WORDS[1]]
     shuffled = (texts[i] for i in random.permutation(len(texts)))
     edits = ((text, reword(text, words, random), change(text, words, random)) for text in shuffled)
     rows = list(islice(((a, b, c[1], c[0]) for a, b, c in edits if c and b != a), count))
     if not rows:
         raise InputError(f"{comments}: no comment that can be reworded and changed")
     references, rewordings, changes, kinds = (list(column) for column in zip(*rows, strict=True))
-    return contrast_triples.Triples(references, rewordings, changes, kinds, ["edited"] * len(rows))
+    return contrast.Triples(references, rewordings, changes, kinds, ["edited"] * len(rows))

@@ -7,8 +7,8 @@ import time
 import torch
 
 from simllm.array_types import Ints
-from simllm.model.model_config import ModelConfig
-from train.runtime.mixed_precision import PRECISIONS
+from simllm.model.config import ModelConfig
+from train.runtime.optimizer import PRECISIONS
 
 # Dense bfloat16 (V100: float16) operations per second, from the makers' data sheets.
 _PEAK_FLOPS = {

@@ -12,10 +12,10 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from simllm.model.token_batches import batch_slices, pad
+from simllm.model.batches import batch_slices, pad
+from train.runtime.batching import combined_seed
 from train.runtime.distributed import World
 from train.runtime.gradient_exchange import LossPart
-from train.runtime.seeded_random_numbers import combined_seed
 
 
 def embedding_loss_parts(

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from simllm.errors import InputError
-from train.runtime.yaml_and_overrides import read_values
+from train.runtime.config import read_values
 
 
 def _main() -> int:

@@ -12,11 +12,9 @@ from typing import Any
 import torch
 
 import simllm
-from train.runtime.config import TrainingConfig
-from train.runtime.data_root import hide_data_root
+from train.runtime.checkpoint import Progress
+from train.runtime.config import TrainingConfig, decode_paths, hide_data_root
 from train.runtime.distributed import World
-from train.runtime.path_encoding import decode_paths
-from train.runtime.training_checkpoint import Progress
 
 
 def git_revision() -> str:
@@ -65,3 +63,27 @@ def describe_hardware(world: World) -> str:
     if world.device.type == "cuda":
         return f"{world.size} x {torch.cuda.get_device_name(world.device)}"
     return f"{world.size} x {torch.get_num_threads()} CPU threads ({platform.machine()})"
+
+
+def training_card(stage: str, facts: dict[str, Any]) -> str:
+    """Format the short model card that a training run writes.
+
+    Args:
+        stage: A sentence that names the stage of training, without the full stop, such as "Distilled from
+            larger sentence encoders".
+        facts: Names and values that describe the run, for a table in the card. Values that are dictionaries
+            are left out.
+
+    Returns:
+        The card in Markdown.
+    """
+    rows = "\n".join(
+        f"| {key.replace('_', ' ')} | {value} |"
+        for key, value in facts.items()
+        if not isinstance(value, dict)
+    )
+    return (
+        "---\nlibrary_name: simllm\ntags: [sentence-similarity, code-summarization]\n---\n"
+        f"# A simllm encoder\n\n{stage}. Scores pairs of code summaries.\n\n"
+        f"| | |\n|---|---|\n{rows}\n"
+    )

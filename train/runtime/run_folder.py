@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import IO, Any
 
 from simllm.errors import InputError
-from simllm.io import output_file, real_path
+from simllm.io import output_file
 from simllm.io.output_folder import MARKER, OutputFolder
-from simllm.io.read_json_object import read_json
-from train.runtime import path_encoding
+from simllm.io.reading import read_json
+from train.runtime import config as training_config
+from train.runtime.batching import map_texts
+from train.runtime.checkpoint import has_saved_states
 from train.runtime.config import TrainingConfig
-from train.runtime.map_nested_texts import map_texts
-from train.runtime.training_checkpoint import has_saved_states
-from train.runtime.training_log_and_tensorboard import LOG_FILE, read_log
+from train.runtime.log import LOG_FILE, read_log
 
 CONFIG = "config.json"
 CONTENT = "a training run"  # of the folder, for its marker
@@ -108,11 +108,11 @@ def _check_unread(out: Path, values: dict[str, Any]) -> None:
     """
 
     def check(text: str) -> str:
-        pattern = path_encoding.encode_path(text)
+        pattern = training_config.encode_path(text)
         matches = glob.glob(pattern, recursive=True) if glob.has_magic(pattern) else []  # noqa: PTH207
         for path in (pattern, *matches):
-            read = real_path.real(Path(path))
-            if output_file.mode_of(read) and output_file.is_above(real_path.real(out), read):
+            read = output_file.real(Path(path))
+            if output_file.mode_of(read) and output_file.is_above(output_file.real(out), read):
                 raise InputError(
                     f"{out}: training would overwrite {text}, which it reads; choose another `out`"
                 )
@@ -156,7 +156,7 @@ def _config_values(config: TrainingConfig) -> dict[str, Any]:
     A run of simllm 0.1 has a `config.json` without the keys that later versions added. Therefore, an added
     key is left out of the dictionary if it has its default value.
     """
-    values = path_encoding.decode_paths(asdict(config))
+    values = training_config.decode_paths(asdict(config))
     late = {key.name: key.default for key in fields(config) if "added" in key.metadata}
     return {key: value for key, value in values.items() if key not in late or value != late[key]}
 

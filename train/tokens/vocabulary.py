@@ -19,7 +19,7 @@ from simllm.io import output_file
 from simllm.io.output_folder import OutputFolder
 from simllm.model.tokenizer import SPECIAL_TOKENS, UNK_ID, Tokenizer
 from simllm.text_cleaning import LONGEST, normalizer
-from train.runtime import signal_handlers
+from train.runtime import signals
 
 # All characters of cleaned texts. They are in every vocabulary, so that no character is unknown.
 _ALPHABET = "".join(c for c in map(chr, range(0x21, 0x7F)) if c not in string.ascii_uppercase)
@@ -96,7 +96,7 @@ def _learn_in_subprocess(texts: Path, size: int) -> bytes:
     child = None
     try:
         # A signal before the assignment would leave the process running.
-        with signal_handlers.postponed():
+        with signals.postponed():
             child = subprocess.Popen(
                 command, cwd=Path(__file__).parents[2], stdout=subprocess.PIPE, stderr=subprocess.PIPE
             )
@@ -122,7 +122,7 @@ def _learn_in_subprocess(texts: Path, size: int) -> bytes:
 def _main() -> int:
     """Be the child process of `_learn_in_subprocess`: write the model to standard output."""
     # The parent process handles signals and ends this process.
-    signal_handlers.ignore_signals()
+    signals.ignore_signals()
     _, file, size = sys.argv
     try:
         with Path(file).open(encoding="ascii") as lines:

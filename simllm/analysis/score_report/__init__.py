@@ -10,7 +10,7 @@ Terms, in addition to those of `simllm.analysis`:
 - A *field* is a key in the user's file, such as "language". Pairs with equal values form a *group*.
 """
 
-from simllm.analysis.score_report.pairs_page import render_report
-from simllm.analysis.score_report.scored_pairs import ScoredPairs
+from simllm.analysis.score_report.page import render_report
+from simllm.analysis.score_report.pairs import ScoredPairs
 
 __all__ = ["ScoredPairs", "render_report"]

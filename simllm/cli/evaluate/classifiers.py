@@ -10,10 +10,9 @@ import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
-from simllm import optional_packages
-from simllm.cli import metrics_option
+from simllm.cli import shared_options
 from simllm.errors import InputError
-from simllm.io import output_file
+from simllm.io import output_file, packages
 from simllm.io.tables import FORMATS as FORMATS
 from simllm.io.tables import Table
 
@@ -69,7 +68,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
     metrics = command.add_argument_group("metrics as classifiers")
     metrics.add_argument("--ratings", type=Path, metavar="FILE", help="rated pairs, in place of predictions")
     metrics.add_argument("--acceptable", type=float, metavar="R", help="the lowest acceptable mean rating")
-    metrics_option.add_option(metrics)
+    shared_options.add_option(metrics)
     metrics.add_argument("--folds", type=int, metavar="K", help="folds that learn the threshold; default: 10")
     metrics.add_argument(
         "--perturb", action="store_true", help="add variants of the candidates that keep the meaning"
@@ -78,10 +77,10 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Run `simllm evaluate classifiers`: write a report folder, and a table of the classifiers."""
-    with optional_packages.require_eval_extra():
+    with packages.require_eval_extra():
         from simllm.evaluation import classifiers, ratings
-        from simllm.evaluation.classifiers import classifier_report, metric_classifier
-        from simllm.evaluation.classifiers.ecser_protocol import main_split
+        from simllm.evaluation.classifiers import metric_classifier, report
+        from simllm.evaluation.classifiers.protocol import main_split
         from simllm.metrics import registry
     matrices = {}
     for text in options.matrix:
@@ -96,13 +95,13 @@ def run(options: argparse.Namespace) -> None:
     columns = dict(_pair("--columns", text) for text in _split(options.columns))
     inputs = [*options.files, *(file for file in (options.about, options.ratings) if file)]
     output_file.check_output(options.output, inputs, options.overwrite)
-    classifier_report.check(options.out, inputs)
-    about = classifier_report.read_about(options.about)
+    report.check(options.out, inputs)
+    about = report.read_about(options.about)
     positive, missing = options.positive, dict[str, str]()
     if options.ratings:
         if options.acceptable is None or not math.isfinite(options.acceptable):
             raise InputError("--ratings needs --acceptable: the lowest acceptable mean rating")
-        names = metrics_option.chosen_names(options.metrics, options.model)
+        names = shared_options.chosen_names(options.metrics, options.model)
         metrics, missing = registry.load_all(names, options.model)
         rated, positive = ratings.load(options.ratings), metric_classifier.POSITIVE
         predictions = metric_classifier.classify(
@@ -125,7 +124,7 @@ def run(options: argparse.Namespace) -> None:
     )
     # The report shows how it was made, so that others can repeat it.
     command = "simllm " + shlex.join(sys.argv[1:])
-    classifier_report.write(study, options.out, command, about, keep_predictions=bool(options.ratings))
+    report.write(study, options.out, command, about, keep_predictions=bool(options.ratings))
     for sentence in classifiers.find_warnings(study):
         warnings.warn(sentence, stacklevel=2)
     names = ["accuracy", options.select_by, *(["auc"] if len(study.labels) == 2 else [])]
@@ -142,7 +141,7 @@ def run(options: argparse.Namespace) -> None:
         rows=rows,
         summary={"selected": study.selected or "none", "report": f"{options.out}/report.html"},
     )
-    metrics_option.write_table(table, missing, options)
+    shared_options.write_table(table, missing, options)
 
 
 def _check_mode(options: argparse.Namespace) -> None:

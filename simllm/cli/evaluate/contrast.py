@@ -5,9 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from simllm import optional_packages
-from simllm.cli import metrics_option, result_warnings
-from simllm.io import output_file
+from simllm.cli import results, shared_options
+from simllm.io import output_file, packages
 from simllm.io.tables import FORMATS as FORMATS
 from simllm.io.tables import Table
 
@@ -24,7 +23,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
         "--triples", type=Path, metavar="FILE",
         help="JSON lines with reference, rewording, change, kind and form; default: the included ones",
     )  # fmt: skip
-    metrics_option.add_option(command)
+    shared_options.add_option(command)
 
 
 def run(options: argparse.Namespace) -> None:
@@ -33,26 +32,26 @@ def run(options: argparse.Namespace) -> None:
     The accuracy is the share of triples whose rewording scores higher than the text with a changed meaning.
     Ties count half.
     """
-    with optional_packages.require_eval_extra():
-        from simllm.evaluation import contrast_triples
+    with packages.require_eval_extra():
+        from simllm.evaluation import contrast
         from simllm.metrics import registry
         from simllm.metrics.text import jaccard
     output_file.check_output(options.output, [options.triples] if options.triples else [], options.overwrite)
-    file = options.triples or contrast_triples.CONTRAST_SET
-    triples = contrast_triples.clean_triples(contrast_triples.load(file))
-    names = metrics_option.chosen_names(options.metrics, options.model)
+    file = options.triples or contrast.CONTRAST_SET
+    triples = contrast.clean_triples(contrast.load(file))
+    names = shared_options.chosen_names(options.metrics, options.model)
     metrics, missing = registry.load_all(names, options.model)
     # The baseline, which only compares words: .5 in balanced triples, 0 in adversarial ones.
-    rows = [("word overlap", *contrast_triples.accuracies(jaccard.score, triples))]
+    rows = [("word overlap", *contrast.accuracies(jaccard.score, triples))]
     n, ties = len(triples.references), []
-    with result_warnings.collected() as messages:
-        for name, wins in metrics_option.compute_for_each(
-            metrics, missing, lambda score: contrast_triples.rewording_wins(score, triples)
+    with results.collected() as messages:
+        for name, wins in shared_options.compute_for_each(
+            metrics, missing, lambda score: contrast.rewording_wins(score, triples)
         ):
-            rows.append((name, *contrast_triples.accuracies_of(wins, triples)))
+            rows.append((name, *contrast.accuracies_of(wins, triples)))
             if 2 * (tied := int((wins == 0.5).sum())) > n:
                 ties.append(f"{name}: {tied} of {n} triples are ties, which count half")
-    about = [*contrast_triples.warnings_about(triples), *messages, *ties]
+    about = [*contrast.warnings_about(triples), *messages, *ties]
     columns = ["metric", "all"]
     for what, labels in (("form", triples.forms), ("kind", triples.kinds)):
         # A form and a kind may have the same name.
@@ -62,4 +61,4 @@ def run(options: argparse.Namespace) -> None:
         rows=rows,
         summary={"triples": n, "chance": 0.5, "ties": "count half"},
     )
-    metrics_option.write_table(table, missing, options, about)
+    shared_options.write_table(table, missing, options, about)

@@ -8,15 +8,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from simllm import optional_packages
-from simllm.cli import metrics_option, result_warnings
+from simllm.cli import results, shared_options
 from simllm.errors import InputError
-from simllm.io import output_file
+from simllm.io import output_file, packages
 from simllm.io.tables import FORMATS as FORMATS
 from simllm.io.tables import Table
 
 if TYPE_CHECKING:
-    from simllm.evaluation.human_correlation import MetricCorrelation, SystemCorrelation
+    from simllm.evaluation.correlation import MetricCorrelation, SystemCorrelation
 
 HELP = "correlate metrics with human ratings (Spearman)"
 EXAMPLES = """examples:
@@ -39,7 +38,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
         "--level", default="pair", choices=("pair", "system"),
         help="correlate the scores of pairs (the default), or the mean scores of systems",
     )  # fmt: skip
-    metrics_option.add_option(command)
+    shared_options.add_option(command)
 
 
 def run(options: argparse.Namespace) -> None:
@@ -47,20 +46,20 @@ def run(options: argparse.Namespace) -> None:
     metric.
     """
     output_file.check_output(options.output, [options.ratings], options.overwrite)
-    with optional_packages.require_eval_extra():
-        from simllm.evaluation import human_correlation
-    names = metrics_option.chosen_names(options.metrics, options.model)
-    with result_warnings.collected() as messages:
+    with packages.require_eval_extra():
+        from simllm.evaluation import correlation
+    names = shared_options.chosen_names(options.metrics, options.model)
+    with results.collected() as messages:
         if options.level == "system":
-            rows, missing = human_correlation.correlate_systems(options.ratings, names, options.model)
+            rows, missing = correlation.correlate_systems(options.ratings, names, options.model)
             table = _system_table(rows)
         else:
-            found = human_correlation.correlate(options.ratings, names, options.model)
+            found = correlation.correlate(options.ratings, names, options.model)
             missing, table = found.missing, _pair_table(found.rows)
     # Without a single metric there is no table, so that the advice becomes the error.
     if not table.rows:
         raise InputError("; ".join(f"{name}: {remedy}" for name, remedy in missing.items()))
-    metrics_option.write_table(
+    shared_options.write_table(
         replace(table, summary={"ratings": options.ratings.name, **table.summary}), missing, options, messages
     )
 

@@ -7,10 +7,9 @@ import shlex
 import sys
 from pathlib import Path
 
-from simllm import optional_packages
-from simllm.cli import metrics_option
+from simllm.cli import shared_options
 from simllm.errors import InputError
-from simllm.io import output_file
+from simllm.io import output_file, packages
 from simllm.io.tables import FORMATS as FORMATS
 from simllm.io.tables import Table
 
@@ -31,7 +30,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     command.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder of the report")
     command.add_argument("--metrics", metavar="A,B,…", help="metrics for code; default: seven of them")
-    metrics_option.add_code_options(command)
+    shared_options.add_code_options(command)
     command.add_argument("--top", default="1", metavar="K,…", help="the k of TOP-k; default: %(default)s")
     command.add_argument("--language", metavar="NAME", help="the language of lines without `language`")
 
@@ -41,9 +40,9 @@ def run(options: argparse.Namespace) -> None:
 
     TOP-k (also called pass@k) is the probability that at least one of k edits solves an item.
     """
-    with optional_packages.require_eval_extra(), optional_packages.require_code_extra():
-        from simllm.evaluation.code_edits import edit_report
-        from simllm.evaluation.code_edits.edit_study import METRICS, run_study
+    with packages.require_eval_extra(), packages.require_code_extra():
+        from simllm.evaluation.code_edits import report
+        from simllm.evaluation.code_edits.study import METRICS, run_study
     try:
         top = sorted({int(k) for k in options.top.split(",")})
     except ValueError:
@@ -52,11 +51,11 @@ def run(options: argparse.Namespace) -> None:
     if top[0] < 1:
         raise InputError(f"--top {options.top}: expected whole numbers from 1, such as 1,5")
     output_file.check_output(options.output, options.items, options.overwrite)
-    edit_report.check(options.out, options.items)
-    names = metrics_option.chosen_names(options.metrics) if options.metrics is not None else METRICS
-    names = metrics_option.with_code_options(names, options)
+    report.check(options.out, options.items)
+    names = shared_options.chosen_names(options.metrics) if options.metrics is not None else METRICS
+    names = shared_options.with_code_options(names, options)
     study = run_study(options.items, names, top, options.language, options.as_published)
-    edit_report.write(study, options.out, "simllm " + shlex.join(sys.argv[1:]))
+    report.write(study, options.out, "simllm " + shlex.join(sys.argv[1:]))
     # A rate is None if the tests of a system's edits are not known.
     rates = [f"TOP-{k}" for k in top]
     table = Table(
@@ -71,4 +70,4 @@ def run(options: argparse.Namespace) -> None:
         ],
         summary={"items": len(study.ids), **study.replies, "report": f"{options.out}/report.html"},
     )
-    metrics_option.write_table(table, {}, options)
+    shared_options.write_table(table, {}, options)

@@ -11,20 +11,18 @@ from typing import TYPE_CHECKING, Any
 
 from tqdm import tqdm
 
-from simllm import optional_packages
-from simllm.cli import metrics_option
+from simllm.cli import shared_options
 from simllm.errors import InputError
-from simllm.io import output_file
-from simllm.io.number_format import format_count
+from simllm.io import output_file, packages
 from simllm.io.output_file import locked
 from simllm.io.output_folder import OutputFolder
 from simllm.io.tables import FORMATS as FORMATS
-from simllm.io.tables import Table
+from simllm.io.tables import Table, format_count
 
 if TYPE_CHECKING:
-    from simllm.evaluation.metamorphic.answer_judges import Judge
-    from simllm.evaluation.metamorphic.read_tool_results import Recorded
-    from simllm.metrics.metric_interface import Metric
+    from simllm.evaluation.metamorphic.judges import Judge
+    from simllm.evaluation.metamorphic.results import Recorded
+    from simllm.metrics.interface import Metric
 
 HELP = "measure what rewrites of code do to a tool's success: a page and JSON"
 EXAMPLES = """examples:
@@ -89,19 +87,19 @@ def _words(command: str) -> list[str]:
 def run(options: argparse.Namespace) -> None:
     """Run `simllm evaluate metamorphic`: write a report folder, and a table with a row for each tool."""
     _check(options)
-    with optional_packages.require_eval_extra():
+    with packages.require_eval_extra():
         from simllm.evaluation import metamorphic
-        from simllm.evaluation.metamorphic import answer_judges, metamorphic_report
+        from simllm.evaluation.metamorphic import judges, report
         from simllm.metrics import registry
     # The questions to the tool cost most: whatever can be wrong is checked before.
     given = [file for file in (options.recorded, options.items, options.variants) if file]
     output_file.check_output(options.output, given, options.overwrite)
-    metamorphic_report.check(options.out, given)
+    report.check(options.out, given)
     items, warned = _read_items(options)
     if options.command and not options.judge:
         _check_judged_by(options, items)
     if options.judge:
-        answer_judges.check_command(options.judge, items)
+        judges.check_command(options.judge, items)
     variants = metamorphic.read_variants(options.variants, items) if options.variants else []
     if options.model and not (options.metric and registry.uses_model(options.metric)):
         raise InputError("--model goes with --metric simllm or simllm-same, without =FOLDER")
@@ -116,7 +114,7 @@ def run(options: argparse.Namespace) -> None:
         _restore(recorded, items, variants)
     judge = _judge(options, items, metric, recorded.warnings)
     study = metamorphic.evaluate(recorded, items, variants, judge, metric, options.alpha)
-    metamorphic_report.write(study, options.out, "simllm " + shlex.join(sys.argv[1:]))
+    report.write(study, options.out, "simllm " + shlex.join(sys.argv[1:]))
     rows = [
         [name or "the tool", *(getattr(found.study.mean, field) for field in _COLUMNS), found.holm_p]
         for name, found in study.tools.items()
@@ -127,7 +125,7 @@ def run(options: argparse.Namespace) -> None:
     # In JSON, the warnings would otherwise be on standard error alone.
     if options.format == "json":
         table.summary["warnings"] = study.warnings
-    metrics_option.write_table(table, {}, options)
+    shared_options.write_table(table, {}, options)
 
 
 _MOST, _LONGEST = 10_000, 1_000_000
@@ -184,9 +182,9 @@ def _read_items(options: argparse.Namespace) -> tuple[dict[str, dict[str, Any]],
     warned: list[str] = []
     if not options.items:
         return {}, warned
-    with optional_packages.require_code_extra():
-        from simllm.perturb.code.rewrite_json_lines import read_items
-    from simllm.evaluation.metamorphic.read_tool_results import read_nll
+    with packages.require_code_extra():
+        from simllm.perturb.code.folders import read_items
+    from simllm.evaluation.metamorphic.results import read_nll
 
     items = {item["id"]: item for item in read_items(options.items)}
     for item in items.values():
@@ -219,12 +217,12 @@ def _ask(
     """Run the tool of `--command` on original and rewritten code; resume from the answers in the report's
     folder.
     """
-    from simllm.evaluation.metamorphic import metamorphic_report
-    from simllm.evaluation.metamorphic.read_tool_results import Recorded
-    from simllm.evaluation.metamorphic.resumable_tool_answers import ANSWERS, AnswerRecord, make_questions
+    from simllm.evaluation.metamorphic import report
+    from simllm.evaluation.metamorphic.results import Recorded
+    from simllm.evaluation.metamorphic.tool import ANSWERS, AnswerRecord, make_questions
 
     questions = make_questions(items, variants, options.draws)
-    OutputFolder(options.out, metamorphic_report.CONTENT).own()
+    OutputFolder(options.out, report.CONTENT).own()
     OutputFolder(options.out).reserve([ANSWERS])
     with locked(options.out / ANSWERS):
         # The lock keeps a second process from asking the same questions and writing into the same file.
@@ -256,18 +254,18 @@ def _judge(
     It is None if there is none of these. Recorded answers must then state the successes. The judge appends
     its warnings to `warned`.
     """
-    from simllm.evaluation.metamorphic import answer_judges
+    from simllm.evaluation.metamorphic import judges
 
     if options.judge:
-        return answer_judges.by_command(options.judge, options.parallel, options.timeout, warned)
+        return judges.by_command(options.judge, options.parallel, options.timeout, warned)
     if metric is not None and options.threshold is not None:
-        return answer_judges.by_metric(metric, options.threshold, items)
-    return answer_judges.by_label(items) if any("label" in item for item in items.values()) else None
+        return judges.by_metric(metric, options.threshold, items)
+    return judges.by_label(items) if any("label" in item for item in items.values()) else None
 
 
 def _restore(recorded: Recorded, items: dict[str, dict[str, Any]], variants: list[dict[str, Any]]) -> None:
     """Put the original names of functions back, in place, into the answers about rewritten code."""
-    from simllm.perturb.code.restore_names import restore_functions, uses_new_function
+    from simllm.perturb.code.names import restore_functions, uses_new_function
 
     # An item has a variant for each arm, such as a single rule.
     rows = {(row["id"], row.get("arm") or ""): row for row in variants}

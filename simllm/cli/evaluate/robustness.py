@@ -6,10 +6,9 @@ import argparse
 from math import isnan
 from pathlib import Path
 
-from simllm import optional_packages
-from simllm.cli import metrics_option, result_warnings
+from simllm.cli import results, shared_options
 from simllm.errors import InputError
-from simllm.io import output_file, read_lines
+from simllm.io import output_file, packages, reading
 from simllm.io.tables import FORMATS as FORMATS
 from simllm.io.tables import Table
 
@@ -26,7 +25,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
         "--summaries", type=Path, metavar="FILE",
         help="texts, one per line; default: the references of the included triples",
     )  # fmt: skip
-    metrics_option.add_option(command)
+    shared_options.add_option(command)
     command.add_argument("--seed", type=int, default=1, metavar="N", help="default: %(default)s")
     command.add_argument(
         "--examples", type=int, default=3, metavar="N", help="failures to show a metric; default: %(default)s"
@@ -35,24 +34,24 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Run `simllm evaluate robustness`: write a table with a metric's mean drop after each kind of edit."""
-    with optional_packages.require_eval_extra():
-        from simllm.evaluation import contrast_triples
-        from simllm.evaluation.metric_robustness import FEW, KINDS, make_edits, measure_robustness
+    with packages.require_eval_extra():
+        from simllm.evaluation import contrast
+        from simllm.evaluation.robustness import FEW, KINDS, make_edits, measure_robustness
         from simllm.metrics import registry
         from simllm.perturb.summaries import lexicon
     if options.examples < 0:
         raise InputError(f"--examples: expected a number from 0, not {options.examples}")
     file = options.summaries
     output_file.check_output(options.output, [file] if file else [], options.overwrite)
-    summaries = [line for _, line in read_lines.lines(file)] if file else contrast_triples.load().references
+    summaries = [line for _, line in reading.read_lines(file)] if file else contrast.load().references
     edits = make_edits(summaries, lexicon.load(), options.seed)
-    names = metrics_option.chosen_names(options.metrics, options.model)
+    names = shared_options.chosen_names(options.metrics, options.model)
     metrics, missing = registry.load_all(names, options.model)
     rows, separation, failures, about = [], {}, {}, []
     if len(edits.summaries) < FEW:
         about.append(f"{len(edits.summaries)} different summaries are few: each edit weighs much")
-    with result_warnings.collected() as messages:
-        for name, result in metrics_option.compute_for_each(
+    with results.collected() as messages:
+        for name, result in shared_options.compute_for_each(
             metrics, missing, lambda score: measure_robustness(score, edits, options.examples)
         ):
             for kind, drop in result.drop.items():
@@ -69,4 +68,4 @@ def run(options: argparse.Namespace) -> None:
         rows=rows,
         summary={"summaries": len(edits.summaries), "seed": options.seed, **separation, **failures},
     )
-    metrics_option.write_table(table, missing, options, [*about, *messages])
+    shared_options.write_table(table, missing, options, [*about, *messages])

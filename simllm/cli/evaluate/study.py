@@ -7,10 +7,9 @@ import shlex
 import sys
 from pathlib import Path
 
-from simllm import optional_packages
-from simllm.cli import metrics_option, result_warnings
+from simllm.cli import results, shared_options
 from simllm.errors import InputError
-from simllm.io import output_file
+from simllm.io import output_file, packages
 from simllm.io.tables import FORMATS as FORMATS
 from simllm.io.tables import Table
 
@@ -25,7 +24,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
     """Add the options of `simllm evaluate study` to its parser."""
     command.add_argument("--ratings", type=Path, nargs="+", required=True, metavar="FILE", help="rated sets")
     command.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder of the report")
-    metrics_option.add_option(command)
+    shared_options.add_option(command)
     command.add_argument(
         "--checkpoints", type=Path, metavar="DIR", help="model folders of one training run, for rq4"
     )
@@ -39,22 +38,22 @@ def run(options: argparse.Namespace) -> None:
     """Run `simllm evaluate study`: write a report folder, and a table of each metric's correlation with each
     set.
     """
-    with optional_packages.require_eval_extra():
-        from simllm.evaluation.metric_study import study_report
-        from simllm.evaluation.metric_study.research_questions import QUESTIONS, run_study
+    with packages.require_eval_extra():
+        from simllm.evaluation.metric_study import report
+        from simllm.evaluation.metric_study.study import QUESTIONS, run_study
     questions = options.questions.split(",") if options.questions is not None else QUESTIONS
     for unknown in set(questions) - set(QUESTIONS):
         raise InputError(f"question {unknown!r}: expected some of {', '.join(QUESTIONS)}")
     if options.questions is not None and "rq4" in questions and options.checkpoints is None:
         raise InputError("rq4 needs --checkpoints DIR")
     output_file.check_output(options.output, options.ratings, options.overwrite)
-    study_report.check(options.out, options.ratings)
+    report.check(options.out, options.ratings)
     # The second question is about variants of the model, even if --metrics leaves out the model itself.
     model = None if "rq2" in questions else options.model
-    names = metrics_option.chosen_names(options.metrics, model)
-    with result_warnings.collected() as messages:
+    names = shared_options.chosen_names(options.metrics, model)
+    with results.collected() as messages:
         result = run_study(options.ratings, names, options.model, options.checkpoints, questions)
-    study_report.write(result, options.out, "simllm " + shlex.join(sys.argv[1:]), messages)
+    report.write(result, options.out, "simllm " + shlex.join(sys.argv[1:]), messages)
     rows = [
         (rated.name, row.metric, rank, row.spearman, row.low, row.high, row.p_value)
         for rated in result.sets
@@ -66,4 +65,4 @@ def run(options: argparse.Namespace) -> None:
         summary={f"summary of {rated.name}": " ".join(rated.words) for rated in result.sets}
         | {"report": f"{options.out}/report.html"},
     )
-    metrics_option.write_table(table, result.missing, options, messages)
+    shared_options.write_table(table, result.missing, options, messages)

@@ -14,14 +14,13 @@ from typing import TYPE_CHECKING
 
 from tqdm import tqdm
 
-from simllm import optional_packages
 from simllm.errors import InputError
-from simllm.io import output_file, real_path
+from simllm.io import output_file, packages
 from simllm.io.output_file import locked
 from simllm.io.output_folder import OutputFolder
 
 if TYPE_CHECKING:
-    from simllm.code.satd_mining.mine_repositories import Funnel
+    from simllm.code.satd_mining.mining import Funnel
 
 FORMATS = ("text", "json")
 MODEL = ("NAME", "with --judge: the name of the model; default: the server's choice")
@@ -75,16 +74,15 @@ def run(options: argparse.Namespace) -> int:
         raise InputError(f"--timeout {options.timeout:g}: expected a positive number of seconds")
     # An existing file may be the unfinished run; whether it may be replaced is checked below.
     output_file.check_output(options.output, [], overwrite=True)
-    target = real_path.real(options.output)
+    target = output_file.real(options.output)
     if target.exists() and not target.is_file():
         raise InputError(f"{options.output}: expected a file; the items cannot go to a pipe or a device")
     # Before the long imports and the first repository.
     if not shutil.which("git"):
         raise InputError("git is not installed")
-    with optional_packages.require_code_extra():
-        from simllm.code.satd_mining.find_repositories import find_repositories
-        from simllm.code.satd_mining.mine_repositories import SatdMining
-        from simllm.code.satd_mining.satd_judge import Judge
+    with packages.require_code_extra():
+        from simllm.code.satd_mining.judge import Judge
+        from simllm.code.satd_mining.mining import SatdMining, find_repositories
         from simllm.llm.endpoint import LostReplyError
 
     judge = None

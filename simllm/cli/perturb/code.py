@@ -12,15 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 from tqdm import tqdm
 
-from simllm import optional_packages
 from simllm.errors import InputError
-from simllm.io import output_file, tables
-from simllm.io.number_format import format_count
+from simllm.io import output_file, packages, tables
 from simllm.io.output_folder import OutputFolder
+from simllm.io.tables import format_count
 
 if TYPE_CHECKING:
-    from simllm.perturb.code.new_names import Namer
-    from simllm.perturb.code.variant_counts import VariantCounts
+    from simllm.perturb.code.folders import VariantCounts
+    from simllm.perturb.code.names import Namer
 
 FORMATS: tuple[str, ...] = ()  # JSON lines, or a folder
 MODEL = ("FOLDER", "with --names nearest: the model that knows the words; default: the included one")
@@ -92,13 +91,17 @@ def run(options: argparse.Namespace) -> None:
     """Run `simllm perturb code`: rewrite code, and write the rewritten variants."""
     if bool(options.paths) == bool(options.jsonl):
         raise InputError("expected files or folders, or --jsonl FILE")
-    with optional_packages.require_code_extra():
-        from simllm.perturb.code.default_rules import DEFAULT_RULES
-        from simllm.perturb.code.new_names import read_names
-        from simllm.perturb.code.rewrite_folder import find_files, vary_files
-        from simllm.perturb.code.rewrite_json_lines import read_items, vary_items
-        from simllm.perturb.code.rewrite_settings import RewritePlan
-        from simllm.perturb.code.variant_counts import VariantCounts
+    with packages.require_code_extra():
+        from simllm.perturb.code.folders import (
+            RewritePlan,
+            VariantCounts,
+            find_files,
+            read_items,
+            vary_files,
+            vary_items,
+        )
+        from simllm.perturb.code.names import read_names
+        from simllm.perturb.code.rules import DEFAULT_RULES
     _check_proof(options)
     rules = DEFAULT_RULES
     if options.rules is not None:
@@ -174,7 +177,7 @@ def _proven(
         yield from (row for _, row in pairs)
         return
     from simllm.execution import Sandbox
-    from simllm.perturb.code.proof.prove_json_lines import prove_variants
+    from simllm.perturb.code.proof.testing import prove_variants
 
     with Sandbox(unsafe=options.unsafe) as sandbox:
         yield from prove_variants(pairs, sandbox, seed=options.seed, parallel=options.parallel)
@@ -193,11 +196,11 @@ def _prove_folder(options: argparse.Namespace, variant: Path) -> None:
 
 def _namer(options: argparse.Namespace, given: dict[str, str]) -> Namer:
     """Return the function that proposes new names, as `--names` selects it."""
-    from simllm.perturb.code.new_names import namer_of
+    from simllm.perturb.code.names import namer_of
 
     if options.names == "nearest":
         from simllm.metric import SimLLM
-        from simllm.perturb.code.nearest_names import nearest_names
+        from simllm.perturb.code.names import nearest_names
 
         return nearest_names(SimLLM(options.model).embed)
     if options.model:

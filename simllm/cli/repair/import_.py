@@ -5,8 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from simllm import optional_packages
-from simllm.io import output_file, tables
+from simllm.io import output_file, packages, tables
 from simllm.io.output_folder import OutputFolder
 
 MODEL = None
@@ -28,8 +27,8 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Run `simllm repair import`: write a published set of incorrect programs as JSON lines."""
-    with optional_packages.require_repair_extra():
-        from simllm.repair.tutorcode import read_tutorcode
+    with packages.require_repair_extra():
+        from simllm.repair.items import read_tutorcode
     if options.output is not None:
         output_file.check_output(options.output, [], options.overwrite)
         OutputFolder(options.output).check_apart([options.folder])

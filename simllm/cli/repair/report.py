@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from simllm import optional_packages
 from simllm.cli.repair.run import add_rpsr_option
 from simllm.errors import InputError
+from simllm.io import packages
 
 MODEL = None
 FORMATS: tuple[str, ...] = ()  # always a folder
@@ -28,7 +28,7 @@ def run(options: argparse.Namespace) -> None:
     """Run `simllm repair report`: compare runs on HTML pages."""
     if options.output is None:
         raise InputError("expected -o DIR, the folder of the report")
-    with optional_packages.require_eval_extra():
-        from simllm.repair import repair_report
-    repair_report.write(options.runs, options.output, options.rpsr)
-    print(options.output / repair_report.PAGE)
+    with packages.require_eval_extra():
+        from simllm.repair import report
+    report.write(options.runs, options.output, options.rpsr)
+    print(options.output / report.PAGE)

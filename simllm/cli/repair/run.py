@@ -10,9 +10,8 @@ from typing import Any
 
 from tqdm import tqdm
 
-from simllm import optional_packages
 from simllm.errors import InputError
-from simllm.io import tables
+from simllm.io import packages, tables
 from simllm.io.tables import FORMATS as FORMATS
 
 MODEL = ("NAME", "the name of the model at the endpoint")
@@ -74,7 +73,7 @@ def run(options: argparse.Namespace) -> int:
     """
     if options.output is None:
         raise InputError("expected -o DIR, the folder of the run")
-    with optional_packages.require_repair_extra():
+    with packages.require_repair_extra():
         from simllm import repair
     is_silent = options.quiet or not sys.stderr.isatty()
     with tqdm(unit=" attempts", disable=is_silent) as bar:
@@ -124,7 +123,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _table(summary: dict[str, Any], rpsr: str) -> tables.Table:
     """Make a table of a run's main figures, with a row for all items and a row for each group of items."""
-    from simllm.repair.patch_sizes_of_attempts import RPSR
+    from simllm.repair.results import RPSR
 
     tops = list(summary["figures"]["TOP"])
     columns = ("items", "n", "AVG", *(f"TOP-{k}" for k in tops), RPSR[rpsr], "requests", "cost")

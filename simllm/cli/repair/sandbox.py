@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 
 from simllm.errors import InputError
-from simllm.execution.compilers_and_interpreters import TOOLCHAINS, toolchain_version
-from simllm.execution.isolation_check import attack_this_machine, raise_if_breached
+from simllm.execution.isolation import attack_this_machine, raise_if_breached
 from simllm.execution.sandbox import Sandbox
+from simllm.execution.toolchains import TOOLCHAINS, toolchain_version
 from simllm.io import output_file, tables
 from simllm.io.tables import FORMATS as FORMATS
 

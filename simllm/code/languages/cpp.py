@@ -7,11 +7,8 @@ from __future__ import annotations
 
 from tree_sitter import Node
 
-from simllm.code.languages.comment_marks import strip_block_marks
-from simllm.code.languages.find_doc_comments import block_comments
-from simllm.code.languages.language import Language
-from simllm.code.languages.syntax_node_text import text
-from simllm.code.languages.syntax_tree_cursor import NodePath, path_to_type
+from simllm.code.languages.cursor import NodePath, path_to_type
+from simllm.code.languages.language import Language, block_comments, strip_block_marks, text
 
 _FUNCTIONS = frozenset({"function_definition", "declaration", "field_declaration", "template_declaration"})
 

@@ -10,11 +10,15 @@ from collections.abc import Iterator
 
 from tree_sitter import Node
 
-from simllm.code.languages.comment_marks import strip_block_marks, strip_line_marks
-from simllm.code.languages.find_doc_comments import line_comments
-from simllm.code.languages.language import CommentPlace, Language
-from simllm.code.languages.syntax_node_text import field
-from simllm.code.languages.syntax_tree_cursor import NodePath, path_to_type
+from simllm.code.languages.cursor import NodePath, path_to_type
+from simllm.code.languages.language import (
+    CommentPlace,
+    Language,
+    field,
+    line_comments,
+    strip_block_marks,
+    strip_line_marks,
+)
 
 _LINES = re.compile(rb"(?m)^((?:[ \t]*//[^\n]*\n)++)[ \t]*(func\b|[A-Z]\w*\()?")
 _BLOCK = re.compile(rb"(?m)^(/\*(?s:.*?)(?:\*/|\Z))[ \t]*\n?(func\b)?")

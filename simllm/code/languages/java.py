@@ -1,10 +1,7 @@
 """Rules that find documented Java methods: a Javadoc comment documents the method or constructor after it."""
 
-from simllm.code.languages.comment_marks import strip_block_marks
-from simllm.code.languages.find_doc_comments import block_comments
-from simllm.code.languages.language import Language
-from simllm.code.languages.syntax_node_text import field
-from simllm.code.languages.syntax_tree_cursor import NodePath, path_to_type
+from simllm.code.languages.cursor import NodePath, path_to_type
+from simllm.code.languages.language import Language, block_comments, field, strip_block_marks
 
 _FUNCTIONS = frozenset(
     {

@@ -9,11 +9,8 @@ import re
 
 from tree_sitter import Node
 
-from simllm.code.languages.comment_marks import strip_block_marks
-from simllm.code.languages.find_doc_comments import block_comments
-from simllm.code.languages.language import Language
-from simllm.code.languages.syntax_node_text import field, text
-from simllm.code.languages.syntax_tree_cursor import NodePath, path_to_type
+from simllm.code.languages.cursor import NodePath, path_to_type
+from simllm.code.languages.language import Language, block_comments, field, strip_block_marks, text
 
 _NAMED = frozenset(
     {

@@ -1,16 +1,88 @@
-"""The class `Language`, which finds the documented functions in a source file."""
+"""The source text of a node in a tree-sitter syntax tree, or of one of its children."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import re
+import time
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from inspect import cleandoc
 
-from tree_sitter import Node
+from tree_sitter import Language as Grammar
+from tree_sitter import Node, Parser
 
-from simllm.code.languages.class_supertypes import supertypes
-from simllm.code.languages.syntax_node_text import field
-from simllm.code.languages.syntax_tree_cursor import NodePath, TreeCursor
-from simllm.code.languages.tree_sitter_parser import parse
+from simllm.code.languages.cursor import NodePath, TreeCursor
+from simllm.errors import InputError
+
+
+def field(node: Node, name: str) -> str:
+    """Return the source text of the child in a tree-sitter field, such as "body"; "" if there is none."""
+    child = node.child_by_field_name(name)
+    return text(child) if child else ""
+
+
+def text(node: Node) -> str:
+    """Return the source text of a syntax node."""
+    return (node.text or b"").decode(errors="replace")
+
+
+def strip_block_marks(raw: str) -> str:
+    """Remove the comment marks `/**`, `*/` and `*` from a block comment."""
+    inside = re.sub(r"\A/\*+", "", raw)
+    if inside.rstrip().endswith("*/"):
+        inside = inside.rstrip()[:-1].rstrip("*")
+    lines = inside.split("\n")
+    starred = all(re.match(r"\s*(?:\*|\Z)", line) for line in lines[1:])
+    # If a line has text but no star at its beginning, the stars of other lines may mark list items. Then a
+    # star is removed only if it stands alone on its line, or before a tag like `@param`.
+    star = re.compile(r"\A\s*\*+" if starred else r"\A\s*\*(?=\s*(?:@|\Z))")
+    return cleandoc("\n".join([lines[0], *(star.sub("", line) for line in lines[1:])]))
+
+
+def strip_line_marks(raw: str, mark: str) -> str:
+    """Remove a mark (a regular expression) from all lines of a comment, and their common indentation."""
+    return cleandoc("\n" + "\n".join(re.sub(rf"\A\s*{mark}", "", line) for line in raw.splitlines()))
+
+
+LONGEST_PARSE = 10.0  # seconds of processor time; a hundredth is enough for code, but some data take hours
+_CHUNK = 1 << 12  # bytes that the parser reads at once
+
+
+def parse(grammars: Sequence[tuple[str, str]], code: bytes) -> Node:
+    """Return the root of the tree from the first grammar without syntax errors, else from the first one.
+
+    TimeoutError after `LONGEST_PARSE` seconds of processor time for one grammar.
+    """
+    roots = []
+    for grammar in grammars:
+        roots.append(_parse(Parser(load_grammar(*grammar)), code))
+        if not roots[-1].has_error:
+            return roots[-1]
+    return roots[0]
+
+
+def _parse(parser: Parser, code: bytes) -> Node:
+    """Parse source code by one grammar; raise TimeoutError after `LONGEST_PARSE` seconds."""
+    started = time.process_time()
+
+    def check(offset: int, has_error: bool) -> bool:
+        if time.process_time() - started > LONGEST_PARSE:
+            raise TimeoutError(f"parsing took more than {LONGEST_PARSE:.0f} s")
+        return False
+
+    # tree-sitter ignores the callback for plain bytes. A function that returned the whole rest of the code
+    # would copy it at each read.
+    tree = parser.parse(lambda offset, _: code[offset : offset + _CHUNK], progress_callback=check)
+    return tree.root_node
+
+
+@cache
+def load_grammar(module: str, function: str) -> Grammar:
+    """Load a tree-sitter grammar from a function of a module such as "tree_sitter_go"."""
+    return Grammar(getattr(import_module(module), function)())
+
 
 _LONGEST_COMMENT = 20_000  # bytes; the rest is cut
 _LONGEST_NAME = 1_000  # characters; the rest is cut
@@ -115,3 +187,104 @@ class Language:
             head=code[function.start_byte : function.start_byte + 200].decode(errors="replace"),
             supertypes=supertypes(classes[-1]) if classes else "",
         )
+
+
+_LONGEST_HERITAGE = 2_000  # characters; the rest is cut
+_HERITAGE = {
+    "argument_list",
+    "base_clause",
+    "class_heritage",
+    "class_interface_clause",
+    "extends_interfaces",
+    "extends_type_clause",
+    "super_interfaces",
+    "superclass",
+}
+
+
+def supertypes(node: Node) -> str:
+    """Return the names of the types that a class extends or implements, separated by spaces.
+
+    Package names and type arguments are removed.
+    """
+    heritage = " ".join(text(child) for child in node.children if child.type in _HERITAGE)
+    heritage = heritage[:_LONGEST_HERITAGE]
+    for noise in (r"<[^<>]*>", r"<[^<>]*>", r"\[[^\[\]]*\]", r"\w+\s*=\s*[\w.]+"):
+        heritage = re.sub(noise, " ", heritage)
+    names = [re.split(r"\.|::|\\", name)[-1] for name in re.findall(r"[\w.:\\]+", heritage)]
+    # A word without a capital first letter may be a keyword such as `extends`.
+    return " ".join(name for name in names if re.match("_*[A-Z]", name))
+
+
+# Each pattern matches a whole comment (or several in a row), even if the comment is never closed. Therefore
+# each byte of a file is matched only once, in linear time.
+_BLOCK = re.compile(rb"/\*\*(?![*/])(?s:.*?)(?:\*/|\Z)")
+_NEXT = re.compile(rb"\s*(?:(?://[^\n]*|/\*(?!\*)(?s:.*?)(?:\*/|\Z))\s*)*+")
+_APART = re.compile(rb"[ \t]*\n[ \t]*\n")
+_NOTHING = (b"", b"<?php", b"'use strict';", b'"use strict";')
+
+
+def block_comments(code: bytes) -> Iterator[CommentPlace]:
+    """Yield the places of each comment `/** ... */` that has code after it, except for a file header."""
+    opening = True
+    for match in _BLOCK.finditer(code):
+        # A file header is the first comment, if a blank line follows it, and nothing stands before it except
+        # a line `<?php` or `'use strict';`.
+        header = opening and code[: match.start()].strip() in _NOTHING and _APART.match(code, match.end())
+        opening = False
+        after = _NEXT.match(code, match.end())
+        if after and after.end() < len(code) and not header:
+            yield CommentPlace(match.start(), match.end(), after.end())
+
+
+def line_comments(code: bytes, pattern: re.Pattern[bytes]) -> Iterator[CommentPlace]:
+    """Yield the places of the comments directly before a declaration.
+
+    Group 1 of the pattern matches consecutive comment lines; group 2 matches the beginning of a declaration
+    after them. Matches without group 2 are skipped.
+    """
+    for match in pattern.finditer(code):
+        if match.start(2) >= 0:
+            indent = len(match[1]) - len(match[1].lstrip())
+            yield CommentPlace(match.start(1) + indent, match.end(1), match.start(2))
+
+
+LANGUAGE_OF_SUFFIX = {
+    ".py": "python",
+    ".pyi": "python",
+    ".js": "javascript",
+    ".jsx": "javascript",
+    ".mjs": "javascript",
+    ".cjs": "javascript",
+    ".ts": "typescript",
+    ".tsx": "typescript",
+    ".mts": "typescript",
+    ".cts": "typescript",
+    ".java": "java",
+    ".go": "go",
+    ".rb": "ruby",
+    ".rake": "ruby",
+    ".php": "php",
+    ".cc": "cpp",
+    ".cpp": "cpp",
+    ".cxx": "cpp",
+    ".hh": "cpp",
+    ".hpp": "cpp",
+}
+
+
+def find_language(name: str) -> Language:
+    """Return the rules of a language that a user named; InputError lists the supported languages."""
+    try:
+        return load_language(name)
+    except KeyError:
+        supported = ", ".join(sorted(set(LANGUAGE_OF_SUFFIX.values())))
+        raise InputError(f"language {name!r}: expected one of {supported}") from None
+
+
+def load_language(name: str) -> Language:
+    """Return the rules of a language; KeyError if it is not supported."""
+    if name not in LANGUAGE_OF_SUFFIX.values():
+        raise KeyError(name)
+    language: Language = import_module(f"simllm.code.languages.{name}").LANGUAGE
+    return language

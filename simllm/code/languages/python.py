@@ -6,9 +6,8 @@ import re
 from collections.abc import Iterator
 from inspect import cleandoc
 
-from simllm.code.languages.language import CommentPlace, Language
-from simllm.code.languages.syntax_node_text import field
-from simllm.code.languages.syntax_tree_cursor import NodePath
+from simllm.code.languages.cursor import NodePath
+from simllm.code.languages.language import CommentPlace, Language, field
 
 # A colon at the end of a line, then empty lines and comments, then a string. The string is optional, so that
 # each byte of a file is matched only once.

@@ -5,11 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from simllm.code.languages.comment_marks import strip_line_marks
-from simllm.code.languages.find_doc_comments import line_comments
-from simllm.code.languages.language import CommentPlace, Language
-from simllm.code.languages.syntax_node_text import field
-from simllm.code.languages.syntax_tree_cursor import NodePath, path_to_type
+from simllm.code.languages.cursor import NodePath, path_to_type
+from simllm.code.languages.language import CommentPlace, Language, field, line_comments, strip_line_marks
 
 _LINES = re.compile(rb"(?m)^((?:[ \t]*#[^\n]*\n)++)[ \t]*(?:(?!def\b)[a-z_]\w*[ \t(]+)?(def\b)?")
 _BLOCK = re.compile(rb"(?m)^(=begin(?s:.*?)(?:^=end|\Z))[^\n]*\n?[ \t]*(def\b)?")

@@ -15,12 +15,12 @@ from pandas import DataFrame
 
 from simllm.array_types import Floats
 from simllm.errors import InputError
-from simllm.evaluation.classifiers.prediction_files import Predictions, make
+from simllm.evaluation.classifiers.predictions import Predictions, make
 from simllm.evaluation.ratings import Ratings
 from simllm.metrics import registry
-from simllm.metrics.metric_interface import Example, Metric
-from simllm.perturb.summaries import lexicon, meaning_preserving_edits
-from simllm.stats.confusion_matrix_metrics import binary_metrics
+from simllm.metrics.interface import Example, Metric
+from simllm.perturb.summaries import lexicon, rewording
+from simllm.stats.classification import binary_metrics
 
 POSITIVE, NEGATIVE = "acceptable", "unacceptable"
 _SEED = 12345
@@ -59,7 +59,7 @@ def classify(
 def _variants(examples: Sequence[Example]) -> Iterator[tuple[str, NDArray[np.int_], list[Example]]]:
     """Yield for each kind of edit its name, the numbers of the pairs it can edit, and these, edited."""
     words, random = lexicon.load(), np.random.default_rng(_SEED)
-    for kind, edit in meaning_preserving_edits.KINDS.items():
+    for kind, edit in rewording.KINDS.items():
         numbers, edited = [], []
         for number, example in enumerate(examples):
             options = [text for text in dict.fromkeys(edit(example.candidate, words, random)) if text]

@@ -15,7 +15,7 @@ The rewriting does not change what the code does. The modules share these words:
 - "The thesis" is M. de Koning, "Metamorphic Testing for LLM-based Code Repair" (2025).
 """
 
-from simllm.evaluation.metamorphic.read_tool_results import read_recorded
-from simllm.evaluation.metamorphic.tool_study import MetamorphicStudy, evaluate, read_variants
+from simllm.evaluation.metamorphic.results import read_recorded
+from simllm.evaluation.metamorphic.study import MetamorphicStudy, evaluate, read_variants
 
 __all__ = ["MetamorphicStudy", "evaluate", "read_recorded", "read_variants"]

@@ -20,11 +20,10 @@ import numpy as np
 
 import simllm
 from simllm.array_types import Floats
-from simllm.code.languages.language_registry import find_language
+from simllm.code.languages.language import find_language
 from simllm.errors import InputError
-from simllm.metrics.code import exact_match_and_lemod, sheikhaei_as_published
-from simllm.metrics.code.built_in_code_metrics import AS_PUBLISHED, CODE_METRICS, FILE, NODES, PUBLISHED
-from simllm.metrics.code.code_chrf import chrf_of_code
+from simllm.metrics.code import sheikhaei, similarity
+from simllm.metrics.code.built_in import AS_PUBLISHED, CODE_METRICS, FILE, NODES, PUBLISHED
 from simllm.metrics.code.codebleu import code_bleu
 from simllm.metrics.code.crystalbleu import (
     check_languages,
@@ -33,12 +32,18 @@ from simllm.metrics.code.crystalbleu import (
     shared_of_references,
     warn_if_few,
 )
-from simllm.metrics.code.edit_similarity import indel_similarity, levenshtein_similarity
-from simllm.metrics.code.relative_patch_size import relative_patch_size, relative_patch_size_ratio
-from simllm.metrics.code.token_bleu import bleu_of_tokens
-from simllm.metrics.code.tree_similarity import LARGEST_TREE, syntax_tree_similarity
-from simllm.metrics.code.whole_or_edited_lines import compare_edits, compare_whole
-from simllm.metrics.metric_interface import Example, candidates_and_references
+from simllm.metrics.code.patch_size import relative_patch_size, relative_patch_size_ratio
+from simllm.metrics.code.similarity import (
+    LARGEST_TREE,
+    bleu_of_tokens,
+    chrf_of_code,
+    compare_edits,
+    compare_whole,
+    indel_similarity,
+    levenshtein_similarity,
+    syntax_tree_similarity,
+)
+from simllm.metrics.interface import Example, candidates_and_references
 
 ExampleScore = Callable[[Example], float]
 Prepare = Callable[[Sequence[Example]], ExampleScore]
@@ -100,7 +105,7 @@ def load(name: str) -> CodeMetric:
     kind, _, argument = name.partition("=")
     chosen = CODE_METRICS[kind]
     if argument == AS_PUBLISHED and kind in PUBLISHED:
-        return CodeMetric(name, partial(sheikhaei_as_published.prepare, kind), chosen.needs_source)
+        return CodeMetric(name, partial(sheikhaei.prepare, kind), chosen.needs_source)
     is_known = chosen.argument in (argument, FILE)
     if chosen.argument == NODES:
         is_known = argument.isdecimal() and int(argument) > 0
@@ -112,12 +117,12 @@ def load(name: str) -> CodeMetric:
 
 def exact_match(argument: str) -> Prepare:
     """1 if candidate and reference have equal normal forms, otherwise 0."""
-    return lambda _: exact_match_and_lemod.exact_match
+    return lambda _: similarity.exact_match
 
 
 def lemod(argument: str, part: str) -> Prepare:
     """LEMOD: "precision", "recall" or "f1" (`part`) of the candidate's edited lines."""
-    return lambda _: partial(exact_match_and_lemod.lemod, part=part, multiset=bool(argument))
+    return lambda _: partial(similarity.lemod, part=part, multiset=bool(argument))
 
 
 def token_bleu(argument: str, of_edits: bool) -> Prepare:

@@ -12,10 +12,10 @@ from statistics import mean
 
 from tree_sitter import Node
 
-from simllm.code.languages.language_registry import find_language
-from simllm.io import read_lines
-from simllm.metrics.code.code_tokens import ngrams, tokenize
+from simllm.code.languages.language import find_language
+from simllm.io import reading
 from simllm.metrics.code.data_flow import data_flow
+from simllm.metrics.code.similarity import ngrams, tokenize
 
 _OTHER_TOKENS = 0.2  # weight of a token that is no keyword
 _SMOOTHING = 0.1  # replaces a numerator of 0
@@ -97,7 +97,7 @@ def weighted_recall(tokens: Sequence[str], expected: Sequence[str], important: C
 @cache
 def keywords() -> dict[str, frozenset[str]]:
     """Return the keywords of each programming language."""
-    lines = (line for _, line in read_lines.lines(Path(__file__).with_name("codebleu_keywords.txt")))
+    lines = (line for _, line in reading.read_lines(Path(__file__).with_name("codebleu_keywords.txt")))
     rows = (line.split(": ") for line in lines if not line.startswith("#"))
     return {language: frozenset(words.split()) for language, words in rows}
 

@@ -17,13 +17,13 @@ from typing import Any
 import numpy as np
 
 from simllm.array_types import Ints
-from simllm.code.code_normalization import normal_forms
+from simllm.code.normal_form import normal_forms
 from simllm.errors import InputError
 from simllm.io import output_file
-from simllm.io.read_json_object import read_json
-from simllm.metrics.code.built_in_code_metrics import FILE
-from simllm.metrics.code.code_tokens import NGram, ngrams, tokenize
-from simllm.metrics.metric_interface import Example
+from simllm.io.reading import read_json
+from simllm.metrics.code.built_in import FILE
+from simllm.metrics.code.similarity import NGram, ngrams, tokenize
+from simllm.metrics.interface import Example
 
 SharedNGrams = dict[str, frozenset[NGram]]  # by language
 SHARED = 500  # number of n-grams that are ignored by default

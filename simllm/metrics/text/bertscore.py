@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from simllm.io.read_json_object import read_json
-from simllm.metrics.metric_interface import UnavailableError
+from simllm.io.reading import read_json
+from simllm.metrics.interface import UnavailableError
 from simllm.metrics.text.model_folders import SINGLE_DIGITS, loading
 from simllm.metrics.text.readable_texts import TextScorer
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from simllm.metrics.metric_interface import UnavailableError
+from simllm.metrics.interface import UnavailableError
 from simllm.metrics.text.readable_texts import TextScorer
 
 

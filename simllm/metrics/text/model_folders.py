@@ -6,8 +6,8 @@ import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from simllm.io.read_json_object import read_json
-from simllm.metrics.metric_interface import UnavailableError
+from simllm.io.reading import read_json
+from simllm.metrics.interface import UnavailableError
 
 SINGLE_DIGITS = 6  # decimals of a score from float32 embeddings; further digits depend on the batch
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from simllm.array_types import Floats
-from simllm.metrics.metric_interface import ScoreFunction
+from simllm.metrics.interface import ScoreFunction
 
 POLICY = "unread:equal"  # in signatures
 ALMOST_ZERO = 1e-30  # nltk writes 1e-78 to 1e-308 where unsmoothed BLEU is 0

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from simllm.metrics.metric_interface import UnavailableError
+from simllm.metrics.interface import UnavailableError
 from simllm.metrics.text.model_folders import SINGLE_DIGITS, loading
 from simllm.metrics.text.readable_texts import TextScorer
-from simllm.model.embedding_similarity import cosine
+from simllm.model.pooling import cosine
 
 
 def load(model: str) -> TextScorer:

@@ -16,13 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simllm.errors import InputError
-from simllm.io import read_json_lines, read_lines
-from simllm.metrics.metric_interface import UnavailableError
+from simllm.io import reading
+from simllm.metrics.interface import UnavailableError
 from simllm.metrics.text.readable_texts import TextScorer
 from simllm.model import ppmi_vectors
-from simllm.model.default_model import default_model
-from simllm.model.embedding_similarity import cosine
-from simllm.model.saved_model import TOKENIZER
+from simllm.model.pooling import cosine
+from simllm.model.saved_model import TOKENIZER, default_model
 from simllm.model.tokenizer import Tokenizer
 
 _SIZE = 256
@@ -89,11 +88,11 @@ def _weighted_vectors(texts: list[list[int]], vocab_size: int) -> NDArray[np.flo
 def _texts(corpus: Path) -> Iterator[str]:
     """Yield the texts in a corpus file, one from each line."""
     plain = ".jsonl" not in corpus.suffixes
-    for number, line in read_lines.lines(corpus):
+    for number, line in reading.read_lines(corpus):
         if plain:
             yield line
             continue
-        row = read_json_lines.parsed(line, where := f"{corpus}, line {number}")
+        row = reading.parsed(line, where := f"{corpus}, line {number}")
         if not isinstance(text := row.get("text", row.get("summary")), str):
             raise InputError(f'{where}: expected a text under "text" or "summary"')
         yield text

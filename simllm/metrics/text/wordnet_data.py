@@ -8,7 +8,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from simllm.metrics.metric_interface import UnavailableError
+from simllm.metrics.interface import UnavailableError
 
 _SYSTEM = Path("/usr/share/wordnet")  # from the package wordnet-base on Debian and Ubuntu
 _CATEGORIES = 45  # number of lexicographer files

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from tree_sitter import Node
 
 from simllm.errors import InputError
-from simllm.perturb.code.code_unit import CodeUnit, RewriteRules, SkippedSite, Symbol
-from simllm.perturb.code.default_rules import DEFAULT_RULES, RENAMES, check_rules, find_rules
-from simllm.perturb.code.new_names import Namer, choose_name, namer_of, words_of
-from simllm.perturb.code.source_edits import Edit, Piece, TextEdit, apply_edits, compose, line_map, text_edits
+from simllm.perturb.code.edits import Edit, Piece, TextEdit, apply_edits, compose, line_map, text_edits
+from simllm.perturb.code.names import Namer, choose_name, namer_of, words_of
+from simllm.perturb.code.rules import DEFAULT_RULES, RENAMES, check_rules, find_rules
+from simllm.perturb.code.units import CodeUnit, RewriteRules, SkippedSite, Symbol
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,26 @@
-"""Inflection of English verbs and nouns, by rules and a table of irregular forms."""
+"""Lists of function words: determiners, prepositions, conjunctions, pronouns and auxiliaries."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+
+DETERMINERS = frozenset("the a an this that these those its their each every any all some no".split())
+PREPOSITIONS = frozenset(
+    "of in on at by for from to into onto with without within between under over after before as than "
+    "through via per about against during until since across along using".split()
+)
+CONJUNCTIONS = frozenset("and or but if when whether while unless".split())
+FUNCTION_WORDS = frozenset(DETERMINERS | PREPOSITIONS | CONJUNCTIONS) | frozenset(
+    "is are was were be been being has have had do does did not "
+    "it they them he she we you i which who whose will can could should must may might so then else there "
+    "here only also such same other both either neither".split()
+)
+BEFORE_VERBS = frozenset(
+    "to that which and or then will can could should must may might not never always also it they we you "
+    "who only does do did cannot".split()
+)
+
 
 # The forms of a word in a fixed order, so that a word can be replaced by the same form of another word.
 Forms = tuple[str, ...]
@@ -65,3 +82,15 @@ def _add_ing(word: str) -> str:
         return word[:-2] + "ying"
     # The "e" stays in "seeing", "toeing" and "dyeing".
     return (word[:-1] if re.search(r"[^eoy]e$", word) else word) + "ing"
+
+
+def indefinite_article(following: str) -> str:
+    """Return "a" or "an", whichever is correct before a word."""
+    # Letters and abbreviations that are spelled out, and so begin with a vowel: "an f", "an xml file".
+    letters = r"(?:[aefhilmnorsx]|url|api|xml|html|http|sql|rgb|sha|md5|id)\b"
+    if re.match(r"(?:hour|honest|heir)", following) or (re.match(letters, following) and len(following) < 5):
+        return "a" if following in ("url",) else "an"
+    # Words that begin with the sound of "you" or "one".
+    if re.match(r"(?:uni(?![mn])|us[aeru]|uri|url|utf|uuid|one|once|eu)", following):
+        return "a"
+    return "an" if following[:1] in "aeiou" else "a"

@@ -12,16 +12,26 @@ irregular.txt            verb: send, sends, sent, sent, sending
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from itertools import permutations
+from itertools import permutations, product
 from pathlib import Path
 
-from simllm.io.read_lines import lines
-from simllm.perturb.summaries.held_out_words import HeldOutWords
-from simllm.perturb.summaries.inflection import Forms, Irregular, inflect
-from simllm.perturb.summaries.phrase_templates import Template, load_templates
+from simllm.io.reading import read_lines
+from simllm.perturb.summaries.inflection import (
+    BEFORE_VERBS,
+    CONJUNCTIONS,
+    DETERMINERS,
+    FUNCTION_WORDS,
+    PREPOSITIONS,
+    Forms,
+    Irregular,
+    indefinite_article,
+    inflect,
+    word_family,
+)
 from simllm.text_cleaning import clean
 
 FOLDER = Path(__file__).parent / "data"
@@ -117,7 +127,7 @@ def load_irregular_forms(folder: Path = FOLDER) -> Irregular:
 
 def _entries(file: Path) -> Iterator[tuple[str, str]]:
     """Yield the texts before and after the colon of each line, such as "noun: row, column"."""
-    for _, line in lines(file):
+    for _, line in read_lines(file):
         if line.strip() and not line.startswith("#"):
             kind, _, rest = line.partition(":")
             yield kind.strip(), rest.strip()
@@ -165,3 +175,197 @@ def _forms(folder: Path, irregular: Irregular) -> tuple[dict[str, Forms], frozen
         elif kind == "noun":
             nouns |= set(inflect(kind, base, irregular))
     return verbs, frozenset(nouns)
+
+
+# No text can do without these words, so pairs with one of them are ignored.
+_CLOSED = DETERMINERS | PREPOSITIONS | CONJUNCTIONS
+
+
+class HeldOutWords:
+    """Held-out word pairs; each word may be given in any form, such as "open" or "opened".
+
+    Attributes:
+        pairs: Frozensets of two words, in all forms: ("open", "close") also gives {"opened", "closes"}.
+        words: All words of these pairs, in all forms.
+    """
+
+    def __init__(self, pairs: Collection[tuple[str, str]], irregular: Irregular) -> None:
+        self.pairs = {
+            frozenset(forms)
+            for a, b in (map(clean, pair) for pair in pairs)
+            if not _CLOSED & {a, b}
+            for forms in product(word_family(a, irregular), word_family(b, irregular))
+        }
+        self.words = frozenset(word for pair in self.pairs for word in pair)
+
+    def holds_out(self, a: str, b: str) -> bool:
+        """Return whether two phrases are a held-out pair, or differ in the words of one.
+
+        "open file" and "close file" differ in the words of ("open", "close").
+        """
+        if frozenset((a, b)) in self.pairs:
+            return True
+        left, right = set(a.split()), set(b.split())
+        return any(frozenset(pair) in self.pairs for pair in product(left - right, right - left))
+
+
+def fits(words: list[str], start: int, end: int, option: Replacement, lexicon: Lexicon) -> bool:
+    """Return whether a new word has the part of speech of the phrase that it may replace.
+
+    The part of speech of the phrase is guessed from its form and the words around: in "the display",
+    "display" is probably a noun.
+    """
+    word, before = words[start], words[start - 1] if start else ""
+    after = words[end] if end < len(words) else ""
+    is_noun, is_verb = word in lexicon.nouns, word in lexicon.verb_forms
+    may_be_verb = not start or before in BEFORE_VERBS
+    if option.part_of_speech == "verb":
+        # A function word such as "does" is no full verb. At the end, as in "exception handling", a phrase of
+        # several words would not fit.
+        if word in FUNCTION_WORDS or (" " in option.word and not after):
+            return False
+        if may_be_verb or (word.endswith(("ed", "ing")) and not is_noun):
+            return True
+        return word.endswith("s") and not is_noun and before not in FUNCTION_WORDS
+    if option.part_of_speech == "noun" and is_verb:
+        if before in (PREPOSITIONS | DETERMINERS) - {"to", "that"}:
+            return True
+        return before in ("and", "or") or not (may_be_verb or after in DETERMINERS | {"to"})
+    if option.part_of_speech == "adjective":
+        return not (is_verb and may_be_verb)
+    # "to" before an infinitive is not a preposition.
+    if option.part_of_speech == "preposition":
+        return bool(after) and before not in PREPOSITIONS and not lexicon.is_base(after)
+    return True
+
+
+def noun_phrase_start(words: list[str], end: int, lexicon: Lexicon, first: int = 1) -> int:
+    """Return the start of a noun phrase, not before index `first`; `end` if there is no noun phrase.
+
+    The noun phrase has one to three words after its determiner.
+    """
+    # With `first` 1, a verb at the beginning of the text cannot be part of the noun phrase.
+    start = end
+    while start > first and end - start < 3 and _may_be_in_name(words[start - 1], lexicon):
+        start -= 1
+    return start - 1 if first < start < end and words[start - 1] in DETERMINERS else start
+
+
+def noun_phrase_end(words: list[str], start: int, lexicon: Lexicon) -> int:
+    """Return the end of a noun phrase with one to three words after its determiner; `start` if none."""
+    end = first = start + (start < len(words) and words[start] in DETERMINERS)
+    while end < len(words) and _may_be_in_name(words[end], lexicon):
+        end += 1
+    # A longer run of words is probably more than one phrase.
+    return end if first < end <= first + 3 else start
+
+
+def is_noun(word: str, lexicon: Lexicon) -> bool:
+    """Return whether a word can begin a noun phrase, as any word can that is not only a known verb."""
+    return word in DETERMINERS or word in lexicon.nouns or word not in lexicon.verb_forms
+
+
+def _may_be_in_name(word: str, lexicon: Lexicon) -> bool:
+    """Return whether a word can be part of a noun phrase after its determiner."""
+    # Participles, as in "the file containing it", begin another phrase.
+    is_verb = word.endswith(("ed", "ing")) and word in lexicon.verb_forms and word not in lexicon.nouns
+    return word[0].isalnum() and word not in FUNCTION_WORDS and not is_verb
+
+
+# A word in a slot: anything but a single punctuation mark that ends a phrase.
+_WORD = r"(?![,;:.()](?: |$))\S+"
+
+
+@dataclass(frozen=True)
+class Template:
+    """A phrase with slots.
+
+    Attributes:
+        pattern: A regular expression that finds the phrase in a text.
+        words: The words of the phrase outside its slots. A text that lacks one of them need not be searched.
+        others: The phrases that may replace this phrase.
+    """
+
+    pattern: re.Pattern[str]
+    words: frozenset[str]
+    others: list[str]
+
+
+def load_templates(file: Path, held_out_words: HeldOutWords) -> list[Template]:
+    """Load a template for each phrase that can be replaced.
+
+    Two phrases that differ in the words of a held-out pair do not replace each other.
+    """
+    templates = []
+    for _, line in read_lines(file):
+        if line.strip() and not line.startswith("#"):
+            phrases = [_clean_phrase(phrase) for phrase in line.split(" | ")]
+            for phrase in phrases:
+                others = [
+                    p
+                    for p in phrases
+                    if p != phrase and not held_out_words.holds_out(phrase.strip("^$"), p.strip("^$"))
+                ]
+                # Such a phrase may match a whole sentence: `^the {1}$` matches "the list is empty", and
+                # "returns the list is empty" would be wrong. It may still replace other phrases.
+                if others and not phrase.startswith(("^the ", "^a ", "^an ")):
+                    templates.append(_template(phrase, others))
+    return templates
+
+
+def _clean_phrase(phrase: str) -> str:
+    """Clean a phrase as summaries are cleaned, but keep slots, `^` and `$`."""
+    inside = phrase.strip().removeprefix("^").removesuffix("$")
+    # `clean` would separate the braces.
+    text = clean(re.sub(r"\{(\d)\}", r"slot\1slot", inside))
+    start, end = phrase.strip().startswith("^"), phrase.strip().endswith("$")
+    return "^" * start + re.sub(r"slot(\d)slot", r"{\1}", text) + "$" * end
+
+
+def _template(phrase: str, others: list[str]) -> Template:
+    inside = phrase.removeprefix("^").removesuffix("$")
+    pattern = re.sub(r"\\\{(\d)\\\}", _slot, re.escape(inside))
+    pattern = ("^" if phrase.startswith("^") else r"(?<!\S)") + pattern
+    pattern += r"(?P<end>(?: \.)?)$" if phrase.endswith("$") else r"(?P<end>)(?!\S)"
+    words = frozenset(word for word in inside.split() if "{" not in word)
+    return Template(re.compile(pattern), words, [o.removeprefix("^").removesuffix("$") for o in others])
+
+
+def _slot(number: re.Match[str]) -> str:
+    """Return a regular expression for one to eight words, given the match of a slot's number."""
+    # After "or", "and", "not" or "but", the words belong to another phrase. The quantifier is lazy, so that
+    # the words after the slot are found early.
+    return rf"(?P<s{number[1]}>(?!(?:or|and|not|but) ){_WORD}(?: {_WORD}){{0,7}}?)"
+
+
+_LONGEST = 3  # words of the longest phrase that is replaced
+
+
+def replaceable(
+    words: list[str], table: Replacements, lexicon: Lexicon
+) -> Iterator[tuple[int, int, list[str]]]:
+    """Yield the start, end and fitting replacements of each word or short phrase in a table."""
+    for start in range(len(words)):
+        # The longest phrase comes first: "set up" is not replaced as "set".
+        for end in range(min(start + _LONGEST, len(words)), start, -1):
+            options = table.get(" ".join(words[start:end]))
+            if options:
+                fitting = [option.word for option in options if fits(words, start, end, option, lexicon)]
+                if fitting:
+                    yield start, end, fitting
+                    break
+
+
+def replace(words: list[str], start: int, end: int, new: str) -> list[str]:
+    """Replace some words, and correct an indefinite article before them: "a list" becomes "an array"."""
+    before = words[:start]
+    if before and before[-1] in ("a", "an"):
+        before = [*before[:-1], indefinite_article(new)]
+    return [*before, *new.split(), *words[end:]]
+
+
+def replace_each(text: str, table: Replacements, lexicon: Lexicon) -> Iterator[str]:
+    """Yield one text for each possible replacement of a word or phrase."""
+    words = text.split()
+    for start, end, options in replaceable(words, table, lexicon):
+        yield from (" ".join(replace(words, start, end, option)) for option in options)

@@ -6,11 +6,7 @@ import numpy as np
 
 from simllm.analysis.explanation import explain
 from simllm.analysis.score_report import ScoredPairs, render_report
-from simllm.analysis.score_report.explained_pairs import (
-    LONGEST_EXPLAINED,
-    explain_changed_pairs,
-    number_of_explained,
-)
+from simllm.analysis.score_report.pairs import LONGEST_EXPLAINED, explain_changed_pairs, number_of_explained
 from simllm.metric import SimLLM
 from tests.analysis.score_report.report_page_data import data_of
 

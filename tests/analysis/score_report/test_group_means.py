@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simllm.analysis.score_report.group_means import (
+from simllm.analysis.score_report.sentences import (
     first_numbers,
     group_means,
     mean_with_interval,

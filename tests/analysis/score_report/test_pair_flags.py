@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 
 from simllm.analysis.score_report import ScoredPairs, render_report
-from simllm.analysis.score_report.pair_flags import find_long_texts
+from simllm.analysis.score_report.pairs import find_long_texts
 from tests.analysis.score_report.report_page_data import data_of, run_of
 
 

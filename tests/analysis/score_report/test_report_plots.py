@@ -5,7 +5,7 @@ import re
 import numpy as np
 
 from simllm.analysis.score_report import ScoredPairs
-from simllm.analysis.score_report.report_plots import UNRELATED_TEXTS, draw_distribution
+from simllm.analysis.score_report.page import UNRELATED_TEXTS, draw_distribution
 from tests.analysis.score_report.report_page_data import run_of
 
 

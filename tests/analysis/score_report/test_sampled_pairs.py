@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from simllm.analysis.score_report.sampled_pairs import MOST, choose_pairs, describe_choice
+from simllm.analysis.score_report.pairs import MOST, choose_pairs, describe_choice
 from tests.analysis.score_report.report_page_data import run_of
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from simllm.analysis.score_report import ScoredPairs
-from simllm.analysis.score_report.word_overlap import word_overlap
+from simllm.analysis.score_report.pairs import word_overlap
 
 
 @pytest.mark.parametrize(

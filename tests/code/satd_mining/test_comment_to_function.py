@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simllm.code.languages.language_registry import LANGUAGE_OF_SUFFIX
-from simllm.code.satd_mining.comment_to_function import ParsedFile
+from simllm.code.languages.language import LANGUAGE_OF_SUFFIX
+from simllm.code.satd_mining.comments import ParsedFile
 
 # For each language: code, and the function of each comment by the comment's number.
 CODE = {

@@ -4,9 +4,8 @@ from textwrap import indent
 
 import pytest
 
-from simllm.code.languages.language_registry import LANGUAGE_OF_SUFFIX
-from simllm.code.satd_mining.debt_repayments import RULES, find_repayments
-from simllm.code.satd_mining.git_history import FileVersions
+from simllm.code.languages.language import LANGUAGE_OF_SUFFIX
+from simllm.code.satd_mining.repayments import RULES, FileVersions, find_repayments
 
 ALL = len(RULES)
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from simllm.code.satd_mining.find_repositories import find_repositories
+from simllm.code.satd_mining.mining import find_repositories
 from simllm.errors import InputError
 from tests.histories import git, make_history
 

@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from simllm.code.satd_mining.repository_splits import split_of
+from simllm.code.satd_mining.mining import split_of
 
 
 def test_split_is_stable_and_has_the_stated_shares():

@@ -2,8 +2,13 @@
 
 import pytest
 
-from simllm.code.satd_mining.comment_to_function import FileComment
-from simllm.code.satd_mining.todo_comments import admits_debt, debt_lines, may_admit_debt, words_of_debt
+from simllm.code.satd_mining.comments import (
+    FileComment,
+    admits_debt,
+    debt_lines,
+    may_admit_debt,
+    words_of_debt,
+)
 
 
 def comment(word):

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from simllm.evaluation import classifiers
-from simllm.evaluation.classifiers.classifier_conclusions import write_conclusions
-from simllm.evaluation.classifiers.fairness_and_robustness import measure_fairness, measure_robustness
-from simllm.evaluation.classifiers.metrics_with_intervals import measure
-from simllm.evaluation.classifiers.overfitting_and_degradation import mean_metrics
+from simllm.evaluation.classifiers.conclusions import write_conclusions
+from simllm.evaluation.classifiers.groups import measure_fairness, measure_robustness
+from simllm.evaluation.classifiers.metrics import measure
+from simllm.evaluation.classifiers.protocol import mean_metrics
 from tests.browser import check_page, needs_browser
 from tests.command import run
 

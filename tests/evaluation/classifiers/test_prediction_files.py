@@ -7,7 +7,7 @@ from pandas.testing import assert_frame_equal
 
 from simllm.errors import InputError
 from simllm.evaluation import classifiers
-from simllm.evaluation.classifiers.prediction_files import PLACE
+from simllm.evaluation.classifiers.predictions import PLACE
 from tests.command import run
 
 

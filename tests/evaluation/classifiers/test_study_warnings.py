@@ -8,9 +8,9 @@ import pytest
 
 from simllm import InputError
 from simllm.evaluation import classifiers
-from simllm.evaluation.classifiers.brier_and_log_loss import binary_log_loss, multiclass_log_loss
-from simllm.evaluation.classifiers.classifier_conclusions import write_conclusions
-from simllm.evaluation.classifiers.label_spelling import label_key
+from simllm.evaluation.classifiers.conclusions import write_conclusions
+from simllm.evaluation.classifiers.metrics import binary_log_loss, multiclass_log_loss
+from simllm.evaluation.classifiers.predictions import label_key
 from tests.command import run
 
 N = 40

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from simllm.evaluation.code_edits.edit_study import UNCHANGED, inserted_lines, run_study
-from simllm.metrics.metric_interface import Example
-from simllm.stats.pass_at_k import average_pass_rate, pass_at_k
+from simllm.evaluation.code_edits.study import UNCHANGED, inserted_lines, run_study
+from simllm.metrics.interface import Example
+from simllm.stats.classification import average_pass_rate, pass_at_k
 from tests.browser import check_page, needs_browser
 from tests.command import process, run
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from simllm.evaluation.metamorphic.read_tool_results import ItemFacts, read_recorded
+from simllm.evaluation.metamorphic.results import ItemFacts, read_recorded
 
 
 @pytest.mark.parametrize("step", [1, -1])

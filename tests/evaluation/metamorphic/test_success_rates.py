@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simllm.evaluation.metamorphic.item_outcome import ItemOutcome
-from simllm.evaluation.metamorphic.metamorphic_fisher_and_mcnemar import fisher_p, odds_ratio
-from simllm.evaluation.metamorphic.success_rates import study_success
+from simllm.evaluation.metamorphic.counts import ItemOutcome
+from simllm.evaluation.metamorphic.success import fisher_p, odds_ratio, study_success
 from tests.command import run
 
 SETS = ["ten-draws", "one-draw", "nothing-solved", "all-lost", "no-change", "uneven-draws"]

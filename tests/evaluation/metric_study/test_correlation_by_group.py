@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from simllm.evaluation.metric_study.correlation_by_group import correlate_groups
+from simllm.evaluation.metric_study.results import correlate_groups
 from simllm.evaluation.ratings import Ratings
 
 

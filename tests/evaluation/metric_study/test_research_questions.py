@@ -14,14 +14,14 @@ import pytest
 from scipy.stats import spearmanr
 
 from simllm import InputError
-from simllm.cli.exit_status import main
+from simllm.cli.main import main
 from simllm.evaluation import model_variants, ratings
-from simllm.evaluation.human_correlation import clean_ratings
-from simllm.evaluation.metric_study import study_report
-from simllm.evaluation.metric_study.research_questions import run_study
-from simllm.io.installed_versions import versions
+from simllm.evaluation.correlation import clean_ratings
+from simllm.evaluation.metric_study import report
+from simllm.evaluation.metric_study.study import run_study
+from simllm.io.packages import versions
 from simllm.metrics.text import jaccard
-from simllm.stats import correlation_differences
+from simllm.stats import correlation
 from tests.browser import check_page, needs_browser
 
 STUDY = ["evaluate", "study", "--ratings"]
@@ -97,11 +97,7 @@ def test_numbers_of_the_report(written):
     two = [jaccard.score(rated.candidates, rated.references), rated.columns["kept"]]
     i, j = ([row["metric"] for row in three["results"]].index(m) for m in ("jaccard", "column=kept"))
     assert three["between"][i][j] == pytest.approx(spearmanr(*two).statistic)
-    assert (
-        three["permutation"][i][j]
-        == correlation_differences.permutation_p_values(two, rated.values)[0, 1]
-        < 0.9
-    )
+    assert three["permutation"][i][j] == correlation.permutation_p_values(two, rated.values)[0, 1] < 0.9
     assert three["agreement"]["raters"] == 3
     assert one["agreement"] is None
     assert len(three["variants"]) == 9
@@ -257,7 +253,7 @@ def contents(folder):
 
 @pytest.mark.parametrize("name", ["report.html", "thesis.tex"])
 def test_foreign_output_folder_is_refused_before_scoring(quick, tmp_path, name, monkeypatch):
-    monkeypatch.setattr("simllm.evaluation.metric_study.research_questions.run_study", pytest.fail)
+    monkeypatch.setattr("simllm.evaluation.metric_study.study.run_study", pytest.fail)
     (tmp_path / "report").mkdir()
     (tmp_path / "report" / name).write_text("mine")
     status, printed, said = quick()
@@ -284,7 +280,7 @@ def test_user_file_at_an_output_path_is_refused_before_scoring(quick, tmp_path, 
     assert quick()[0] == 0
     marker = tmp_path / "report" / ".simllm"
     marker.write_text(marker.read_text().replace('"report.html",', ""))
-    monkeypatch.setattr("simllm.evaluation.metric_study.research_questions.run_study", pytest.fail)
+    monkeypatch.setattr("simllm.evaluation.metric_study.study.run_study", pytest.fail)
     status, _, said = quick()
     assert (status, said) == (
         2,
@@ -376,7 +372,7 @@ def test_metrics_for_which_lower_is_better_are_negated(tmp_path):
     (found,) = study.sets
     assert found.results[0].spearman == 1
     assert found.results[0].quantiles[-1] < 0
-    study_report.write(study, tmp_path / "report", "simllm evaluate study")
+    report.write(study, tmp_path / "report", "simllm evaluate study")
     assert json.loads((tmp_path / "report" / "study.json").read_text())["negated"] == ["rps"]
     assert "Lower scores of rps are better; they are negated" in (tmp_path / "report/report.html").read_text()
 

@@ -5,13 +5,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from simllm.evaluation.metric_study import study_figures, study_latex
-from simllm.evaluation.metric_study.correlation_by_group import correlate_groups, largest_groups
-from simllm.evaluation.metric_study.study_conclusions import write_conclusions
-from simllm.evaluation.metric_study.study_results import MetricResult
+from simllm.evaluation.metric_study import figures, report
+from simllm.evaluation.metric_study.report import write_conclusions
+from simllm.evaluation.metric_study.results import MetricResult, correlate_groups, largest_groups
 from simllm.evaluation.ratings import Ratings
-from simllm.io.number_format import format_number, format_p_value
-from simllm.stats.rater_agreement import RaterAgreement, ceiling
+from simllm.io.tables import format_number, format_p_value
+from simllm.stats.agreement import RaterAgreement, ceiling
 
 
 def row(metric, rho, p_value=1e-4):
@@ -94,5 +93,5 @@ def test_thousands_of_systems(tmp_path):
     parts = [replace(found[0], label="large", pairs=90), *found]
     assert [part.label for part in largest_groups(parts, 3)] == ["large", "system 0", "system 1"]
     one = SimpleNamespace(name="set", groups=parts, results=[row("m", 0.5)])
-    assert study_figures.by_group(one).count("n = 20") == 29
-    assert study_latex._groups(one).count(" (20)") == 11
+    assert figures.by_group(one).count("n = 20") == 29
+    assert report._groups(one).count(" (20)") == 11

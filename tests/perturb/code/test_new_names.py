@@ -6,7 +6,7 @@ import pytest
 
 from simllm import InputError
 from simllm.perturb.code import rewrite
-from simllm.perturb.code.new_names import namer_of, plain, read_names, split_words, synonyms
+from simllm.perturb.code.names import namer_of, plain, read_names, split_words, synonyms
 
 
 @pytest.mark.parametrize(

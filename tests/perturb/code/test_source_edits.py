@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simllm.perturb.code.source_edits import Edit, Piece, Span, apply_edits, compose, line_map, text_edits
+from simllm.perturb.code.edits import Edit, Piece, Span, apply_edits, compose, line_map, text_edits
 
 
 def text_of(pieces):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from simllm.evaluation.contrast_word_pairs import deciding_word_pairs
+from simllm.evaluation.contrast import deciding_word_pairs
 from simllm.perturb.summaries import lexicon
 from simllm.text_cleaning import clean
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from simllm.perturb.summaries import grammatical_rewording
+from simllm.perturb.summaries import restructuring
 from tests.perturb.summaries.lexicon_without_test_pairs import LEXICON
 
 
@@ -21,16 +21,16 @@ from tests.perturb.summaries.lexicon_without_test_pairs import LEXICON
     ],
 )
 def test_sentences_that_do_not_become_passive(text):
-    assert grammatical_rewording.passive_by(text.split(), LEXICON, np.random.default_rng(0)) is None
+    assert restructuring.passive_by(text.split(), LEXICON, np.random.default_rng(0)) is None
 
 
 @pytest.mark.parametrize(
     ("rule", "text"),
     [
-        (grammatical_rewording.adverb_moved, "loads the assembly"),
-        (grammatical_rewording.adverb_moved, "returns the font family"),
-        (grammatical_rewording.genitive, "checks that it's empty"),
-        (grammatical_rewording.genitive, "makes sure that there's room"),
+        (restructuring.adverb_moved, "loads the assembly"),
+        (restructuring.adverb_moved, "returns the font family"),
+        (restructuring.genitive, "checks that it's empty"),
+        (restructuring.genitive, "makes sure that there's room"),
     ],
 )
 def test_rules_that_do_not_fit(rule, text):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from simllm.perturb.summaries.indefinite_article import indefinite_article
+from simllm.perturb.summaries.inflection import indefinite_article
 
 
 @pytest.mark.parametrize(

@@ -6,11 +6,10 @@ from collections import Counter
 
 import pytest
 
-from simllm.evaluation.contrast_word_pairs import deciding_word_pairs
-from simllm.io.read_lines import lines
+from simllm.evaluation.contrast import deciding_word_pairs
+from simllm.io.reading import read_lines
 from simllm.perturb.summaries import lexicon
-from simllm.perturb.summaries.held_out_words import HeldOutWords
-from simllm.perturb.summaries.phrase_templates import load_templates
+from simllm.perturb.summaries.lexicon import HeldOutWords, load_templates
 from simllm.text_cleaning import clean
 from tests.perturb.summaries.lexicon_without_test_pairs import LEXICON
 
@@ -21,7 +20,7 @@ PHRASES = lexicon.FOLDER / "phrases.txt"
 
 def entries(name):
     """Yield the kind and the sides (lists of words) of each entry in a file of the lexicon."""
-    for _, line in lines(lexicon.FOLDER / f"{name}.txt"):
+    for _, line in read_lines(lexicon.FOLDER / f"{name}.txt"):
         if line.strip() and not line.startswith("#"):
             kind, colon, rest = line.partition(": ")
             assert colon, line
@@ -73,14 +72,16 @@ def test_irregular_words_list_all_forms_once():
 
 
 def test_abbreviations_are_two_different_words():
-    found = [line.partition(": ") for _, line in lines(lexicon.FOLDER / "abbreviations.txt") if line.strip()]
+    found = [
+        line.partition(": ") for _, line in read_lines(lexicon.FOLDER / "abbreviations.txt") if line.strip()
+    ]
     cleaned = [(clean(short), clean(long)) for short, _, long in found if not short.startswith("#")]
     assert all(short and long and short != long for short, long in cleaned)
     assert max(Counter(cleaned).values()) == 1
 
 
 def test_phrases_have_the_same_slots_and_are_listed_once():
-    rows = [line.split(" | ") for _, line in lines(PHRASES) if line.strip() and not line.startswith("#")]
+    rows = [line.split(" | ") for _, line in read_lines(PHRASES) if line.strip() and not line.startswith("#")]
     for row in rows:
         assert len(row) > 1, row
         assert len({tuple(sorted(re.findall(r"\{\d\}", phrase))) for phrase in row}) == 1, row

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from simllm.perturb.summaries.meaning_changing_edits import change
+from simllm.perturb.summaries.meaning_changes import change
 from tests.perturb.summaries.lexicon_without_test_pairs import LEXICON
 
 

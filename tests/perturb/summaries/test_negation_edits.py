@@ -2,7 +2,7 @@
 
 import pytest
 
-from simllm.perturb.summaries.negation_edits import negations
+from simllm.perturb.summaries.meaning_changes import negations
 from tests.perturb.summaries.lexicon_without_test_pairs import possible_changes
 
 

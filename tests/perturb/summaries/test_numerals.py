@@ -1,6 +1,6 @@
 """Numbers that are replaced by other numbers."""
 
-from simllm.perturb.summaries.numerals import numbers
+from simllm.perturb.summaries.meaning_changes import numbers
 from tests.perturb.summaries.lexicon_without_test_pairs import possible_changes
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from simllm.perturb.summaries.omitted_phrases import parts
+from simllm.perturb.summaries.meaning_changes import parts
 from tests.perturb.summaries.lexicon_without_test_pairs import possible_changes
 
 

@@ -1,6 +1,6 @@
 """Edits that replace a word of a summary by an opposite."""
 
-from simllm.perturb.summaries.opposite_and_neighbour_words import opposites
+from simllm.perturb.summaries.meaning_changes import opposites
 from tests.perturb.summaries.lexicon_without_test_pairs import possible_changes
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from simllm.perturb.summaries.random_rewording import reword
+from simllm.perturb.summaries.rewording import reword
 from tests.perturb.summaries.lexicon_without_test_pairs import LEXICON
 
 

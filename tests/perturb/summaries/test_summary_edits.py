@@ -4,8 +4,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simllm.perturb.summaries.meaning_changing_edits import KINDS, change
-from simllm.perturb.summaries.random_rewording import reword
+from simllm.perturb.summaries.meaning_changes import KINDS, change
+from simllm.perturb.summaries.rewording import reword
 from simllm.text_cleaning import clean
 from tests.perturb.summaries.lexicon_without_test_pairs import LEXICON
 

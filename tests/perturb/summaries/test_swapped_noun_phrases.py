@@ -2,7 +2,7 @@
 
 import pytest
 
-from simllm.perturb.summaries.swapped_noun_phrases import agents, roles
+from simllm.perturb.summaries.meaning_changes import agents, roles
 from tests.perturb.summaries.lexicon_without_test_pairs import possible_changes
 
 

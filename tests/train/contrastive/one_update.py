@@ -14,9 +14,9 @@ from tests.conftest import ROOT
 from train.contrastive.__main__ import load_or_compute_targets
 from train.contrastive.config import ContrastiveConfig
 from train.contrastive.task import ContrastiveTask
+from train.runtime.config import load
 from train.runtime.distributed import join_processes
 from train.runtime.gradient_exchange import GradientExchange
-from train.runtime.yaml_and_overrides import load
 
 DROPOUT = 0.2
 

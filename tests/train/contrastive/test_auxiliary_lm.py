@@ -13,7 +13,7 @@ from tests.train.contrastive.one_update import assert_equal, settings, update, u
 from train.contrastive.__main__ import train
 from train.contrastive.task import ContrastiveTask
 from train.runtime.distributed import World
-from train.runtime.signal_handlers import StopRequest
+from train.runtime.signals import StopRequest
 
 
 @pytest.fixture(scope="module")

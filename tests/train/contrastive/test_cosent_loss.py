@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from tests.train.contrastive.conftest import embeddings, with_gradients
-from train.contrastive.cosent_loss import cosent
+from train.contrastive.losses import cosent
 
 
 @pytest.mark.slow

@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from train.contrastive.false_negatives import mark_same_meaning
-from train.contrastive.positive_pairs import PositivePair
+from train.contrastive.pairs import PositivePair, mark_same_meaning
 
 
 def test_same_meaning_and_false_hard_negatives():

@@ -14,9 +14,9 @@ from simllm.model import saved_model
 from tests.train.contrastive.one_update import assert_equal, settings, update, update_in_processes
 from train.contrastive.__main__ import load_or_compute_targets, train
 from train.contrastive.task import ContrastiveTask
-from train.distill import load_teachers
+from train.distill import teachers as teacher_models
 from train.runtime.distributed import World
-from train.runtime.signal_handlers import StopRequest
+from train.runtime.signals import StopRequest
 
 
 @pytest.fixture(scope="module")
@@ -113,7 +113,7 @@ def test_encoder_comes_nearer_to_its_teachers(update_folder, overrides, tmp_path
     (file,) = (tmp_path / "run" / "texts").glob("*/texts.txt")
     texts = file.read_text().splitlines()[:100]
     folders = [teachers["bert"], teachers["mpnet"]]
-    found = [load_teachers.load(folder, torch.device("cpu"))(texts) for folder in folders]
+    found = [teacher_models.load(folder, torch.device("cpu"))(texts) for folder in folders]
     wanted = torch.from_numpy(sum(embeddings @ embeddings.T for embeddings in found)) / 2
 
     def agreement(model):

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from tests.train.contrastive.conftest import embeddings, with_gradients
-from train.contrastive.info_nce_loss import info_nce
+from train.contrastive.losses import info_nce
 
 NONE = torch.zeros(20, 20, dtype=torch.bool)
 

@@ -18,11 +18,11 @@ from tests.train.contrastive.one_update import (
 )
 from train.contrastive.__main__ import train
 from train.contrastive.config import MeaningSourceConfig
-from train.contrastive.meaning_head_pairs import DIFFERENT, SAME, open_source
+from train.contrastive.meaning_pairs import DIFFERENT, SAME, open_source
 from train.contrastive.task import ContrastiveTask
 from train.corpus.decontaminate import ExcludedTexts
 from train.runtime.distributed import World
-from train.runtime.signal_handlers import StopRequest
+from train.runtime.signals import StopRequest
 
 NOTHING = ExcludedTexts([])
 

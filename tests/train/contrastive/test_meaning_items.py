@@ -7,14 +7,21 @@ import numpy as np
 import pytest
 
 from simllm import InputError
-from simllm.evaluation import contrast_triples
+from simllm.evaluation import contrast
 from simllm.perturb.summaries import lexicon
 from simllm.text_cleaning import clean
 from tests.conftest import ROOT
 from train.contrastive.config import MeaningSourceConfig, PositivesConfig
-from train.contrastive.meaning_head_pairs import DIFFERENT, SAME, open_source
-from train.contrastive.meaning_items import SPLITS, MeaningItem, make_triples, read_items
-from train.contrastive.positive_pairs import PositiveSource
+from train.contrastive.meaning_pairs import (
+    DIFFERENT,
+    SAME,
+    SPLITS,
+    MeaningItem,
+    make_triples,
+    open_source,
+    read_items,
+)
+from train.contrastive.pairs import PositiveSource
 from train.corpus.decontaminate import ExcludedTexts
 
 NOTHING = ExcludedTexts([])
@@ -131,7 +138,7 @@ def test_a_single_item_has_no_unrelated_triple():
 @pytest.mark.slow
 @pytest.mark.parametrize("split", SPLITS)
 def test_the_shipped_items_are_sound_and_share_no_text_with_the_contrast_set(split):
-    triples = contrast_triples.clean_triples(contrast_triples.load())
+    triples = contrast.clean_triples(contrast.load())
     tested = {*triples.references, *triples.rewordings, *triples.changes}
     items = read_items(ITEMS, split, NOTHING, NO_WORDS)
     for each in items:
@@ -144,7 +151,7 @@ def test_the_shipped_items_are_sound_and_share_no_text_with_the_contrast_set(spl
 
 @pytest.mark.slow
 def test_unseen_items_share_no_text_with_other_items_or_the_contrast_set():
-    triples = contrast_triples.clean_triples(contrast_triples.load())
+    triples = contrast.clean_triples(contrast.load())
     known = {*triples.references, *triples.rewordings, *triples.changes}
     for item in read_items(ITEMS, None, NOTHING, NO_WORDS):
         known |= {*item.same, *item.different}

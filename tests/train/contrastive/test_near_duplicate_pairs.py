@@ -8,7 +8,7 @@ from simllm.perturb.summaries import lexicon
 from simllm.text_cleaning import clean
 from train.contrastive import near_duplicate_pairs
 from train.contrastive.near_duplicate_pairs import extract_content_words, find_pairs
-from train.corpus.text_hash import words
+from train.corpus.deduplicate import words
 
 LEXICON = lexicon.load()
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from simllm.perturb.summaries import lexicon
 from train.contrastive.config import PositivesConfig
-from train.contrastive.positive_pairs import PositiveSource
+from train.contrastive.pairs import PositiveSource
 from train.corpus.decontaminate import ExcludedTexts
 
 

@@ -15,10 +15,9 @@ from simllm.text_cleaning import clean
 from tests.conftest import ROOT
 from tests.train.training_processes import assert_same_weights, log
 from train.contrastive.config import ContrastiveConfig, PositivesConfig, RatedPairsConfig
-from train.contrastive.positive_pairs import PositiveSource, draw_pairs
-from train.contrastive.rated_pairs import RatedSource
+from train.contrastive.pairs import PositiveSource, RatedSource, draw_pairs
 from train.corpus.decontaminate import ExcludedTexts
-from train.runtime.yaml_and_overrides import load
+from train.runtime.config import load
 
 LEXICON = lexicon.load()
 

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from tests.train.contrastive.conftest import embeddings
-from train.contrastive.triplet_loss import triplet_loss
+from train.contrastive.losses import triplet_loss
 
 
 def test_triplet_loss_by_hand():

@@ -6,8 +6,7 @@ import numpy as np
 from tests.train.corpus.conftest import lines, rows
 from train.corpus import build
 from train.corpus.config import CorpusConfig
-from train.corpus.deduplicate import NearDuplicates, signature
-from train.corpus.text_hash import words
+from train.corpus.deduplicate import NearDuplicates, signature, words
 
 OLD = '"""Module."""\n\ndef area(shape):\n    """Give the surface of a shape."""\n'
 NEW = '"""Module."""\n\ndef area(shape):\n    """Returns how large it is."""\n'
@@ -86,7 +85,7 @@ def overlap(text, whole):
 def test_pairs_train_the_contrastive_stage(tree, tmp_path):
     from simllm.perturb.summaries import lexicon
     from train.contrastive.config import PositivesConfig
-    from train.contrastive.positive_pairs import PositiveSource
+    from train.contrastive.pairs import PositiveSource
     from train.corpus.decontaminate import ExcludedTexts
 
     build.build(CorpusConfig((str(tree(tmp_path / "code" / "a").parent),)), tmp_path / "corpus")

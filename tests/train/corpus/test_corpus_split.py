@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from tests.train.corpus.conftest import lines
 from train.corpus import build
 from train.corpus.config import CorpusConfig
-from train.corpus.corpus_split import choose_held_out
+from train.corpus.merge import choose_held_out
 
 
 def split(repositories, share=0.1):

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from simllm.errors import InputError
 from train.corpus import decontaminate
 from train.corpus.decontaminate import ExcludedTexts
-from train.corpus.text_hash import words
+from train.corpus.deduplicate import words
 
 WORDS = st.lists(st.sampled_from("ab"), max_size=9).map(" ".join)
 

@@ -11,10 +11,11 @@ from train.corpus.deduplicate import (
     SIGNATURE,
     NearDuplicates,
     find_originals,
+    identity,
     signature,
     similarity,
+    words,
 )
-from train.corpus.text_hash import identity, words
 
 TEXTS = st.lists(
     st.lists(st.sampled_from(["the", "list", "of", "a", "name", "key"]), max_size=30).map(" ".join),

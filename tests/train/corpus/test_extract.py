@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simllm.code.languages import tree_sitter_parser
-from simllm.code.languages.language_registry import LANGUAGE_OF_SUFFIX
+from simllm.code.languages import language as language_module
+from simllm.code.languages.language import LANGUAGE_OF_SUFFIX
 from train.corpus.extract import extract
 
 
@@ -157,7 +157,7 @@ def test_hostile_code_takes_linear_time(language, before, piece, after):
 
 
 def test_file_that_parses_too_slowly_is_skipped(monkeypatch):
-    monkeypatch.setattr(tree_sitter_parser, "LONGEST_PARSE", 0.5)
+    monkeypatch.setattr(language_module, "LONGEST_PARSE", 0.5)
     hostile = b"def f():\n" + b"#\n" * 100_000 + b"    'Adds two.'\n"
     started = time.process_time()
     with pytest.raises(TimeoutError, match="parsing took more than"):

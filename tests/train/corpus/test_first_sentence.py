@@ -2,7 +2,7 @@ import doctest
 
 import pytest
 
-from train.corpus import english, first_sentence
+from train.corpus import comments, extract
 
 SENTENCES = [
     "Adds two numbers.",
@@ -26,10 +26,10 @@ SENTENCES = [
 def test_end_of_the_first_sentence(sentence, rest):
     if sentence == "Never ends":
         rest = ""
-    assert first_sentence.first_sentence(sentence + rest) == sentence
+    assert comments.first_sentence(sentence + rest) == sentence
 
 
-@pytest.mark.parametrize("module", [first_sentence, english])
+@pytest.mark.parametrize("module", [comments, extract])
 def test_first_sentences(module):
     assert doctest.testmod(module).failed == 0
 
@@ -47,4 +47,4 @@ def test_first_sentences(module):
     ],
 )
 def test_english_is_recognised(text, expected):
-    assert english.is_english(text) is expected
+    assert extract.is_english(text) is expected

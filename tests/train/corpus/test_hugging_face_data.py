@@ -17,11 +17,11 @@ from simllm.errors import InputError
 from simllm.perturb.summaries import lexicon
 from tests.conftest import ROOT
 from train.contrastive.config import PositivesConfig
-from train.contrastive.positive_pairs import PositiveSource
+from train.contrastive.pairs import PositiveSource
 from train.corpus import hugging_face_data, sources
+from train.corpus.comments import Comment
 from train.corpus.decontaminate import ExcludedTexts
-from train.corpus.function_comment import Comment
-from train.corpus.skip_counts import Tally
+from train.corpus.parts import Tally
 from train.corpus.source_trees import Code
 from train.corpus.sources import Docstring
 

@@ -1,6 +1,6 @@
 import pytest
 
-from train.corpus.prose_paragraphs import paragraphs
+from train.corpus.comments import paragraphs
 
 # fmt: off
 # ruff: noqa: E501 (one case a line)

@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 from train.corpus.extract import extract
-from train.corpus.source_file_filters import LARGEST
+from train.corpus.source_trees import LARGEST
 
 
 @pytest.mark.parametrize(

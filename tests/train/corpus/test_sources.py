@@ -9,8 +9,8 @@ import pytest
 from simllm.code import git_repository as git_reader
 from simllm.errors import InputError
 from train.corpus import sources
-from train.corpus.function_comment import Comment
-from train.corpus.skip_counts import Tally
+from train.corpus.comments import Comment
+from train.corpus.parts import Tally
 from train.corpus.source_trees import Code
 from train.corpus.sources import Docstring
 

@@ -5,7 +5,7 @@ import re
 from tests.conftest import ROOT
 from tests.train.data.conftest import fetch
 from train.data.catalog import CATALOG_FILE, Catalog
-from train.runtime.yaml_and_overrides import load
+from train.runtime.config import load
 
 TABLE = load(Catalog, CATALOG_FILE, [])
 FILES = [file for found in TABLE.sets for file in found.files]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from train.data.decontaminate_fetched_texts import EvaluationTexts, key
+from train.data.filters import EvaluationTexts, key
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,7 @@
 import json
 
 from tests.train.data.conftest import a_file, a_set, digest, fetch, packed_lines, write_catalog
-from train.data.decontaminate_fetched_texts import EvaluationTexts
-from train.data.fetched_text_filters import clean_corpus, third_of_pairs
+from train.data.filters import EvaluationTexts, clean_corpus, third_of_pairs
 
 
 def test_corpus_drops_repeated_and_one_word_texts():

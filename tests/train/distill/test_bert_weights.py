@@ -9,7 +9,7 @@ from transformers import AutoModel
 
 from simllm import InputError
 from tests.train.distill.conftest import write_json
-from train.distill.bert_weights import KINDS, load_encoder
+from train.distill.teachers import KINDS, load_encoder
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simllm import InputError
-from simllm.evaluation.contrast_word_pairs import deciding_word_pairs
+from simllm.evaluation.contrast import deciding_word_pairs
 from simllm.text_cleaning import clean
 from train.distill.config import TextsConfig
-from train.distill.distillation_texts import LINES, digest, flatten, gather
+from train.distill.texts import LINES, digest, flatten, gather
 
 NOTHING = frozenset()
 

@@ -10,7 +10,7 @@ from sentence_transformers import SentenceTransformer
 
 from simllm import InputError
 from tests.train.distill.conftest import refuse, write_json
-from train.distill import load_teachers as module
+from train.distill import teachers as module
 
 KINDS = ("bert", "mpnet")
 CPU = torch.device("cpu")

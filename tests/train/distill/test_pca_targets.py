@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from torch.nn.functional import normalize
 
 from simllm import InputError
-from train.distill.pca_targets import Targets, compute_principal_axes
-from train.distill.teacher_embeddings import SHARD
+from train.distill.targets import Targets, compute_principal_axes
+from train.distill.teachers import SHARD
 
 
 def embeddings(seed, count, width):

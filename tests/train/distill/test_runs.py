@@ -14,12 +14,12 @@ from simllm import InputError, SimLLM
 from simllm.model import saved_model
 from tests.conftest import ROOT
 from tests.train.training_processes import Runner, assert_same_weights, content, log
-from train.distill import load_teachers, teacher_embeddings
+from train.distill import teachers as teacher_models
 from train.distill.__main__ import prepare
 from train.distill.config import DistillConfig
-from train.distill.distillation_texts import digest
+from train.distill.texts import digest
+from train.runtime.config import load
 from train.runtime.distributed import World
-from train.runtime.yaml_and_overrides import load
 
 
 @pytest.fixture(scope="module")
@@ -92,7 +92,7 @@ def test_targets_of_an_update_match_its_texts(config, prepared):
     chosen = [text for group in task.imitation.choose_groups(2) for text in texts[group]]
     tokenizer = task.metric.model.tokenizer
     assert batch.ids == [tokenizer.truncate(ids, 64) for ids in tokenizer.encode(chosen)]
-    teachers = [load_teachers.load(folder, torch.device("cpu")) for folder in map(Path, config().teachers)]
+    teachers = [teacher_models.load(folder, torch.device("cpu")) for folder in map(Path, config().teachers)]
     found = sum(torch.from_numpy(embed(chosen) @ embed(chosen).T) for embed in teachers) / 2
     assert torch.allclose(batch.cosines, found, atol=0.01)
     assert torch.allclose(batch.targets.norm(dim=1), torch.ones(len(chosen)), atol=1e-5)
@@ -164,9 +164,7 @@ def test_run_writes_a_model(finished, teachers):
     assert lines[-1]["train_loss"] < 0.95 * lines[0]["train_loss"]
     info = saved_model.load(finished / "model").info
     assert info.provenance["objective"] == "distillation"
-    assert info.provenance["teachers"] == [
-        teacher_embeddings.identity(teachers[k]) for k in ("bert", "mpnet")
-    ]
+    assert info.provenance["teachers"] == [teacher_models.identity(teachers[k]) for k in ("bert", "mpnet")]
 
 
 @pytest.mark.slow
@@ -174,7 +172,7 @@ def test_student_without_a_start_learns_the_similarities_of_its_teachers(run, ar
     status, errors = run("train.distill", *arguments(tmp_path / "run", "start=null", "updates=60"))
     assert status == 0, errors
     texts = next((tmp_path / "run").glob("texts/*/texts.txt")).read_text().splitlines()[:300]
-    targets = [load_teachers.load(folder, torch.device("cpu"))(texts) for folder in teachers.values()]
+    targets = [teacher_models.load(folder, torch.device("cpu"))(texts) for folder in teachers.values()]
     wanted = sum(target @ target.T for target in targets) / len(targets)
     (start,) = (tmp_path / "run" / "start").iterdir()
 

@@ -7,12 +7,11 @@ import pytest
 import torch
 
 from simllm import InputError
-from simllm.model.model_config import ModelConfig
-from train.distill.bert_weights import load_encoder
+from simllm.model.config import ModelConfig
 from train.distill.config import StartConfig
-from train.distill.load_teachers import load_tokenizer
-from train.distill.pca_targets import compute_principal_axes
 from train.distill.student import average_token_vectors, make_student
+from train.distill.targets import compute_principal_axes
+from train.distill.teachers import load_encoder, load_tokenizer
 
 CONFIG = ModelConfig(
     vocab_size=1000,

@@ -8,8 +8,8 @@ import torch
 
 from simllm import InputError
 from tests.train.distill.conftest import refuse
-from train.distill import load_teachers
-from train.distill import teacher_embeddings as module
+from train.distill import teachers as module
+from train.distill import teachers as teacher_models
 from train.runtime.distributed import World
 
 CPU = torch.device("cpu")
@@ -40,7 +40,7 @@ def test_embeddings_are_computed_once_and_stored_in_shards(teachers, short_texts
     texts = short_texts[:120]
     shards = module.embed_all(teachers["bert"], texts, tmp_path / "t", World())
     assert [(len(shard), shard.dtype) for shard in shards] == [(50, "f2"), (50, "f2"), (20, "f2")]
-    expected = load_teachers.load(teachers["bert"], CPU)(texts)
+    expected = teacher_models.load(teachers["bert"], CPU)(texts)
     found = module.gather_embeddings(shards, np.arange(120)).numpy()
     assert found == pytest.approx(expected, abs=1e-2)  # bfloat16 in other batches, then float16
     numbers = np.array([119, 3, 50, 49, 3])

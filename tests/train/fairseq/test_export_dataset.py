@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simllm.errors import InputError
-from train.fairseq import dictionary, export_dataset
+from train.fairseq import dataset, dictionary
 from train.fairseq.__main__ import main
 
 
@@ -26,7 +26,7 @@ def opened(stem):
 
 
 def test_bytes_of_a_small_dataset(tmp_path):
-    export_dataset.write_texts(
+    dataset.write_texts(
         tmp_path / "x", [np.array([0, 7, 2], np.uint16), np.array([0, 2], np.uint16)], np.array([3, 2]), 9
     )
     assert (tmp_path / "x.bin").read_bytes() == bytes([7, 0, 2, 0, 2, 0])
@@ -52,8 +52,8 @@ def test_all_texts_are_read_back_for_any_number_of_parts(tmp_path_factory, texts
     edges = sorted({0, len(texts)} | {cut for cut in cuts if cut < len(texts)})
     parts = [np.array(list(itertools.chain(*whole[a:b])), dtype) for a, b in itertools.pairwise(edges)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(export_dataset, "_CHUNK", 7)
-        counts = export_dataset.write_texts(stem, parts, np.array([len(text) for text in whole]), vocab_size)
+        patch.setattr(dataset, "_CHUNK", 7)
+        counts = dataset.write_texts(stem, parts, np.array([len(text) for text in whole]), vocab_size)
     assert opened(stem) == [[*text, 2] for text in texts]
     assert len(counts) == vocab_size
     written = [*itertools.chain(*texts), *[2] * len(texts)]
@@ -66,7 +66,7 @@ def test_memory_does_not_grow_with_the_part_size(tmp_path):
     part[::16] = 0
     lengths = np.full(2**21, 16)
     tracemalloc.start()
-    export_dataset.write_texts(tmp_path / "x", [part], lengths, 9)
+    dataset.write_texts(tmp_path / "x", [part], lengths, 9)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert 4 * peak < 2**25 < (tmp_path / "x.bin").stat().st_size
@@ -105,7 +105,7 @@ def test_exports_a_run(run_folder, tmp_path, tokenizer, comments, monkeypatch):
 )
 def test_contradictory_inputs_are_errors(tmp_path, parts, lengths, message):
     with pytest.raises(InputError, match=message):
-        export_dataset.write_texts(
+        dataset.write_texts(
             tmp_path / "x", [np.array(part, np.uint16) for part in parts], np.array(lengths, int), 9
         )
 

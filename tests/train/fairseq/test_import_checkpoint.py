@@ -17,8 +17,8 @@ from simllm.model import saved_model
 from simllm.model.encoder import Encoder
 from simllm.model.tokenizer import SPECIAL_TOKENS, Tokenizer
 from train.fairseq import __main__ as fairseq
-from train.fairseq import dictionary, parameter_names
-from train.fairseq.import_checkpoint import import_checkpoint
+from train.fairseq import checkpoint, dictionary
+from train.fairseq.checkpoint import import_checkpoint
 from train.tokens import vocabulary
 
 # In the order of the BPE merges.
@@ -139,7 +139,7 @@ def test_the_folder_loads_in_three_libraries(import_, tiny_files):
 def test_relative_positions_and_half_precision(model_folder, tokenizer, tmp_path):
     loaded = saved_model.load(model_folder)
     state = {f"encoder.{name}": tensor.half() for name, tensor in loaded.encoder.state_dict().items()}
-    model = {f"decoder.{parameter_names.fairseq_name(name)}": tensor for name, tensor in state.items()}
+    model = {f"decoder.{checkpoint.fairseq_name(name)}": tensor for name, tensor in state.items()}
     assert "decoder.sentence_encoder.relative_attention_bias.weight" in model
     config = loaded.encoder.config
     args = argparse.Namespace(
@@ -299,4 +299,4 @@ def test_tokens_missing_from_the_dictionary_become_unknown(tiny, tiny_files):
 
 def test_every_weight_maps_to_a_unique_fairseq_name(small_config):
     names = [f"encoder.{name}" for name in Encoder(small_config).state_dict()]
-    assert len({parameter_names.fairseq_name(name) for name in names}) == len(names)
+    assert len({checkpoint.fairseq_name(name) for name in names}) == len(names)

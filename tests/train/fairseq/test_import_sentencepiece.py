@@ -3,7 +3,7 @@ import sentencepiece
 
 from simllm.errors import InputError
 from simllm.text_cleaning import clean
-from train.fairseq.import_sentencepiece import from_sentencepiece
+from train.fairseq.dictionary import from_sentencepiece
 
 
 def learned(tmp_path, comments, **options):

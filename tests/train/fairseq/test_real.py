@@ -12,8 +12,8 @@ import pytest
 import torch
 
 from simllm.model import saved_model
-from train.fairseq.export_dataset import export_dataset
-from train.fairseq.import_checkpoint import import_checkpoint
+from train.fairseq.checkpoint import import_checkpoint
+from train.fairseq.dataset import export_dataset
 
 PYTHON = os.environ.get("SIMLLM_FAIRSEQ_PYTHON")
 

@@ -2,12 +2,12 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from train.pretrain import cross_entropy
+from train.pretrain import language_model
 
 
 @pytest.fixture(params=[1, 37, 1000])
 def inputs(request, monkeypatch):
-    monkeypatch.setitem(cross_entropy._LOGITS, "cpu", request.param * 50)  # rows per chunk
+    monkeypatch.setitem(language_model._LOGITS, "cpu", request.param * 50)  # rows per chunk
     generator = torch.Generator().manual_seed(0)
     hidden, weight, bias = (
         torch.randn(*shape, generator=generator, requires_grad=True) for shape in ((90, 16), (50, 16), (50,))
@@ -22,7 +22,7 @@ def plain(hidden, weight, bias, targets):
 
 
 def ours(hidden, weight, bias, targets):
-    return cross_entropy.linear_cross_entropy(hidden, weight, bias, targets, 1)
+    return language_model.linear_cross_entropy(hidden, weight, bias, targets, 1)
 
 
 def test_loss_and_gradients_equal_plain_cross_entropy(inputs):

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 
+from simllm.model.config import ModelConfig
 from simllm.model.encoder import Encoder
-from simllm.model.model_config import ModelConfig
-from train.fairseq import parameter_names
+from train.fairseq import checkpoint
 from train.pretrain.language_model import PermutedLanguageModel
 from train.pretrain.permutation import lay_out_batch
 
@@ -37,10 +37,10 @@ def model(vectors, case):
         max_position_embeddings=shape["max_positions"] + 2,
     )
     model = PermutedLanguageModel(Encoder(config))
-    theirs = parameter_names.canonical_weights(
+    theirs = checkpoint.canonical_weights(
         {name: torch.tensor(value) for name, value in case["state_dict"].items()}
     )
-    model.load_state_dict(parameter_names.rename_weights(theirs, model.state_dict()))
+    model.load_state_dict(checkpoint.rename_weights(theirs, model.state_dict()))
     return model.eval()
 
 

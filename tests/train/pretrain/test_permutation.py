@@ -14,7 +14,7 @@ from train.pretrain.permutation import (
     predicted_indices,
     ragged_indices,
 )
-from train.runtime.seeded_random_numbers import keyed_uniform
+from train.runtime.batching import keyed_uniform
 
 
 @pytest.fixture(scope="module")

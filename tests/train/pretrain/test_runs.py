@@ -16,8 +16,8 @@ from simllm import SimLLM
 from tests.conftest import ROOT
 from tests.train.training_processes import assert_same_weights, log, pretraining, states, weights
 from train.pretrain.config import PretrainConfig
-from train.runtime.optimizer_and_schedule import learning_rate
-from train.runtime.yaml_and_overrides import load
+from train.runtime.config import load
+from train.runtime.optimizer import learning_rate
 
 
 def test_run_learns_and_keeps_the_best_model(finished_run):

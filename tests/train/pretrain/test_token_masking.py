@@ -3,8 +3,8 @@ import json
 import numpy as np
 import pytest
 
-from train.pretrain.token_masking import noisy_slot_tokens, predicted_counts
-from train.runtime.seeded_random_numbers import keyed_uniform
+from train.pretrain.batches import noisy_slot_tokens, predicted_counts
+from train.runtime.batching import keyed_uniform
 
 
 @pytest.fixture(scope="module")

@@ -6,17 +6,13 @@ import torch
 import torch._dynamo.utils
 from torch.nn.attention import flex_attention
 
+from simllm.model.config import ModelConfig
 from simllm.model.encoder import Encoder
-from simllm.model.model_config import ModelConfig
+from train.pretrain.attention import BLOCK_SIZE, flex_attention_over_texts, grouped_attention
+from train.pretrain.batches import predicted_counts
 from train.pretrain.language_model import PermutedLanguageModel
-from train.pretrain.permutation import (
-    lay_out_batch,
-    pad_streams,
-    permute_positions,
-)
-from train.pretrain.token_masking import predicted_counts
-from train.pretrain.two_stream_attention import BLOCK_SIZE, flex_attention_over_texts, grouped_attention
-from train.runtime.seeded_random_numbers import keyed_uniform
+from train.pretrain.permutation import lay_out_batch, pad_streams, permute_positions
+from train.runtime.batching import keyed_uniform
 
 LENGTHS = [5, 5, 5, 9, 30, 30, 64, 12, 12, 7]
 

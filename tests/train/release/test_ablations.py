@@ -14,9 +14,9 @@ from tests.conftest import ROOT
 from train.contrastive.config import ContrastiveConfig
 from train.distill.config import DistillConfig
 from train.pretrain.config import PretrainConfig
-from train.release import ablations, model_card
+from train.release import ablations, card
 from train.release.ablations import AblationsConfig, training_commands
-from train.runtime.yaml_and_overrides import load
+from train.runtime.config import load
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ def trained(monkeypatch):
         return status.get(len(commands), 0)
 
     status = {}
-    monkeypatch.setattr(ablations.signal_handlers, "run_forwarding_signals", train)
+    monkeypatch.setattr(ablations.signals, "run_forwarding_signals", train)
     monkeypatch.setattr(ablations, "measure", lambda model, sets: FIGURES | {"model": str(model)})
     return SimpleNamespace(commands=commands, status=status)
 
@@ -96,7 +96,7 @@ def test_ablation_trains_and_measures_every_variant(ablate, tmp_path):
     made = saved_model.load(tmp_path / "runs" / "masked-short" / "model").info.provenance
     assert made["config"]["seed"] == 3
     assert made["start"]["objective"] == "masked language modelling"
-    title, _, table = model_card.ablations_section(rows)
+    title, _, table = card.ablations_section(rows)
     assert title == "## Ablations"
     assert f"| masked, short | {rows[1]['spearman']['set/rated']['simllm']['rho']:.3f} |" in table
 

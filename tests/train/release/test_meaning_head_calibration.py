@@ -6,9 +6,9 @@ from safetensors.torch import load_file, save_file
 
 from simllm import SimLLM
 from simllm.model.saved_model import HEAD
-from train.contrastive.meaning_head_pairs import SAME
+from train.contrastive.meaning_pairs import SAME
 from train.release import calibrate
-from train.release.meaning_head_calibration import meaning_test_pairs
+from train.release.calibrate import meaning_test_pairs
 
 
 def test_the_head_is_calibrated_on_labelled_pairs_and_items(call, head_folder, sets, items, tmp_path):

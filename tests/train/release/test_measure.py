@@ -8,11 +8,11 @@ import pytest
 import yaml
 
 from simllm import SimLLM
-from simllm.io.read_json_lines import objects
+from simllm.io.reading import objects
 from simllm.model import ppmi_vectors, saved_model
 from train.release import measure as measure_
+from train.release.config import MeasureConfig
 from train.release.measure import measure
-from train.release.measurement_config import MeasureConfig
 
 
 def test_measures_a_model(call, model_folder, sets):

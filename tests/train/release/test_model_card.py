@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.conftest import ROOT
-from train.release.model_card import describe_configuration, figure_sections
+from train.release.card import describe_configuration, figure_sections
 
 STAGE = {"out": "runs/one", "seed": 1, "pairs": {"size": 4}}
 

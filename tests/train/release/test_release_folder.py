@@ -13,10 +13,10 @@ from simllm.analysis import golden_scores
 from simllm.model import saved_model
 from tests.train.training_processes import content
 from train.release import __main__ as release_
+from train.release.config import MeasureConfig
 from train.release.measure import measure
-from train.release.measurement_config import MeasureConfig
-from train.release.released_weights import postprocess
-from train.runtime.yaml_and_overrides import load
+from train.release.weights import postprocess
+from train.runtime.config import load
 
 
 @pytest.fixture

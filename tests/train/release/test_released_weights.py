@@ -3,8 +3,8 @@
 import torch
 from safetensors.torch import load_file
 
-from simllm.model.weight_quantization import BLOCK, are_blocks
-from train.release.released_weights import postprocess
+from simllm.model.saved_model import BLOCK, are_blocks
+from train.release.weights import postprocess
 
 
 def test_matrices_are_rounded_to_8_bits_and_other_weights_stay(shifted_runs, tmp_path):

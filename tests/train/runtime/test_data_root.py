@@ -6,9 +6,8 @@ from simllm.errors import InputError
 from tests.conftest import ROOT
 from train.contrastive.config import ContrastiveConfig
 from train.pretrain.config import PretrainConfig
-from train.release.measurement_config import MeasureConfig
-from train.runtime.data_root import hide_data_root
-from train.runtime.yaml_and_overrides import load
+from train.release.config import MeasureConfig
+from train.runtime.config import hide_data_root, load
 
 NAMES = ("base", "mini", "contrastive", "distill", "meaning", "measure", "debug", "ablations")
 

@@ -13,10 +13,10 @@ from torch import nn
 from tests.conftest import ROOT
 from train.pretrain.config import PretrainConfig
 from train.pretrain.task import PretrainingTask
+from train.runtime.config import load
 from train.runtime.distributed import World
 from train.runtime.gradient_exchange import GradientExchange
-from train.runtime.training_loop import set_up_encoders
-from train.runtime.yaml_and_overrides import load
+from train.runtime.loop import set_up_encoders
 from train.tokens.shards import Shards
 
 OPTIONS = [

@@ -8,7 +8,7 @@ from simllm.errors import InputError
 from tests.conftest import ROOT
 from tests.train.training_processes import log, pretraining, weights
 from train.pretrain.config import PretrainConfig
-from train.runtime.yaml_and_overrides import load
+from train.runtime.config import load
 
 pytestmark = pytest.mark.slow
 

@@ -6,9 +6,9 @@ import pytest
 import torch
 from torch import nn
 
-from train.runtime.gradient_clipping_and_divergence import DivergedError, clip_gradient, step_if_finite
-from train.runtime.mixed_precision import make_scaler
-from train.runtime.training_checkpoint import Progress
+from train.runtime.checkpoint import Progress
+from train.runtime.loop import DivergedError, clip_gradient, step_if_finite
+from train.runtime.optimizer import make_scaler
 
 SCALER = make_scaler(torch.device("cpu"), "fp32")
 

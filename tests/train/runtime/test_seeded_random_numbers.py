@@ -2,7 +2,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from train.runtime.seeded_random_numbers import combined_seed, keyed_uniform
+from train.runtime.batching import combined_seed, keyed_uniform
 
 
 def test_seeds_do_not_collide():

@@ -11,8 +11,8 @@ import pytest
 from simllm.errors import InputError
 from tests.conftest import ROOT
 from train.pretrain.config import PretrainConfig
-from train.runtime import signal_handlers
-from train.runtime.training_command import run_training
+from train.runtime import signals
+from train.runtime.command import run_training
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 75), (signal.SIGINT, 130)])
@@ -25,7 +25,7 @@ def test_error_caused_by_a_signal_is_no_input_error(call, tmp_path, number, stat
     def work(config, world, stop):
         try:
             os.kill(os.getpid(), number)
-        except signal_handlers.Interrupted:
+        except signals.Interrupted:
             raise InputError("the input is bad") from None
 
     main = SimpleNamespace(__name__="x", main=lambda: run_training(PretrainConfig, work, "x", "x"))
@@ -50,12 +50,12 @@ def test_postponed_signal_comes_at_the_end_of_the_block():
     ended = []
 
     def block():
-        with signal_handlers.postponed():
+        with signals.postponed():
             signal.raise_signal(signal.SIGTERM)
             ended.append(True)
         ended.append("no signal")
 
-    with signal_handlers.StopRequest(), pytest.raises(signal_handlers.Interrupted):
+    with signals.StopRequest(), pytest.raises(signals.Interrupted):
         block()
     assert ended == [True]
 
@@ -77,12 +77,9 @@ def test_signals_are_forwarded_to_a_called_command(tmp_path, number):
 
     threading.Thread(target=send).start()
     before = signal.getsignal(number)
-    assert signal_handlers.run_forwarding_signals([sys.executable, "-c", script]) == 75
+    assert signals.run_forwarding_signals([sys.executable, "-c", script]) == 75
     assert signal.getsignal(number) == before
 
 
 def test_status_of_a_killed_command_contains_the_signal():
-    assert (
-        signal_handlers.run_forwarding_signals([sys.executable, "-c", "import os; os.kill(os.getpid(), 9)"])
-        == 137
-    )
+    assert signals.run_forwarding_signals([sys.executable, "-c", "import os; os.kill(os.getpid(), 9)"]) == 137

@@ -14,7 +14,7 @@ from torch import nn
 from simllm.errors import InputError
 from simllm.io.output_folder import MARKER, OutputFolder
 from tests.train.training_processes import content
-from train.runtime.training_checkpoint import TrainingState
+from train.runtime.checkpoint import TrainingState
 
 RUN = "what is computed"
 

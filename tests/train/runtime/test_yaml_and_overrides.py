@@ -5,7 +5,7 @@ import pytest
 from simllm.errors import InputError
 from tests.conftest import ROOT
 from train.pretrain.config import PretrainConfig
-from train.runtime.yaml_and_overrides import load
+from train.runtime.config import load
 
 
 @pytest.mark.parametrize("name", ["debug", "mini", "base"])

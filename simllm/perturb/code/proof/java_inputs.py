@@ -7,8 +7,8 @@ from urllib.parse import quote
 
 from tree_sitter import Node
 
-from simllm.perturb.code.java.java_parsing import children, field, find_nodes, parse, required
-from simllm.perturb.code.proof.random_arguments import LARGE, DrawnValues
+from simllm.perturb.code.java.parsing import children, field_child, find_nodes, parse, required
+from simllm.perturb.code.proof.arguments import LARGE, DrawnValues
 
 _BITS = {"byte": 8, "short": 16, "int": 32, "long": 64}
 _BOXES = {"Byte": "byte", "Short": "short", "Integer": "int", "Long": "long", "Float": "float"}
@@ -97,7 +97,7 @@ def find_signature(source: str) -> JavaSignature | None:
             parameters.append(JavaType("[]", (_type(item, variables),)))
         else:
             kind = _type(required(node, "type"), variables)
-            parameters.append(_array(kind, field(node, "dimensions")))
+            parameters.append(_array(kind, field_child(node, "dimensions")))
     annotations = [
         unit.text_of(node)
         for holder in function.named_children

@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterator
 from difflib import SequenceMatcher
 
-from simllm.perturb.code.proof.proof_case import ProofCase
-from simllm.perturb.code.restore_names import rename_text
+from simllm.perturb.code.names import rename_text
+from simllm.perturb.code.proof.verdicts import ProofCase
 
 _TOKEN = re.compile(
     r"//[^\n]*|/\*.*?(?:\*/|\Z)|\"\"\".*?(?:\"\"\"|\Z)|'''.*?(?:'''|\Z)|#[^\n]*"

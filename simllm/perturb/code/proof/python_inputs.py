@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
-from simllm.perturb.code.proof.random_arguments import LARGE, DrawnValues
+from simllm.perturb.code.proof.arguments import LARGE, DrawnValues
 
 # Positional and keyword arguments as Python expressions, and whether one of them is a large number.
 Input = tuple[list[str], dict[str, str], bool]

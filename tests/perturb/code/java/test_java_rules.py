@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from simllm.perturb.code import rewrite
-from simllm.perturb.code.default_rules import OPTIONAL_RULES
+from simllm.perturb.code.rules import OPTIONAL_RULES
 
 
 def rewritten(rule, body, before="void f(int n, String s, double d, Object o)"):

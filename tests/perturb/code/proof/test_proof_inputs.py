@@ -1,7 +1,7 @@
 import pytest
 
 from simllm.perturb.code.proof import java_inputs, python_inputs
-from simllm.perturb.code.proof.random_arguments import DrawnValues
+from simllm.perturb.code.proof.arguments import DrawnValues
 
 
 @pytest.mark.parametrize(("low", "high"), [(-128, 127), (0, 0), (5, 9), (-(1 << 63), (1 << 63) - 1)])

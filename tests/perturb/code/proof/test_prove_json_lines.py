@@ -2,7 +2,7 @@
 
 import json
 
-from simllm.perturb.code.proof.prove_json_lines import prove_variants
+from simllm.perturb.code.proof.testing import prove_variants
 from tests.command import run
 
 FUNCTION = "int f(int a, int b) {\n    return a < b ? 1 : 2;\n}"

@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simllm.perturb.code import DEFAULT_RULES, restore, rewrite
-from simllm.perturb.code.code_unit import Symbol
-from simllm.perturb.code.python.python_rules import RULES
+from simllm.perturb.code.python.rules import RULES
+from simllm.perturb.code.units import Symbol
 from tests.perturb.code.python.random_functions import functions
 
 pytestmark = pytest.mark.filterwarnings("ignore::SyntaxWarning")  # `3 is None`

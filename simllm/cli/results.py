@@ -1,0 +1,46 @@
+"""Warnings that change how a result is read: they stand on standard error and in the result itself."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import sys
+import warnings
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from simllm.io.tables import format_count
+
+
+@contextlib.contextmanager
+def collected() -> Iterator[list[str]]:
+    """Collect the warnings of a `with` block in a list, which is filled at the end of the block."""
+    messages: list[str] = []
+    with warnings.catch_warnings(record=True) as caught:
+        # By default, Python shows a warning once a place, and a result needs its own.
+        warnings.simplefilter("always")
+        try:
+            yield messages
+        finally:
+            # Subclasses are of libraries, about their future; they change no result.
+            found = (str(warning.message) for warning in caught if warning.category is UserWarning)
+            messages += dict.fromkeys(found)
+
+
+def tell(messages: Sequence[str]) -> dict[str, Any]:
+    """Issue warnings; return them as an entry for the summary of a table, empty without warnings."""
+    for message in messages:
+        warnings.warn(message, stacklevel=2)
+    return {"warnings": list(messages)} if messages else {}
+
+
+def print_mean(
+    options: argparse.Namespace, format_: str, pairs: int, mean: tuple[str, float], signature: str
+) -> None:
+    """Print mean and signature to standard error, because a TSV table has no place for them.
+
+    `mean` is the name of the mean, such as "mean raw score", and its value.
+    """
+    if format_ == "tsv" and not options.quiet:
+        name, value = mean
+        print(f"simllm: {format_count(pairs, 'pair')}, {name} {value:.4f}, {signature}", file=sys.stderr)

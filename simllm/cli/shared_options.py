@@ -1,0 +1,217 @@
+"""The options that most subcommands have, such as `-o`, and the protection of what a command reads."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import glob
+import os
+import stat
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from simllm.cli import results
+from simllm.errors import InputError
+from simllm.io import output_file, partial_file, tables
+from simllm.io.output_folder import OutputFolder
+
+if TYPE_CHECKING:
+    from simllm.metrics.interface import Metric, ScoreFunction
+
+MODEL = ("FOLDER", "a model folder; default: the included one")
+OUTPUT = ("FILE", "write to FILE, not to stdout")
+_FILES, _FOLDERS = ("output", "report"), ("out", "web")  # the options that name what a command writes
+
+
+def add_options(
+    command: argparse.ArgumentParser,
+    formats: tuple[str, ...],
+    model: tuple[str, str] | None,
+    output: tuple[str, str] | None,
+) -> None:
+    """Add the options that most subcommands have, such as `--model`, `--output` and `--quiet`.
+
+    `formats` are the values of `--format`; empty without this option. `model` and `output` are the
+    placeholder and the help of `--model` and `-o`; None without the option.
+    """
+    if model:
+        command.add_argument("--model", metavar=model[0], help=model[1])
+    if formats:
+        default = "text on a terminal, tsv in a pipe or file" if "tsv" in formats else formats[0]
+        command.add_argument("-f", "--format", choices=formats, help=f"default: {default}")
+    if output:
+        command.add_argument("-o", "--output", type=_output_file, metavar=output[0], help=output[1])
+    # A folder has no --overwrite: only folders that simllm wrote are ever replaced.
+    if output == OUTPUT:
+        command.add_argument("--overwrite", action="store_true", help="replace the file of -o if it exists")
+    command.add_argument("-q", "--quiet", action="store_true", help="no warnings, no progress bar")
+
+
+def _output_file(name: str) -> Path | None:
+    """Return the path that `-o` names; None for `-`, which is standard output."""
+    if not name:
+        raise argparse.ArgumentTypeError("expected a file name, not an empty text")
+    return None if name == "-" else Path(name)
+
+
+@contextlib.contextmanager
+def guarded_outputs(options: argparse.Namespace) -> Iterator[None]:
+    """Protect what a command reads and writes while the command runs.
+
+    First, every path that an option names is compared with the outputs. Then the output files are locked.
+    Commands that write folders lock the folders themselves.
+
+    Raises:
+        InputError: An output would replace something that the command reads, or another process is writing
+            it.
+    """
+    given = vars(options)
+    files = [path for name in _FILES if (path := given.get(name)) is not None]
+    folders = [path for name in _FOLDERS if (path := given.get(name)) is not None]
+    inputs = _named_paths(options) if files or folders else []
+    for folder in folders:
+        OutputFolder(folder).check()
+        target = output_file.real(folder)
+        # A folder inside a folder that is read replaces nothing; some commands refuse it all the same.
+        inside = [path for path in inputs if output_file.is_above(target, output_file.real(path))]
+        OutputFolder(folder).check_apart(inside)
+    with contextlib.ExitStack() as locks:
+        for file in {output_file.real(file): file for file in files}.values():  # no file is locked twice
+            if _is_folder(file):
+                continue  # a command that expects a file refuses the folder
+            output_file.check_unread(file, inputs)
+            target, mode = output_file.real(file), output_file.mode_of(file)
+            # A partial file may lie in a folder that is read: an earlier run of the same command wrote it.
+            no_folders = (path for path in inputs if not _is_folder(path))
+            output_file.check_unread(partial_file.path_of(target), no_folders)
+            if os.access(target.parent, os.W_OK) and (mode == 0 or stat.S_ISREG(mode)):
+                # A lock of its own, because a command that resumes holds the usual one for its partial file.
+                locks.enter_context(output_file.locked(target, ".output.lock"))
+        yield
+
+
+def _is_folder(path: Path) -> bool:
+    return stat.S_ISDIR(output_file.mode_of(path))
+
+
+def _named_paths(options: argparse.Namespace) -> list[Path]:
+    """Return the files and folders that options name for reading, the default model included."""
+    found = list[Path]()
+    # All options rather than a list of them: a new option that names a file is protected, too.
+    for name, value in vars(options).items():
+        if name in (*_FILES, *_FOLDERS, *options.text_arguments):
+            continue
+        paths = [path for one in (value if isinstance(value, list) else [value]) for path in _paths_in(one)]
+        found += (path for path in paths if name not in options.walked or not _is_folder(path))
+    # None means the included model; a command without --model has no such attribute.
+    if getattr(options, "model", "") is None:
+        from simllm.model.saved_model import default_model
+
+        found.append(default_model())
+    return found
+
+
+def _paths_in(value: Any) -> list[Path]:
+    """Return the existing paths in the value of an option; a glob pattern gives those that it matches."""
+    if not isinstance(value, str | Path):
+        return []
+    whole = str(value)
+    # A path may stand in a list "A,NAME=PATH", which options such as --metrics take.
+    words = [whole, *whole.split(",")]
+    words += [word.partition("=")[2] for word in words]
+    found = [Path(word) for word in words if word and output_file.mode_of(Path(word))]
+    if isinstance(value, Path) and not found:
+        found = [value, *map(Path, glob.glob(whole, recursive=True))]  # noqa: PTH207 (also absolute patterns)
+    return found
+
+
+def refuse(options: argparse.Namespace, defaults: Mapping[str, Any], reason: str) -> None:
+    """Refuse options that differ from their `defaults`; `reason` ends the message, as in "goes with --jsonl
+    FILE".
+    """
+    for name, default in defaults.items():
+        if getattr(options, name) != default:
+            raise InputError(f"--{name.replace('_', '-')} {reason}")
+
+
+Result = TypeVar("Result")
+
+
+def add_option(command: argparse._ActionsContainer) -> None:
+    """Add the option `--metrics`, a comma-separated list of metric names, to a command's parser."""
+    command.add_argument("--metrics", metavar="A,B,…", help="names, or name=argument; default: all of them")
+
+
+def chosen_names(value: str | None, model: str | None = None) -> list[str]:
+    """Split the value of `--metrics` into names, some with an argument ("word-vectors=corpus.jsonl"); None
+    gives all.
+
+    A `model` that none of the metrics uses is an error.
+    """
+    from simllm.metrics import registry
+
+    # An empty value is not None: it has one empty name, which `check_names` refuses.
+    chosen = list(registry.names()) if value is None else [name.strip() for name in value.split(",")]
+    registry.check_names(chosen)
+    if model is not None and not any(map(registry.uses_model, chosen)):
+        raise InputError("--model goes with simllm or simllm-same in --metrics, without =FOLDER")
+    return chosen
+
+
+def add_code_options(command: argparse.ArgumentParser) -> None:
+    """Add `--as-published` and `--largest-tree`, options for metrics of code, to a command's parser."""
+    command.add_argument(
+        "--as-published", action="store_true",
+        help="compute the metrics of Sheikhaei et al. as their code does, with its defects (java and python)",
+    )  # fmt: skip
+    command.add_argument(
+        "--largest-tree", type=int, metavar="NODES",
+        help="for tree-similarity, rps and rpsr: larger syntax trees get no score; default: 3000",
+    )  # fmt: skip
+
+
+def with_code_options(names: Iterable[str], options: argparse.Namespace) -> list[str]:
+    """Turn options for metrics of code into arguments in the names: "rpsr" becomes "rpsr=5000".
+
+    Names that have an argument, and names of other metrics, stay unchanged.
+    """
+    from simllm.metrics.code.built_in import AS_PUBLISHED, CODE_METRICS, NODES, PUBLISHED
+
+    largest = options.largest_tree
+    if largest is not None and largest < 1:
+        raise InputError(f"--largest-tree {largest}: expected 1 or more")
+    arguments = dict.fromkeys(PUBLISHED, AS_PUBLISHED) if options.as_published else {}
+    if largest is not None:
+        arguments |= {name: str(largest) for name, kind in CODE_METRICS.items() if kind.argument == NODES}
+    return [f"{name}={arguments[name]}" if name in arguments else name for name in names]
+
+
+def compute_for_each(
+    metrics: Sequence[Metric], missing: dict[str, str], compute: Callable[[ScoreFunction], Result]
+) -> Iterator[tuple[str, Result]]:
+    """Call a function with the scoring function of each metric; yield name and result.
+
+    Unavailable metrics are skipped and added to `missing`.
+    """
+    from simllm.metrics.interface import UnavailableError, pair_scores
+
+    for metric in metrics:
+        try:
+            yield metric.name, compute(partial(pair_scores, metric))
+        except UnavailableError as error:
+            missing[metric.name] = str(error)
+
+
+def write_table(
+    table: tables.Table, missing: dict[str, str], options: argparse.Namespace, messages: Sequence[str] = ()
+) -> None:
+    """Write a table of results with its warnings, and warn about unavailable metrics."""
+    for name, remedy in missing.items():
+        warnings.warn(f"{name} is left out: {remedy}", stacklevel=2)
+    left_out = {f"without {name}": remedy for name, remedy in missing.items()}
+    summary = {**table.summary, **left_out, **results.tell(messages)}
+    tables.write(replace(table, summary=summary), options.format, options.output)

@@ -1,0 +1,407 @@
+"""Reader of JSON-lines files with pairs of a candidate (such as generated code) and reference code.
+
+A line may also have a source: the code before it was edited.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from simllm.analysis.comparison import Comparison, compare_scores
+from simllm.array_types import Floats
+from simllm.code.languages.language import find_language
+from simllm.code.line_diff import line_edit
+from simllm.code.reply import ReplyCode, code_of_reply
+from simllm.errors import InputError
+from simllm.io import output_file, reading
+from simllm.io.tables import label
+from simllm.metrics import registry
+from simllm.metrics.code import sheikhaei
+from simllm.metrics.code.corpus_scores import corpus_value
+from simllm.metrics.code.similarity import Edits, edits, exact_match
+from simllm.metrics.interface import Example
+from simllm.stats.classification import average_pass_rate, pass_at_k
+
+_MOST_NAMED = 100
+
+
+@dataclass(frozen=True)
+class CodeFields:
+    """The names of the keys in a file.
+
+    Attributes:
+        candidate: A line may have the key `reply` instead: a language model's reply with the code in it.
+        id: The key of the item's id; None if the lines need no id.
+    """
+
+    candidate: str = "candidate"
+    reference: str = "reference"
+    source: str = "source"
+    id: str | None = None
+
+
+@dataclass(frozen=True)
+class CodeItem:
+    """A candidate with its reference, read from a line.
+
+    Attributes:
+        id: A JSON value that identifies the item; None if ids are not read.
+        has_code: False if the line has a reply without code; the candidate is then an empty text.
+        is_ambiguous: True if the line has a reply in which several blocks of code fit equally well.
+        row: The whole JSON object of the line.
+        where: The place of the line for errors, such as "FILE, line 3".
+    """
+
+    example: Example
+    id: Any
+    has_code: bool
+    is_ambiguous: bool
+    row: dict[str, Any]
+    where: str
+
+
+def read_items(
+    file: Path,
+    fields: CodeFields,
+    language: str | None = None,
+    needs_source: bool = False,
+    as_published: bool = False,
+) -> Iterator[CodeItem]:
+    """Read the lines of a file, in order; a wrong line is an `InputError`, and so is an empty file.
+
+    `language` is that of lines without one. `as_published` finds the code of replies like the published code
+    of Sheikhaei et al.
+    """
+    if language is not None:
+        # Before the first line, so that the message names no line.
+        find_language(language)
+    # Stays empty only if the file has no line.
+    where = ""
+    for where, row in reading.objects(file):
+        named = language if language and "language" not in row else reading.text_under(row, "language", where)
+        try:
+            find_language(named)
+        except InputError as error:
+            raise InputError(f"{where}: {error}") from None
+        has_source = needs_source or fields.source in row
+        source = reading.text_under(row, fields.source, where) if has_source else None
+        if fields.candidate in row or "reply" not in row:
+            found = ReplyCode(reading.text_under(row, fields.candidate, where))
+        else:
+            reply = reading.text_under(row, "reply", where)
+            try:
+                found = (
+                    ReplyCode(sheikhaei.code_of_reply(reply, named) or None)
+                    if as_published
+                    else code_of_reply(reply, named, source=source)
+                )
+            except InputError as error:
+                raise InputError(f"{where}: {error}") from None
+        reference = reading.text_under(row, fields.reference, where)
+        id_ = None if fields.id is None else reading.value_under(row, fields.id, where)
+        example = Example(found.text or "", reference, source, named)
+        yield CodeItem(example, id_, found.text is not None, found.is_ambiguous, row, where)
+    if not where:
+        raise InputError(f"{file}: empty; expected a JSON object per line")
+
+
+def describe_replies(items: Sequence[CodeItem]) -> dict[str, Any]:
+    """Count, name and warn about ambiguous replies and those without code; empty if no line has a reply."""
+    replies = [item for item in items if "reply" in item.row]
+    if not replies:
+        return {}
+    return {
+        **_described("replies without code", [one for one in replies if not one.has_code], len(replies)),
+        **_described("ambiguous replies", [one for one in replies if one.is_ambiguous], len(replies)),
+    }
+
+
+_EFFECTS = {
+    "replies without code": "they count as empty candidates",
+    "ambiguous replies": "several blocks of code fit equally well, and the last one is judged",
+}
+
+
+def _described(kind: str, items: Sequence[CodeItem], count: int) -> dict[str, Any]:
+    if not items:
+        return {kind: 0}
+    names = [item.where.rpartition(", ")[2] if item.id is None else str(item.id) for item in items]
+    more = f", … ({len(names) - _MOST_NAMED:,} more)" if len(names) > _MOST_NAMED else ""
+    shown = ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
+    warnings.warn(f"{kind}: {len(names):,} of {count:,}; {_EFFECTS[kind]} ({shown})", stacklevel=3)
+    return {kind: len(names), f"{kind}, named": ", ".join(names[:_MOST_NAMED]) + more}
+
+
+UNCHANGED = "unchanged source"  # the name of the baseline, a system that returns every source unchanged
+METRICS = ("exact-match", "lemod", "bleu-diff", "crystalbleu-diff", "codebleu", "tree-similarity", "rpsr")
+_EASY = 2  # largest number of lines that the reference of an easy item inserts
+_SPACE = re.compile(r"\s+")
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """A candidate of one system for one item.
+
+    Attributes:
+        example: The candidate, with source and reference.
+        has_code: False if the candidate is empty because the system's reply had no code.
+        is_ambiguous: True if several blocks of code in the system's reply fit equally well.
+        passed: Whether the candidate solves the item.
+    """
+
+    example: Example
+    has_code: bool
+    is_ambiguous: bool
+    passed: bool
+
+
+@dataclass
+class System:
+    """The candidates of one system, and their scores.
+
+    Attributes:
+        name: The name of the system; the name of a variant follows after a slash.
+        attempts: One or more candidates by the id of the item.
+        scores: For each metric, (n,) scores of the items: the mean over an item's candidates; NaN without
+            any.
+    """
+
+    name: str
+    family: str
+    attempts: dict[str, list[Attempt]]
+    scores: dict[str, Floats] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class EditStudy:
+    """The results of a study of code edits.
+
+    Attributes:
+        ids: The ids of the n items.
+        systems: The systems. The last one is the baseline.
+        comparisons: For each metric, means with intervals and paired tests of the systems, on the items for
+            which every system has a score.
+        summaries: Further numbers of each system, such as "lines inserted".
+        coverage: The numbers of items: "items" (all), and those that the systems other than the baseline
+            solve: "by all", "by at least one" and "by exactly one".
+        best: For each family with several variants and each metric, the mean score if the best variant were
+            chosen for each item.
+        easy: For each item, whether the reference inserts at most two lines into the source.
+        replies: Counts and names of replies without code, and of ambiguous replies.
+    """
+
+    ids: list[str]
+    systems: list[System]
+    comparisons: dict[str, Comparison]
+    summaries: dict[str, dict[str, float | None]]
+    coverage: dict[str, int]
+    best: dict[str, dict[str, float]]
+    easy: list[bool]
+    replies: dict[str, Any]
+
+
+def run_study(
+    paths: Sequence[Path],
+    names: Sequence[str] = METRICS,
+    top: Sequence[int] = (1,),
+    language: str | None = None,
+    as_published: bool = False,
+) -> EditStudy:
+    """Compare systems by metrics (`names`), and by solved items, also as TOP-k for each k of `top`.
+
+    `paths` are JSON-lines files (see `read_code_pairs`); each line has a candidate, and the `id` and the
+    `source` of its item, and perhaps `system` (by default, the name of the file), `variant` and `passed`.
+    `language` is that of lines without one. `as_published` reads replies like the published code of Sheikhaei
+    et al.
+    """
+    output_file.check_different(paths)
+    systems, replies = _read_systems(paths, language, as_published)
+    registry.check_names(names)
+    for name in names:
+        if not registry.is_code_metric(name):
+            raise InputError(f"metric {name!r}: expected a metric for code")
+    ids = list(systems[0].attempts)
+    systems.append(_unchanged(systems[0]))
+    # The baseline is scored like a system, but does not count where systems are counted.
+    real = systems[:-1]
+    for system in real:
+        pass_at_k([[a.passed for a in system.attempts[id_]] for id_ in ids], max(top))  # for its error
+    for name in names:
+        _score(systems, registry.load(name), ids)
+    # Any system would do: all have the same sources and references.
+    first = [real[0].attempts[id_][0].example for id_ in ids]
+    easy = [inserted_lines(example) <= _EASY for example in first]
+    solved = np.array([[any(a.passed for a in system.attempts[id_]) for id_ in ids] for system in real])
+    # How many systems solve each item.
+    times = solved.sum(axis=0)
+    return EditStudy(
+        ids,
+        systems,
+        {name: _compare(systems, name) for name in names},
+        {
+            system.name: _summarize(system, names, ids, easy, top if system in real else ())
+            for system in systems
+        },
+        {
+            "items": len(ids),
+            "by all": int((times == len(real)).sum()),
+            "by at least one": int((times > 0).sum()),
+            "by exactly one": int((times == 1).sum()),
+        },
+        dict(_best_variants(real, names)),
+        easy,
+        replies,
+    )
+
+
+def _read_systems(
+    paths: Sequence[Path], language: str | None, as_published: bool
+) -> tuple[list[System], dict[str, Any]]:
+    """Read the candidates of all systems, which must have the same items, and describe their replies."""
+    systems: dict[str, System] = {}
+    items: list[CodeItem] = []
+    named_by_file: dict[str, Path] = {}
+    for path in paths:
+        for item in read_items(path, CodeFields(id="id"), language, True, as_published):
+            family = label(str(item.row.get("system", Path(path.name.removesuffix(".gz")).stem)))
+            # Two files of one name in different folders would become one system.
+            if "system" not in item.row and named_by_file.setdefault(family, path) != path:
+                other = named_by_file[family]
+                raise InputError(f"{other} and {path}: name the systems by `system` in each line")
+            name = f"{family}/{label(str(item.row['variant']))}" if "variant" in item.row else family
+            system = systems.setdefault(name, System(name, family, {}))
+            attempts = system.attempts.setdefault(str(item.id), [])
+            attempts.append(_attempt(item))
+            items.append(replace(item, id=f"{item.id} of {name}"))
+            _check_same(attempts[0].example, attempts[-1].example, f"{item.where}: item {item.id}")
+    first, *others = systems.values()
+    for system in others:
+        if different := sorted(first.attempts.keys() ^ system.attempts.keys()):
+            lacking = system if different[0] in first.attempts else first
+            raise InputError(f"system {lacking.name} has no item {different[0]}; all need the same items")
+        for id_, attempts in first.attempts.items():
+            where = f"item {id_} of {system.name}"
+            _check_same(attempts[0].example, system.attempts[id_][0].example, where)
+    if UNCHANGED in systems:
+        raise InputError(f"system {UNCHANGED!r}: this name is taken by the baseline")
+    return list(systems.values()), describe_replies(items)
+
+
+def _check_same(known: Example, other: Example, where: str) -> None:
+    if (known.source, known.reference) != (other.source, other.reference):
+        raise InputError(f"{where}: differs in source or reference from the first candidate of this item")
+
+
+def _attempt(item: CodeItem) -> Attempt:
+    passed: Any = item.row.get("passed")
+    if passed not in (None, 0, 1):
+        raise InputError(f'{item.where}: expected true or false under "passed"')
+    is_right = exact_match(item.example) == 1 if passed is None else bool(passed)
+    return Attempt(item.example, item.has_code, item.is_ambiguous, is_right)
+
+
+def _unchanged(system: System) -> System:
+    """Make the baseline, with the items of any system."""
+    attempts = {}
+    for id_, (one, *_) in system.attempts.items():
+        old = one.example
+        example = Example(old.source or "", old.reference, old.source, old.language)
+        attempts[id_] = [Attempt(example, True, False, exact_match(example) == 1)]
+    return System(UNCHANGED, UNCHANGED, attempts)
+
+
+def _score(systems: Sequence[System], metric: Any, ids: Sequence[str]) -> None:
+    """Score all candidates of all systems by one metric, and store the mean of each item."""
+    flat = [
+        (system, id_, attempt.example)
+        for system in systems
+        for id_ in ids
+        for attempt in system.attempts[id_]
+    ]
+    # All candidates at once: metrics share work between them, and work in parallel.
+    values = metric.score([example for *_, example in flat]).values
+    rows = zip(flat, values.tolist(), strict=True)
+    for system in systems:
+        system.scores[metric.name] = np.full(len(ids), np.nan)
+    place = {id_: number for number, id_ in enumerate(ids)}
+    # The candidates of one item are adjacent, as `groupby` needs.
+    for _, group in groupby(rows, key=lambda row: (row[0][0].name, row[0][1])):
+        known = [(system, id_, value) for (system, id_, _), value in group if not math.isnan(value)]
+        if known:
+            system, id_, _ = known[0]
+            system.scores[metric.name][place[id_]] = np.mean([value for *_, value in known])
+
+
+def _compare(systems: Sequence[System], name: str) -> Comparison:
+    """Compare the systems by one metric, on the items for which every system has a score."""
+    scores = {system.name: system.scores[name] for system in systems}
+    # Systems are compared in pairs, on the same items.
+    known = ~np.isnan(np.stack(list(scores.values()))).any(axis=0)
+    if not known.any():
+        raise InputError(f"metric {name}: no item has a score of every system")
+    return compare_scores({system: values[known] for system, values in scores.items()}, name)
+
+
+def _summarize(
+    system: System, names: Sequence[str], ids: Sequence[str], easy: Sequence[bool], top: Sequence[int]
+) -> dict[str, float | None]:
+    """Compute the numbers of one system for `EditStudy.summaries`; None if one is not defined."""
+    attempts = [system.attempts[id_] for id_ in ids]
+    flat = [attempt for each in attempts for attempt in each]
+    found = [edits(attempt.example) for attempt in flat]
+    items = [[attempt.example for attempt in each] for each in attempts]
+    corpus = {name: corpus_value(name, items) for name in names}
+    passed = [[attempt.passed for attempt in each] for each in attempts]
+    rates = [average_pass_rate([each]) for each in passed]
+    groups = {"easy": easy, "hard": [not each for each in easy]}
+    return {
+        "AVG": average_pass_rate(passed),
+        **{f"TOP-{k}": pass_at_k(passed, k) for k in top},
+        **{
+            f"solved, {name}": float(np.mean(np.array(rates)[chosen])) if any(chosen) else None
+            for name, chosen in groups.items()
+        },
+        "lines deleted": float(np.mean([_count(edit, "-") for edit in found])),
+        "lines inserted": float(np.mean([_count(edit, "+") for edit in found])),
+        **{f"corpus {name}": value for name, value in corpus.items() if value is not None},
+        "without code": float(sum(not attempt.has_code for attempt in flat)),
+        "ambiguous replies": float(sum(attempt.is_ambiguous for attempt in flat)),
+    }
+
+
+def _count(edit: Edits, sign: str) -> int:
+    return sum(line.startswith(sign) for line in edit.candidate)
+
+
+def inserted_lines(example: Example) -> int:
+    """Count the lines that the reference inserts into the source, but for white space and empty lines."""
+    source, reference = (
+        # Lines that differ only in white space are equal then, so that the diff leaves them out.
+        [_SPACE.sub("", line) for line in text.splitlines()]
+        for text in (example.source or "", example.reference)
+    )
+    return sum(line.startswith("+") and line != "+" for line in line_edit(source, reference))
+
+
+def _best_variants(systems: Sequence[System], names: Sequence[str]) -> Iterator[tuple[str, dict[str, float]]]:
+    """Yield `EditStudy.best` for each family with several variants."""
+    for family in dict.fromkeys(system.family for system in systems):
+        variants = [system for system in systems if system.family == family]
+        if len(variants) > 1:
+            best = {}
+            for name in names:
+                scores = np.stack([system.scores[name] for system in variants])
+                # nanmax would warn about items without any score.
+                scores = scores[:, ~np.isnan(scores).all(axis=0)]
+                choose = np.nanmin if registry.lower_is_better(name) else np.nanmax
+                best[name] = float(choose(scores, axis=0).mean()) if scores.size else math.nan
+            yield family, best

@@ -1,0 +1,183 @@
+"""Reader of files with the results of tools: single answers (draws), or counts of answers."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from simllm.errors import InputError
+from simllm.io import reading
+
+SIDES = ("original", "transformed")
+_DRAW_FIELDS = ("id", "side", "draw", "success", "output", "crashed")
+_COUNT_FIELDS = ("id", *SIDES)
+_MOST_DRAWS = 1_000_000  # of an item, so that sums and tests stay exact
+_FACT_FIELDS = ("model", "arm", "nll", "group", "rules", "unchanged")
+
+
+@dataclass
+class Draw:
+    """One answer of a tool.
+
+    Attributes:
+        id: The id of the item.
+        side: "original" or "transformed".
+        number: A number that distinguishes several answers of the tool about the same code.
+        success: None if the tool crashed, or the answer is not judged yet.
+        output: The answer; None if only the success is known, or the tool crashed.
+        where: The file and the line of the answer, for error messages.
+    """
+
+    id: str
+    side: str
+    number: int
+    success: bool | None = None
+    output: str | None = None
+    model: str = ""
+    arm: str = ""
+    where: str = ""
+
+
+@dataclass(frozen=True)
+class ItemFacts:
+    """Properties of an item and one variant that do not depend on tools; see `ItemOutcome`."""
+
+    nll: float | None = None
+    group: str = ""
+    rules: tuple[str, ...] | None = None
+    unchanged: bool = False
+
+
+@dataclass
+class Recorded:
+    """The results of tools, as read from a file.
+
+    Attributes:
+        draws: The answers that are recorded one by one.
+        counts: The answers that are recorded only as counts. The key is (tool, arm, id of the item). The
+            values are the numbers of successes and of answers: on the original, then on the variant.
+        facts: Properties by (arm, id of the item).
+        warnings: Sentences about what was left out or changed before the results were recorded.
+        restored: The number of answers into which old names were put back; None if this was not asked for.
+    """
+
+    draws: list[Draw] = field(default_factory=list)
+    counts: dict[tuple[str, str, str], tuple[tuple[int, int], tuple[int, int]]] = field(default_factory=dict)
+    facts: dict[tuple[str, str], ItemFacts] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
+    restored: int | None = None
+
+    def facts_about(self, arm: str, item: str) -> ItemFacts:
+        """Return the properties of an item with its variant of an arm."""
+        # NLL and group belong to the item, so that lines without an arm hold for all its variants.
+        own, common = (self.facts.get((name, item), ItemFacts()) for name in (arm, ""))
+        nll = common.nll if own.nll is None else own.nll
+        return replace(own, nll=nll, group=own.group or common.group)
+
+
+def read_recorded(file: Path | str) -> Recorded:
+    """Read the results of tools from a file with a JSON object in each line.
+
+    Each line has the `id` of an item. A line with an answer has the keys `side`, `draw` (a number, default
+    0), and at least one of `success`, `output` and `crashed` (true if there was no answer). A line with
+    counts has the keys `original` and `transformed`, each a list [successes, answers]. Any line may have
+    `model` and `arm`, and `nll`, `group`, `rules` and `unchanged`, which may be spread over the lines of an
+    item; the last value counts.
+    """
+    found = Recorded()
+    places: dict[tuple[object, ...], str] = {}
+    for where, row in reading.objects(Path(file)):
+        _check_fields(row, where)
+        for name in ("id", *(name for name in ("model", "arm", "group") if row.get(name) is not None)):
+            reading.text_under(row, name, where)
+        model, arm, item = row.get("model") or "", row.get("arm") or "", row["id"]
+        key: tuple[object, ...] = (model, arm, item)
+        if "side" in row:
+            found.draws.append(draw := _read_draw(row, model, arm, where))
+            key = (*key, draw.side, draw.number)
+        else:
+            found.counts[model, arm, item] = (_count(row, SIDES[0], where), _count(row, SIDES[1], where))
+        if key in places:
+            raise InputError(f"{where}: repeats {places[key]}")
+        places[key] = where
+        if facts := _read_facts(row, where):
+            found.facts[arm, item] = replace(found.facts.get((arm, item), ItemFacts()), **facts)
+    if not places:
+        raise InputError(f"{file}: no results in it")
+    return found
+
+
+def _check_fields(row: Mapping[str, Any], where: str) -> None:
+    """Refuse keys that look misspelt, and lines with neither an answer nor counts."""
+    # Other unknown fields are allowed: a file may have more for its author's own use.
+    known = (*_DRAW_FIELDS, *SIDES, *_FACT_FIELDS)
+    for name in row:
+        if name not in known and (close := difflib.get_close_matches(name, known, 1, 0.8)):
+            raise InputError(f"{where}: unknown field {name}; did you mean {close[0]}?")
+    if "side" not in row and not set(SIDES) <= row.keys():
+        one, both = ", ".join(_DRAW_FIELDS[:3]), ", ".join(_COUNT_FIELDS)
+        raise InputError(f"{where}: expected {one} and success, or {both}")
+
+
+def _read_draw(row: dict[str, Any], model: str, arm: str, where: str) -> Draw:
+    """Read a draw from a line."""
+    if row["side"] not in SIDES:
+        raise InputError(f"{where}: expected the side original or transformed, not {row['side']!r}")
+    number, success, output = row.get("draw", 0), row.get("success"), row.get("output")
+    # Not isinstance, which takes true for 1.
+    if type(number) is not int:
+        raise InputError(f"{where}: expected a number under draw, not {number!r}")
+    # A crash counts before everything else in the line; it may have half an output.
+    if row.get("crashed") is True:
+        success = output = None
+    elif isinstance(success, int) and success in (0, 1):
+        success = bool(success)
+    elif success is not None:
+        raise InputError(f"{where}: expected true or false under success, not {success!r}")
+    elif not isinstance(output, str):
+        raise InputError(f"{where}: expected success, output or crashed")
+    return Draw(row["id"], row["side"], number, success, output, model, arm, where)
+
+
+def _count(row: dict[str, Any], side: str, where: str) -> tuple[int, int]:
+    """Read [successes, draws] of a side."""
+    value = row[side]
+    is_pair = isinstance(value, list) and len(value) == 2 and all(type(part) is int for part in value)
+    if not is_pair or not 0 <= value[0] <= value[1] or not 1 <= value[1] <= _MOST_DRAWS:
+        shown = repr(value) if len(repr(value)) < 60 else "a longer value"
+        raise InputError(f"{where}: expected [successes, draws] under {side}, such as [7, 10], not {shown}")
+    return value[0], value[1]
+
+
+def _read_facts(row: dict[str, Any], where: str) -> dict[str, Any]:
+    """Read the attributes of `ItemFacts` that a line has."""
+    nll, rules = read_nll(row, where), row.get("rules")
+    if rules is not None and not (isinstance(rules, list) and all(isinstance(rule, str) for rule in rules)):
+        raise InputError(f"{where}: expected a list of names under rules, not {rules!r}")
+    if type(row.get("unchanged", False)) not in (bool, type(None)):
+        raise InputError(f"{where}: expected true or false under unchanged, not {row['unchanged']!r}")
+    facts = {
+        "nll": nll,
+        "group": row.get("group") or None,
+        "rules": None if rules is None else tuple(rules),
+        "unchanged": row.get("unchanged"),
+    }
+    return {name: value for name, value in facts.items() if value is not None}
+
+
+def read_nll(row: Mapping[str, Any], where: str) -> float | None:
+    """Read the NLL, a finite number, from a JSON object; None if it has none."""
+    nll = row.get("nll")
+    if nll is None:
+        return None
+    try:
+        if type(nll) in (int, float) and math.isfinite(nll):
+            return float(nll)
+    except OverflowError:
+        pass  # an integer that no float can hold
+    shown = repr(nll) if len(str(nll)) < 60 else "a longer value"
+    raise InputError(f"{where}: expected a number under nll, not {shown}")

@@ -1,0 +1,72 @@
+"""Optional packages of simllm: the error if one is not installed, with the command that installs it.
+
+The optional packages form groups, called extras, such as `eval`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator
+from importlib import resources
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from platform import platform, python_version
+
+import simllm
+from simllm.errors import InputError
+
+
+def require_eval_extra() -> contextlib.AbstractContextManager[None]:
+    """Turn a failed import in a `with` block into the advice to install the packages for evaluation."""
+    return _require_extra("eval")
+
+
+def require_code_extra() -> contextlib.AbstractContextManager[None]:
+    """Turn a failed import in a `with` block into the advice to install the packages for analysing code."""
+    return _require_extra("code")
+
+
+def require_repair_extra() -> contextlib.AbstractContextManager[None]:
+    """Turn a failed import in a `with` block into the advice to install the packages for `simllm repair`."""
+    return _require_extra("repair")
+
+
+@contextlib.contextmanager
+def _require_extra(extra: str) -> Iterator[None]:
+    """Raise InputError with the name of the extra if an import in the `with` block fails."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise InputError(missing_package(error.name, extra)) from None
+
+
+def missing_package(package: str | None, extra: str) -> str:
+    """Return the message for a package of an extra that is not installed; None if its name is unknown."""
+    # simllm is not on PyPI, so that the command works in a checkout (a copy of the repository) only.
+    return f"{package} is not installed; in a checkout of simllm, run pip install '.[{extra}]'"
+
+
+def versions(libraries: Iterable[str]) -> dict[str, str]:
+    """Return the versions of simllm, Python, the operating system ("system") and the installed ones of
+    `libraries`.
+    """
+    found = {"simllm": simllm.__version__, "python": python_version(), "system": platform()}
+    for name in libraries:
+        with contextlib.suppress(PackageNotFoundError):
+            found[name] = version(name)
+    return found
+
+
+def find_packaged(installed_name: str, in_checkout: str, content: str) -> Path:
+    """Find a folder in the installed package, or else in the source checkout.
+
+    `in_checkout` is relative to the top folder of the checkout. `content` names the folder in the error
+    message, such as "default model".
+    """
+    package = Path(str(resources.files("simllm")))
+    installed, checkout = package / installed_name, package.parent / in_checkout
+    # The wheel has copies of folders that lie elsewhere in the checkout.
+    for folder in (installed, checkout):
+        if folder.is_dir():
+            return folder
+    raise InputError(f"no {content} in {installed} or {checkout}")

@@ -1,0 +1,256 @@
+"""Reading of text files line by line: plain or compressed (`.gz`) files, and standard input."""
+
+from __future__ import annotations
+
+import codecs
+import contextlib
+import csv
+import gzip
+import json
+import re
+import sys
+import zlib
+from collections import Counter
+from collections.abc import Collection, Iterator
+from functools import partial
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from simllm.errors import InputError
+from simllm.text_cleaning import encodable
+
+LONGEST_LINE = 1 << 26  # bytes; a file without line ends must not fill the memory
+_UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+
+
+def read_lines(file: Path) -> Iterator[tuple[int, str]]:
+    r"""Yield the number, from 1, and the text of each line of a UTF-8 file.
+
+    Line ends (`\n` or `\r\n`) and a byte-order mark are removed. A line may have 64 MiB.
+    """
+    number = 0
+    try:
+        with _opened(file) as data:
+            for number, line in enumerate(iter(lambda: data.readline(LONGEST_LINE + 1), b""), 1):
+                if len(line) > LONGEST_LINE:
+                    longest = f"{LONGEST_LINE >> 20} MiB"
+                    raise InputError(
+                        f"{file}, line {number}: has more than {longest}; expected one text per line"
+                    )
+                if number == 1 and (line.startswith(_UTF_16) or b"\0" in line):
+                    raise InputError(f"{file}: is UTF-16 or binary; expected text in UTF-8")
+                # Only at the start of the file is U+FEFF a byte-order mark.
+                text = line.decode("utf-8-sig" if number == 1 else "utf-8")
+                yield number, text.removesuffix("\n").removesuffix("\r")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{file}, line {number}: not UTF-8 ({error.reason})") from None
+    except EOFError:
+        raise InputError(f"{file}: ends in the middle, after line {number}") from None
+    except zlib.error as error:
+        raise InputError(f"{file}: is damaged after line {number} ({error})") from None
+    except OSError as error:
+        raise InputError(f"{file}: cannot be read ({error.strerror or error})") from None
+
+
+def is_stdin(file: Path) -> bool:
+    """Return whether a file name is `-`, which stands for standard input."""
+    return str(file) == "-"
+
+
+def _opened(file: Path) -> contextlib.AbstractContextManager[BinaryIO]:
+    if is_stdin(file):
+        return contextlib.nullcontext(sys.stdin.buffer)
+    if file.suffix == ".gz":
+        return gzip.open(file)  # type: ignore[return-value]  # a GzipFile reads like a BinaryIO
+    return file.open("rb")
+
+
+def objects(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the place of each line and its JSON object; a file named `*.gz` is decompressed."""
+    for number, line in read_lines(file):
+        where = f"{file}, line {number}"
+        yield where, parsed(line, where)
+
+
+def parsed(line: str, where: str, expected: str = "one object on each line") -> dict[str, Any]:
+    """Parse a line into a JSON object, in which no key may stand twice.
+
+    U+FFFD replaces characters that UTF-8 cannot encode (lone surrogates). `expected` is for the error
+    messages.
+    """
+    try:
+        row = json.loads(line, object_pairs_hook=partial(_object, where))
+        # Only an escape can give a lone surrogate: the line itself was decoded from UTF-8.
+        if "\\u" in line:
+            row = _encodable(row)
+    except InputError:
+        raise
+    except ValueError as error:
+        if not line.strip():
+            raise InputError(f"{where}: empty; expected a JSON object") from None
+        if line.lstrip().startswith("["):
+            raise InputError(f"{where}: is a JSON array; expected {expected}") from None
+        raise InputError(f"{where}: not JSON ({_reason(error)}); expected {expected}") from None
+    except RecursionError:
+        raise InputError(f"{where}: JSON that is nested too deeply") from None
+    if isinstance(row, list):
+        raise InputError(f"{where}: is a JSON array; expected {expected}")
+    if not isinstance(row, dict):
+        raise InputError(f"{where}: expected a JSON object")
+    return row
+
+
+def _object(where: str, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    values = dict(pairs)
+    if len(values) < len(pairs):
+        twice = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
+        raise InputError(f'{where}: the key "{twice}" stands twice in an object')
+    return values
+
+
+def _reason(error: ValueError) -> str:
+    if "int_max_str_digits" in str(error):  # Python's advice is of no use to a user of the command
+        return "a number has more than 4,300 digits"
+    if isinstance(error, json.JSONDecodeError):
+        line = f"line {error.lineno}, " if error.lineno > 1 else ""
+        return f"{error.msg}: {line}column {error.colno}"
+    return str(error)
+
+
+def _encodable(value: Any) -> Any:
+    """Replace characters that UTF-8 cannot encode (lone surrogates) by U+FFFD."""
+    if isinstance(value, str):
+        return encodable(value)
+    if isinstance(value, list):
+        return [_encodable(part) for part in value]
+    if isinstance(value, dict):
+        return {encodable(key): _encodable(part) for key, part in value.items()}
+    return value
+
+
+def value_under(row: dict[str, Any], field: str, where: str, kind: str = "a value") -> Any:
+    """Return the value of a key that must be there; `kind`, such as "a text", is for the message."""
+    if field not in row:
+        names = ", ".join(islice(row, 20)) or "nothing"
+        raise InputError(f'{where}: expected {kind} under "{field}"; it has {names}')
+    return row[field]
+
+
+def text_under(row: dict[str, Any], field: str, where: str) -> str:
+    """Return the text under a key that must be there."""
+    value = value_under(row, field, where, "a text")
+    if not isinstance(value, str):
+        actual = type(value).__name__ if isinstance(value, list | dict) else json.dumps(value)[:40]
+        raise InputError(f'{where}: expected a text under "{field}", not {actual}')
+    return value
+
+
+_LARGEST = 1 << 28  # bytes, ten times the largest tokenizer.json in use; larger files would fill the memory
+_DEEPEST = 100  # levels; code that copies the values recurses, and Python ends a recursion at 1,000
+
+
+def read_json(file: Path) -> dict[str, Any]:
+    """Read a file of at most 256 MiB that holds one JSON object, of at most a hundred levels."""
+    try:
+        with file.open("rb") as data:
+            # One byte more tells a file of the largest size from a larger one, also for a device without a
+            # size.
+            content = data.read(_LARGEST + 1)
+        if len(content) > _LARGEST:
+            raise InputError(f"{file}: has more than {_LARGEST >> 20} MiB; expected a JSON object")
+        # Windows editors write a byte-order mark.
+        values = parsed(content.decode("utf-8-sig"), str(file), "one JSON object")
+    except OSError as error:
+        raise InputError(f"{file}: cannot be read ({error.strerror})") from None
+    except UnicodeDecodeError as error:
+        raise InputError(f"{file}: not UTF-8 ({error.reason})") from None
+    if _is_too_deep(values):
+        raise InputError(f"{file}: JSON that is nested too deeply (over {_DEEPEST} levels)")
+    return values
+
+
+def _is_too_deep(values: Any) -> bool:
+    level = [values]
+    for _ in range(_DEEPEST + 1):
+        level = [part for part in level if isinstance(part, dict | list)]
+        level = [part for parts in level for part in (parts.values() if isinstance(parts, dict) else parts)]
+    return any(isinstance(part, dict | list) for part in level)
+
+
+_SEPARATORS = ",\t; "
+_EXCEL = re.compile(r'"?sep=(.)"?\s*', re.IGNORECASE)  # tells Excel the separator of the file
+
+
+def read_csv(file: Path, known: Collection[str]) -> tuple[list[str], Iterator[tuple[str, list[str]]]]:
+    """Read a CSV file: the names of its columns, and an iterator over the places ("FILE, row 3") and values
+    of rows.
+
+    Row 1 is the first row below the header. `known` are names that columns may have: the separator is the one
+    that gives the most known names. The iterator raises `InputError`, too.
+    """
+    lines = _lines(file)
+    filled = (line for line in lines if line.strip())
+    first = next(filled, "")
+    if given := _EXCEL.fullmatch(first):
+        separator, first = given[1], next(filled, "")
+    else:
+        headers = {sign: _names(first, sign) for sign in _SEPARATORS}
+        # A space is the last choice, because column names may contain spaces.
+        separator = max(
+            headers,
+            key=lambda sign: (len(headers[sign] & set(known)), len(headers[sign]) * (sign != " ")),
+        )
+    reader = csv.reader(chain([first], lines), delimiter=separator, skipinitialspace=True, strict=True)
+    try:
+        names = [name.strip() for name in next(reader, [])]
+    except csv.Error as error:
+        raise InputError(f"{file}, the header: not CSV ({_csv_reason(error)})") from None
+    for name, count in Counter(names).items():
+        if name and count > 1:
+            raise InputError(f"{file}: two columns are called {name}")
+    while names and not names[-1]:  # Excel ends lines with separators where a column was emptied
+        names.pop()
+    if names.count("") > 1:
+        second = names.index("", names.index("") + 1)
+        raise InputError(f"{file}: column {second + 1} of the header has no name")
+    return names, _rows(file, reader, len(names))
+
+
+def _rows(file: Path, reader: Iterator[list[str]], columns: int) -> Iterator[tuple[str, list[str]]]:
+    number = 0
+    try:
+        for values in reader:
+            if not any(map(str.strip, values)):
+                continue  # an empty line, or one of separators alone
+            number += 1
+            # As in the header: Excel ends lines with separators where a column was emptied.
+            while len(values) > columns and not values[-1].strip():
+                values.pop()
+            if len(values) != columns:
+                raise InputError(f"{file}, row {number}: {len(values)} values for {columns} columns")
+            yield f"{file}, row {number}", values
+    except csv.Error as error:
+        raise InputError(f"{file}, row {number + 1}: not CSV ({_csv_reason(error)})") from None
+
+
+def _lines(file: Path) -> Iterator[str]:
+    for number, line in read_lines(file):
+        if "\0" in line:
+            raise InputError(f"{file}, line {number}: has a NUL byte; expected a CSV file in UTF-8")
+        yield from (part + "\n" for part in line.split("\r"))  # old Macs end lines with it
+
+
+def _names(line: str, separator: str) -> set[str]:
+    reader = csv.reader([line], delimiter=separator, skipinitialspace=True)
+    return {name.strip() for name in next(reader, [])}
+
+
+def _csv_reason(error: csv.Error) -> str:
+    text = str(error)
+    if text.startswith("field larger"):
+        limit = f"{csv.field_size_limit():,}"
+        return f"a value of more than {limit} characters; is a quotation mark not closed?"
+    if text == "unexpected end of data":
+        return "a quotation mark is not closed"
+    return "text after a closing quotation mark" if " expected after " in text else text

@@ -1,0 +1,80 @@
+"""Check of a variant (rewritten code) with a command that the user gives, such as a test suite."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+from pathlib import Path
+
+from simllm.errors import InputError
+from simllm.perturb.code.proof.verdicts import Proof
+
+_FOLDER = "{dir}"
+
+
+def prove_by_command(
+    command: str, original: Path, variant: Path, timeout: float | None = None, case_id: str = ""
+) -> Proof:
+    """Check a variant (rewritten code) by running a command that the user gives, such as a test suite.
+
+    The command first runs on the original code, and then on the variant. It runs without a shell. It also
+    runs without a sandbox, because build tools need the network, caches and the home folder.
+
+    Args:
+        command: The command. `{dir}` stands for the folder with the code, as in `mvn -f {dir}/pom.xml test`.
+            The command passes if its exit status is 0.
+        original: The folder with the original code.
+        variant: The folder with the variant.
+        timeout: The seconds after which the command is stopped and counts as failed; None for no limit.
+        case_id: A name for this check in reports. It becomes the `id` of the returned `Proof`.
+
+    Returns:
+        The outcome of the check. Its verdict is "tests passed" if the command passes on the variant, and
+        "refuted" otherwise.
+
+    Raises:
+        InputError: The command cannot be started, has no `{dir}`, or fails on the original code.
+    """
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        raise InputError(f"command {command!r}: {error}") from None
+    if not any(_FOLDER in word for word in words):
+        raise InputError(
+            f"command {command!r}: expected {_FOLDER}, which stands for the folder with the code"
+        )
+    if reason := _failure(words, original, timeout):
+        raise InputError(f"the command fails on the original code: {reason}")
+    reason = _failure(words, variant, timeout)
+    return Proof(case_id, "refuted" if reason else "tests passed", reason=reason)
+
+
+def _failure(words: list[str], folder: Path, timeout: float | None) -> str:
+    """Run a command on the code in a folder, and return an error message if the command fails.
+
+    Args:
+        words: The words of the command; `{dir}` in them is replaced by the folder.
+        folder: The folder with the code.
+        timeout: The seconds after which the command is stopped and counts as failed; None for no limit.
+
+    Returns:
+        The message, such as "exit status 1" with the last line of the output; empty if the command passed.
+    """
+    argv = [word.replace(_FOLDER, str(folder)) for word in words]
+    try:
+        done = subprocess.run(
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=timeout,
+            check=False,
+        )
+    except OSError as error:
+        raise InputError(f"cannot run {argv[0]!r}: {error.strerror}") from None
+    except subprocess.TimeoutExpired:
+        return f"it does not end within {timeout:g} s"
+    if done.returncode == 0:
+        return ""
+    lines = done.stdout.decode(errors="replace").strip().splitlines()
+    return f"exit status {done.returncode}" + (f": {lines[-1].strip()}" if lines else "")

@@ -1,0 +1,122 @@
+"""The settings of a run, and the folder of the run."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+
+from simllm.errors import InputError
+from simllm.io.output_folder import OutputFolder
+from simllm.io.reading import read_json
+from simllm.io.strict_loading import build
+from simllm.llm.limits import Price
+from simllm.repair.items import RepairItem, read_items
+from simllm.repair.replies import NAME as REPLIES
+from simllm.repair.results import RESULTS
+
+SETTINGS, ITEMS = "settings.json", "items.jsonl"
+_MOST_ATTEMPTS = 10_000
+CONTENT = "a repair run"  # of the folder, for its marker
+
+
+@dataclass(frozen=True)
+class RunSettings:
+    """The settings of a run.
+
+    Attributes:
+        strategy: The name of the strategy: "single", "multi-regenerate" or "cref".
+        parts: The parts that the strategy "single" adds.
+        attempts: The number of attempts at each item, at most 10,000.
+        rounds: The largest number of rounds in an attempt; None for as many as the strategy has.
+        shows_output: Whether the model is shown the actual output of failed tests.
+        compare: The rule that compares a program's output with the expected output, such as "lines".
+        judge: The name of the metric that judges summaries; None for programs.
+        bar: The lowest score with which a summary is accepted; None for programs.
+        price: The price of the model's tokens; None if it is not known.
+        unsafe: Whether programs run without the sandbox.
+        prompts: The content of each file with prompts or strategies, by file name.
+    """
+
+    model: str
+    strategy: str = "cref"
+    parts: tuple[str, ...] = ()
+    attempts: int = 5
+    rounds: int | None = None
+    shows_output: bool = False
+    compare: str = "lines"
+    judge: str | None = None
+    bar: float | None = None
+    price: Price | None = None
+    unsafe: bool = False
+    prompts: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.attempts <= _MOST_ATTEMPTS:
+            raise InputError(
+                f"--attempts {self.attempts}: expected a whole number from 1 to {_MOST_ATTEMPTS:,}"
+            )
+        if (self.judge is None) != (self.bar is None):
+            raise InputError("--judge METRIC and --bar X go together")
+        if self.bar is not None and not math.isfinite(self.bar):
+            raise InputError(f"--bar {self.bar}: expected a finite number")
+        if self.judge and (self.shows_output or self.compare != "lines" or self.unsafe):
+            raise InputError("--show-output, --compare and --unsafe are for programs, not for summaries")
+
+    @property
+    def label(self) -> str:
+        """A name of the run for tables, such as "M, single with guidance"."""
+        parts = f" with {', '.join(self.parts)}" if self.parts else ""
+        return f"{self.model}, {self.strategy}{parts}"
+
+
+def read_settings(run: Path) -> RunSettings:
+    """Read `settings.json` in the folder of a run."""
+    if not (run / SETTINGS).is_file():
+        raise InputError(f"{run}: has no {SETTINGS}; expected the folder of a run")
+    return build(RunSettings, read_json(run / SETTINGS), str(run / SETTINGS))
+
+
+def read_run_items(run: Path, settings: RunSettings) -> list[RepairItem]:
+    """Read the items of a run from its folder."""
+    return read_items(run / ITEMS, settings.judge is not None)
+
+
+def own_folder(folder: Path, settings: RunSettings, items: list[RepairItem]) -> None:
+    """Create the folder of a run with its settings and items, or check that the run there has the same ones.
+
+    A run that has not begun gets the new settings, so that a command with a wrong model can be corrected.
+    """
+    OutputFolder(folder, CONTENT).own()
+    texts = {
+        ITEMS: "".join(json.dumps(_given(asdict(item)), ensure_ascii=False) + "\n" for item in items),
+        SETTINGS: json.dumps(asdict(settings), indent=1, ensure_ascii=False) + "\n",
+    }
+    # All checks before the first write, so that a refusal leaves no half of a run behind.
+    for name in texts:
+        OutputFolder(folder).check_addition(name)
+    if not has_begun(folder):
+        for name, text in texts.items():
+            OutputFolder(folder).write(name, text)
+        return
+    old = read_settings(folder)
+    # Replies to other prompts or programs would make the figures a mixture of two runs.
+    for part in fields(RunSettings):
+        if getattr(old, part.name) != getattr(settings, part.name):
+            raise InputError(f"{folder}: holds a run with other settings ({part.name}); name another folder")
+    if read_run_items(folder, old) != items:
+        raise InputError(f"{folder}: holds a run with other items; name another folder")
+
+
+def has_begun(folder: Path) -> bool:
+    """Return whether a folder has a run with a reply or with results."""
+    if not (folder / SETTINGS).exists():
+        return False
+    replies, results = folder / REPLIES, folder / RESULTS
+    return results.exists() or (replies.exists() and replies.stat().st_size > 0)
+
+
+def _given(values: dict[str, object]) -> dict[str, object]:
+    """Return the attributes of an item that are not None or ()."""
+    return {name: value for name, value in values.items() if value not in (None, ())}

@@ -1,0 +1,197 @@
+"""The summary of a run, `summary.json`: settings and statistics."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from simllm.errors import InputError
+from simllm.io import tables
+from simllm.io.reading import read_json
+from simllm.llm.limits import Price
+from simllm.repair.items import RepairItem
+from simllm.repair.results import (
+    OVERFLOW,
+    AttemptResult,
+    by_round,
+    compute_intervals,
+    finished_by_item,
+    patch_statistics,
+)
+from simllm.repair.settings import RunSettings
+from simllm.stats.classification import average_pass_rate, pass_at_k
+
+SUMMARY = "summary.json"
+NO_GROUP = "(no group)"
+
+
+def summarize(
+    attempts: Sequence[AttemptResult],
+    items: Sequence[RepairItem],
+    settings: RunSettings,
+    most_rounds: int,
+    about: dict[str, Any],
+) -> dict[str, Any]:
+    """Make the content of `summary.json`.
+
+    `most_rounds` is the number of rounds of the strategy. `about` has the single key "judge", which describes
+    the judge. "figures" in the result has the statistics of all attempts, and "groups" those of each group of
+    items.
+    """
+
+    def of(chosen: Sequence[AttemptResult]) -> dict[str, Any]:
+        return compute_statistics(chosen, settings.attempts, most_rounds, settings.price)
+
+    group_of = {item.id: item.group or NO_GROUP for item in items}
+    groups = dict.fromkeys(group_of.values()) if any(item.group for item in items) else {}
+    open_attempts = [attempt for attempt in attempts if attempt.open is not None]
+    figures = of(attempts)
+    return {
+        "run": settings.label,
+        "model": settings.model,
+        "strategy": settings.strategy,
+        "with": settings.parts,
+        "attempts": settings.attempts,
+        "rounds": most_rounds,
+        "items": len(items),
+        "complete": not open_attempts,
+        "open attempts": len(open_attempts),
+        "first open attempt": _first(open_attempts),
+        "contained": None if settings.judge else not settings.unsafe,
+        **about,
+        "warnings": _warnings(figures, attempts),
+        "figures": figures,
+        "groups": {name: of([one for one in attempts if group_of[one.item] == name]) for name in groups},
+    }
+
+
+def _replies(attempts: Sequence[AttemptResult]) -> dict[str, Any]:
+    """Count the replies that say little about the model, and name the ambiguous ones."""
+    rounds = [(attempt, one) for attempt in attempts for one in attempt.rounds]
+    ambiguous = [
+        f"item {attempt.item}, attempt {attempt.attempt}, round {one.round}"
+        for attempt, one in rounds
+        if one.is_ambiguous
+    ]
+    return {
+        "all": len(rounds),
+        "empty": sum(one.reply is not None and not one.reply.strip() for _, one in rounds),
+        "without code": sum(one.verdict == "NC" for _, one in rounds),
+        "beyond the context": sum(one.verdict == OVERFLOW for _, one in rounds),
+        "ambiguous": len(ambiguous),
+        "ambiguous, named": ambiguous,
+    }
+
+
+def _warnings(figures: Mapping[str, Any], attempts: Sequence[AttemptResult]) -> list[str]:
+    """Return sentences about everything that makes the figures mean little."""
+    found, replies, verdicts = [], figures["replies"], figures["verdicts"]
+    if not figures["attempts"]:
+        found.append("no attempt is finished, so that there are no figures")
+    elif figures["open attempts"]:
+        left_out = f"{figures['open attempts']:,} of {len(attempts):,} attempts"
+        found.append(f"the figures leave out {left_out}, which have no reply or no verdict")
+    for kind, effect in (
+        ("empty", "an empty reply has no code and no summary"),
+        ("without code", "they count as not accepted (NC), whatever the model meant"),
+        ("beyond the context", "the conversation was too long for the model, and counts as not accepted"),
+        ("ambiguous", "several blocks of code fit equally well, and the last one is judged"),
+    ):
+        if count := replies[kind]:
+            names = replies["ambiguous, named"] if kind == "ambiguous" else []
+            shown = f" ({'; '.join(names[:3])}{'; …' if len(names) > 3 else ''})" if names else ""
+            which = f"all {count:,}" if count == replies["all"] else f"{count:,} of {replies['all']:,}"
+            found.append(f"{which} replies are {kind}: {effect}{shown}")
+    if (verdicts.get("CE") or {}).get("all replies") == replies["all"] > 0:
+        found.append("no reply compiles; does the compiler here know the language version of the items?")
+    return found
+
+
+def _first(open_attempts: Sequence[AttemptResult]) -> str | None:
+    """Describe the first open attempt, such as "item 7, attempt 2: the run has stopped"."""
+    return next((f"item {one.item}, attempt {one.attempt}: {one.open}" for one in open_attempts), None)
+
+
+def compute_statistics(
+    attempts: Sequence[AttemptResult], most_attempts: int, most_rounds: int, price: Price | None
+) -> dict[str, Any]:
+    """Compute the statistics of attempts, which are sorted by item; a value is None if it is not defined or
+    known.
+
+    Open attempts count only in "open attempts" and in the requests, tokens and costs.
+    """
+    items = finished_by_item(attempts)
+    finished = [attempt for each in items.values() for attempt in each]
+    passed = {id_: [attempt.accepted for attempt in each] for id_, each in items.items()}
+    return {
+        "items": len(items),
+        "attempts": len(finished),
+        "open attempts": len(attempts) - len(finished),
+        "accepted": sum(attempt.accepted for attempt in finished),
+        "TOP": {str(k): _top(passed, k) for k in range(1, most_attempts + 1)},
+        "AVG": average_pass_rate(list(passed.values())) if passed else None,
+        "rounds": by_round(finished, most_rounds),
+        "skipped rounds": sum(len(attempt.skipped) for attempt in finished),
+        "verdicts": _verdicts(finished),
+        "replies": _replies(attempts),
+        **patch_statistics(items),
+        "95% intervals": compute_intervals(items, passed, most_attempts),
+        **tokens_and_cost(attempts, price),
+    }
+
+
+def _top(passed: Mapping[str, Sequence[bool]], k: int) -> float | None:
+    enough = [each for each in passed.values() if len(each) >= k]
+    return pass_at_k(enough, k) if enough else None
+
+
+def _verdicts(finished: Sequence[AttemptResult]) -> dict[str, dict[str, int]]:
+    """Count for each verdict all replies, and the last replies of attempts ("final replies")."""
+    last = Counter(attempt.rounds[-1].verdict for attempt in finished if attempt.rounds)
+    every = Counter(one.verdict for attempt in finished for one in attempt.rounds)
+    return {
+        verdict: {"final replies": last[verdict], "all replies": count}
+        for verdict, count in every.most_common()
+        if verdict is not None
+    }
+
+
+def to_json(summary: dict[str, Any]) -> str:
+    """Format a summary as JSON text; NaN and infinite numbers become null."""
+    return json.dumps(tables.finite(summary), indent=1, ensure_ascii=False) + "\n"
+
+
+def read_summary(run: Path) -> dict[str, Any]:
+    """Read `summary.json` in the folder of a run."""
+    found = read_json(run / SUMMARY)
+    if missing := [name for name in ("complete", "judge", "figures", "groups") if name not in found]:
+        raise InputError(f"{run / SUMMARY}: missing key {missing[0]}")
+    for name in ("judge", "figures", "groups"):
+        if not isinstance(found[name], dict):
+            raise InputError(f"{run / SUMMARY}: expected a JSON object under {name}")
+    return found
+
+
+def tokens_and_cost(attempts: Sequence[AttemptResult], price: Price | None) -> dict[str, Any]:
+    """Count the requests, and sum their tokens and costs, in open attempts, too.
+
+    A sum of tokens is None if the endpoint did not report the number for every request. The cost is None if a
+    sum or the price is None.
+    """
+    rounds = [one for attempt in attempts for one in attempt.rounds]
+    prompt = _sum([one.prompt_tokens for one in rounds])
+    completion = _sum([one.completion_tokens for one in rounds])
+    return {
+        "requests": len(rounds),
+        "prompt tokens": prompt,
+        "completion tokens": completion,
+        "cost": price.of(prompt, completion) if price else None,
+    }
+
+
+def _sum(counts: Sequence[int | None]) -> int | None:
+    known = [count for count in counts if count is not None]
+    return sum(known) if len(known) == len(counts) else None

@@ -1,0 +1,165 @@
+"""The class `Comment`: the documentation of a function, as the corpus stores it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from html import unescape
+
+from train.corpus.markup import DIALECTS, Rules
+
+
+@dataclass(frozen=True)
+class Comment:
+    """The documentation of one function or method, as plain text. Unknown values are "".
+
+    Attributes:
+        description: The whole text, which begins with the summary; "" if there is only the summary.
+        language: In small letters, such as "python".
+        function: The full name, with the names of the classes, as in `Class.method`.
+        path: The path of the source file in the repository.
+        licence: The name of the licence file in the repository.
+        overrides: Names of the supertypes of the method's class, separated by spaces.
+    """
+
+    summary: str
+    description: str = ""
+    language: str = ""
+    function: str = ""
+    path: str = ""
+    repository: str = ""
+    licence: str = ""
+    overrides: str = ""
+
+
+_END = re.compile(r"(?<![.!?])[.!?]++[\"')\]]*+(?=\s)|[。！？]")  # noqa: RUF001
+_VISIBLE = re.compile(r"\S")
+
+# Abbreviations. After those in the first list, a period never ends a sentence; after those in the second
+# list, it ends one unless a small letter or punctuation follows.
+_NEVER = """
+e.g eg i.e ie cf vs viz approx resp incl excl fig eq eqs sec dr mr mrs ms prof a.k.a aka w.r.t wrt dept eds
+vol pp al
+"""
+_SOMETIMES = """
+etc inc ltd co jr sr st a.m p.m u.s max min num nos ed p ch ca def param params arg args ex ref refs spec
+"""
+_never, _sometimes = frozenset(_NEVER.split()), frozenset(_SOMETIMES.split())
+
+
+def first_sentence(paragraph: str) -> str:
+    """Return the first sentence of a paragraph; the whole paragraph if no end of a sentence is found.
+
+    Examples:
+        >>> first_sentence("Rounds, e.g. to 1.5. Never fails.")
+        'Rounds, e.g. to 1.5.'
+    """
+    word = re.search(r"\w", paragraph)
+    if not word:
+        return paragraph
+    for match in _END.finditer(paragraph, word.end()):
+        before = paragraph[max(0, match.start() - 40) : match.start()]
+        after = _VISIBLE.search(paragraph, match.end())
+        if _ends(before, match[0], after[0] if after else ""):
+            return paragraph[: match.end()]
+    return paragraph
+
+
+def _ends(before: str, mark: str, after: str) -> bool:
+    """Return whether `mark`, with its closing quotes or brackets, ends a sentence between `before` and
+    `after`.
+    """
+    word = re.split(r"[\s(\[\"'/]", before)[-1].lower()
+    # The mark itself is quoted: '.'
+    quoted = len(mark) > 1 and before[-1:] in ("'", '"', "(", " ")
+    if quoted or word in _never:
+        return False
+    if word in _sometimes or mark.startswith("..") or not mark.startswith("."):
+        return not (after.islower() or after in (",", ";", ":", ")", "]"))
+    # J. Doe
+    initial = len(word) == 1 and before[-1:].isupper() and not after.islower()
+    return not initial and after not in (",", ";", ")")
+
+
+# Characters that are read; the time of the rules grows faster than the length.
+LONGEST = 10_000
+# Characters; authors do not break lines before this width.
+NARROW = 60
+# Tags such as @private, then the prose.
+_LEADING = re.compile(r"\A(?:\s*+@[^\n]*\n)++[ \t]*\n(?=\s*[A-Za-z])")
+_DESCRIPTION = re.compile(r"(?m)^[ \t]*[@\\](?:brief|desc(?:ription)?|summary|details)\b[ \t]*")
+_HEADING = re.compile(r"#{1,6}[ \t]+\S|=+[ \t]+\S|[-=~^*_]{3,}\s*\Z")
+_ITEM = re.compile(r"\s*(?:[-*+•]|\d{1,2}[.)]|\([a-z0-9]\))\s+(?=\S)")
+_CAPITALIZED = re.compile(r"\s*[A-Z][a-z]*\s")
+_CONTINUES = re.compile(r"\b(?:an?|and|by|from|in|is|of|or|the|to|with)\Z")
+_QUOTE = re.compile(r"\A\s*>\s+")
+_MARKED = re.compile(r"[`*_\[{<|+&]|:\s*\Z|\A\w+\s*:")
+# A signature used as a title.
+_SIGNATURE = re.compile(r"[\w.$:#]+\([^()]*\)\W*\Z")
+# A label whose text was removed.
+_LABEL = re.compile(r"(?:[\w.]+(?: [\w.]+)?:|Examples?|Usage)\Z")
+
+
+def paragraphs(text: str, language: str) -> list[str]:
+    """Return the paragraphs of prose, each on one line; `text` is without comment marks (such as `/**`)."""
+    dialect = DIALECTS[language]
+    text = _LEADING.sub("", text[:LONGEST])
+    prose = _before(dialect.ends, text)
+    if not prose.strip() and (tag := _DESCRIPTION.search(text)):
+        prose = _before(dialect.ends, text[tag.end() :])
+    for pattern, new in dialect.blocks:
+        prose = pattern.sub(new, prose)
+    plain = (_plain(block, dialect.inline) for block in _blocks(prose, dialect.code_indent))
+    return _without_remains([paragraph for paragraph in plain if re.search(r"\w", paragraph)])
+
+
+def _before(pattern: re.Pattern[str], text: str) -> str:
+    """Return the text before the first match of the pattern, or the whole text."""
+    match = pattern.search(text)
+    return text[: match.start()] if match else text
+
+
+def _blocks(text: str, code_indent: int) -> list[str]:
+    """Split prose into paragraphs, and remove headings and code."""
+    blocks: list[list[str]] = [[]]
+    for line in text.splitlines():
+        indent = len(line) - len(line.lstrip())
+        before = blocks[-1][-1] if blocks[-1] else ""
+        if not line.strip() or _HEADING.match(line):
+            blocks.append([])
+        elif _ITEM.match(line):
+            blocks.append([_ITEM.sub("", line, count=1)])
+        elif indent >= code_indent and (not before or before.endswith(":")):
+            blocks.append([])
+        elif before and _new_sentence(before, line):
+            blocks.append([line])
+        else:
+            blocks[-1].append(_QUOTE.sub("", line, count=1))
+    return [" ".join(block) for block in blocks]
+
+
+def _new_sentence(before: str, line: str) -> bool:
+    """Return whether a line begins a new sentence, although the line above has no final punctuation."""
+    word = _CAPITALIZED.match(line)
+    # There was room for the word in the line above: the author began a new line on purpose.
+    fitted = word and len(before) + len(word[0]) < NARROW
+    return bool(fitted and before[-1:].isalnum() and not _CONTINUES.search(before))
+
+
+def _plain(block: str, rules: Rules) -> str:
+    """Remove the markup of a paragraph, and put the paragraph on one line."""
+    # Most paragraphs have no markup.
+    if _MARKED.search(block):
+        for pattern, new in rules:
+            block = pattern.sub(new, block)
+        block = unescape(block)
+    return " ".join(block.split())
+
+
+def _without_remains(prose: list[str]) -> list[str]:
+    """Remove signatures and labels whose code was removed; at least one paragraph is left."""
+    while len(prose) > 1 and _SIGNATURE.match(prose[0]):
+        prose = prose[1:]
+    while len(prose) > 1 and prose[-1].endswith(":"):
+        prose = prose[:-1]
+    return prose[:1] + [paragraph for paragraph in prose[1:] if not _LABEL.match(paragraph)]

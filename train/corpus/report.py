@@ -1,0 +1,103 @@
+"""The report about a corpus, as a page (`report.html`) and as JSON (`report.json`)."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simllm.io.tables import printable
+from train.corpus.config import PAGE, REPORT
+from train.corpus.parts import CommentTexts, Tallies, Tally
+
+NEAR_SHOWN, SAMPLES, LONGEST_BIN = 20, 10, 60
+
+
+class Report:
+    """Counts and examples, collected one comment at a time.
+
+    `near` has the indices of the texts that nearly repeat an earlier text; `original` is (T,).
+    """
+
+    def __init__(self, near: NDArray[np.int64], original: NDArray[np.int64]) -> None:
+        # Evenly spread over the corpus, so that the examples come from many sources.
+        shown = near[np.linspace(0, len(near) - 1, min(NEAR_SHOWN, len(near))).astype(int)]
+        self._near = [(int(index), int(original[index])) for index in shown]
+        self._texts: dict[int, str | None] = {index: None for pair in self._near for index in pair}
+        self._languages: dict[str, Counter[str]] = {}
+        self._sources: dict[str, Counter[str]] = {}
+        self._repositories: Counter[str] = Counter()
+        self._lengths: dict[str, Counter[int]] = {"summary": Counter(), "description": Counter()}
+        self._vocabulary: set[str] = set()
+        self._growth: list[tuple[int, int]] = []
+        self._count = 0
+        self._samples, self._pairs = Tally(SAMPLES), Tally(SAMPLES)
+
+    def note_texts(self, first_index: int, texts: list[str]) -> None:
+        """Store those of some consecutive texts that are examples of near duplicates."""
+        for index, text in enumerate(texts, first_index):
+            if index in self._texts:
+                self._texts[index] = text
+
+    def add_comment(self, source: str, row: CommentTexts, kept: list[str]) -> None:
+        """Count a comment; `kept` are those of its texts that repeat no earlier text."""
+        language = row.comment["language"] or "unknown"
+        for counts in (
+            self._languages.setdefault(language, Counter()),
+            self._sources.setdefault(printable(source), Counter()),
+        ):
+            counts["comments"] += 1
+            counts["texts"] += len(kept)
+            counts["words"] += sum(len(text.split()) for text in kept)
+            counts[language] += 1
+        self._repositories[row.comment["repository"] or "unknown"] += 1
+        where = " ".join(row.comment[key] for key in ("repository", "path", "function")).strip()
+        self._samples.add(language, row.texts[0], where)
+        for text in kept:
+            self._count_words(text, "summary" if text == row.summary else "description")
+
+    def add_pair(self, a: str, b: str, kind: str) -> None:
+        """Count a pair of the kind "description" (summary and description), "version" or "override"."""
+        self._pairs.add(kind, a, b)
+
+    def _count_words(self, text: str, kind: str) -> None:
+        words = text.split()
+        self._lengths[kind][min(len(words), LONGEST_BIN)] += 1
+        self._vocabulary.update(words)
+        self._count += 1
+        # The growth of the vocabulary is noted at powers of two.
+        if not self._count & (self._count - 1):
+            self._growth.append((self._count, len(self._vocabulary)))
+
+    def facts(self, tallies: Tallies) -> dict[str, Any]:
+        """Return the content of `report.json`."""
+        texts = self._texts
+        return {
+            "found": tallies.facts(),
+            "languages": {name: dict(self._languages[name]) for name in sorted(self._languages)},
+            "sources": {name: dict(counts) for name, counts in self._sources.items()},
+            "repositories": dict(self._repositories.most_common(30)),
+            "lengths": {kind: dict(sorted(counts.items())) for kind, counts in self._lengths.items()},
+            "vocabulary": [*self._growth, (self._count, len(self._vocabulary))],
+            "near_duplicates": [(texts[copy], texts[first]) for copy, first in self._near],
+            "pairs": {"counts": dict(self._pairs.counts), "examples": _sorted(self._pairs)},
+            "samples": _sorted(self._samples),
+        }
+
+    def write(self, folder: Path, tallies: Tallies) -> None:
+        """Write `report.json` and `report.html`."""
+        # matplotlib is slow to import, also in every worker.
+        from train.corpus.report_page import render_page
+
+        facts = self.facts(tallies)
+        (folder / REPORT).write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
+        (folder / PAGE).write_text(render_page(facts, LONGEST_BIN), encoding="utf-8")
+
+
+def _sorted(tally: Tally) -> dict[str, list[tuple[str, ...]]]:
+    """Return the examples of a tally, sorted by kind."""
+    return dict(sorted(tally.examples.items()))

@@ -1,0 +1,90 @@
+"""Decontamination of fetched training texts: recognition of texts that also occur in evaluation data."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Iterator
+
+from train.data.readers import Row
+
+_WORD = re.compile("[a-z0-9]+")
+# Words; shorter evaluation texts do not exclude equal texts.
+_EQUAL = 3
+# Words; shorter texts do not exclude texts that begin with them.
+_PREFIX = 6
+
+
+def key(text: str) -> str:
+    """Return the key of a text."""
+    return " ".join(_WORD.findall(text.lower()))
+
+
+class EvaluationTexts:
+    """Texts of the evaluation data.
+
+    `text in evaluation_texts` is true if the text equals an evaluation text of three or more words, or if one
+    of them begins with the other, which has six or more words. Case and punctuation are ignored.
+    """
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        keys = {key(text) for text in texts}
+        self._keys = {one for one in keys if one.count(" ") + 1 >= _EQUAL}
+        self._by_start: dict[str, list[str]] = {}
+        for one in keys:
+            if start := _start(one):
+                self._by_start.setdefault(start, []).append(one)
+
+    def __contains__(self, text: str) -> bool:
+        own = key(text)
+        if own in self._keys:
+            return True
+        others = self._by_start.get(_start(own), ())
+        return any(
+            # The space keeps "get user" from beginning "get users".
+            (own + " ").startswith(other + " ") or (other + " ").startswith(own + " ")
+            for other in others
+        )
+
+
+def _start(key: str) -> str:
+    """Return the first six words of a key; "" if there are fewer."""
+    words = key.split(" ", _PREFIX)
+    return " ".join(words[:_PREFIX]) if len(words) >= _PREFIX else ""
+
+
+# Words; shorter texts are left out.
+_FEWEST = 2
+# One of three pairs with generated summaries is kept.
+_THIRD = 3
+
+
+def clean_corpus(rows: Iterable[Row], evaluation: EvaluationTexts) -> Iterator[Row]:
+    """Yield the rows with usable texts: new, not for evaluation, two or more words. Collapse white space."""
+    seen = set()
+    for row in rows:
+        text = " ".join(row["text"].split())
+        own = key(text)
+        if own.count(" ") + 1 >= _FEWEST and own not in seen and text not in evaluation:
+            seen.add(own)
+            yield {**row, "text": text}
+
+
+def third_of_pairs(rows: Iterable[Row], evaluation: EvaluationTexts) -> Iterator[Row]:
+    """Yield about a third of the distinct pairs `reference` and `candidate`, in the order of their hashes.
+
+    Pairs with an evaluation text are left out.
+    """
+    kept = {}
+    for row in rows:
+        # A hash of the pair decides, so that the choice is always the same.
+        digest = hashlib.sha256(json.dumps([row["reference"], row["candidate"]]).encode()).digest()
+        if int.from_bytes(digest) % _THIRD or digest in kept:
+            continue
+        if row["reference"] not in evaluation and row["candidate"] not in evaluation:
+            kept[digest] = row
+    return (row for _, row in sorted(kept.items()))
+
+
+CLEANINGS = {"corpus": clean_corpus, "third_of_pairs": third_of_pairs}

@@ -1,0 +1,117 @@
+"""The targets of distillation: the embeddings of all teachers, reduced to the student's width."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from simllm.errors import InputError
+from simllm.model.batches import pad
+from train.distill.config import ImitationConfig
+from train.distill.teachers import embed_all, gather_embeddings, identity
+from train.distill.texts import Group, StoredTexts
+from train.runtime.distributed import World
+
+# Texts for computing the principal axes.
+_SAMPLE = 50_000
+# Texts for computing the rotation of the targets.
+_ROTATION_TEXTS = 8192
+
+Embed = Callable[[Tensor, Tensor], Tensor]  # (B, L) token ids and (B, L) mask -> (B, D) embeddings
+
+
+def compute_principal_axes(vectors: np.ndarray, count: int) -> np.ndarray:
+    """Compute the first `count` principal axes of (n, D) vectors as (D, count) orthonormal columns."""
+    # Unlike PCA, the mean is not subtracted: that would change the cosines between the vectors.
+    moments = vectors.T.astype(np.float64) @ vectors
+    # `eigh` sorts the eigenvalues from small to large.
+    return np.linalg.eigh(moments)[1][:, ::-1][:, :count].astype(np.float32)
+
+
+class Targets:
+    """The targets of all texts.
+
+    The teachers' embeddings are concatenated, projected to the student's width, and scaled to length 1.
+
+    Attributes:
+        facts: A description of texts and teachers, which is stored with the trained model.
+        shards: For each teacher, the list of arrays from `embed_all`.
+        axes: (sum of the teachers' widths, student's width) projection, including the rotation.
+    """
+
+    def __init__(
+        self,
+        groups: Sequence[Group],
+        shards: Sequence[Sequence[np.ndarray]],
+        width: int,
+        seed: int,
+        facts: Mapping[str, object] | None = None,
+    ) -> None:
+        self.groups, self.shards, self.facts = groups, shards, dict(facts or {})
+        sample = np.random.default_rng(seed).permutation(sum(map(len, groups)))[:_SAMPLE]
+        embeddings = self.teacher_embeddings(np.sort(sample)).numpy()
+        if embeddings.shape[1] < width:
+            raise InputError(
+                f"the teachers' embeddings have width {embeddings.shape[1]}, the encoder's have width {width}"
+            )
+        self.axes = torch.from_numpy(compute_principal_axes(embeddings, width))
+
+    def teacher_embeddings(self, numbers: np.ndarray) -> Tensor:
+        """Return the concatenated embeddings of n texts: (n, sum of the teachers' widths), with length 1.
+
+        The cosine of two concatenated embeddings is the mean of the teachers' cosines.
+        """
+        parts = [gather_embeddings(shards, numbers) for shards in self.shards]
+        # Each part has length 1, and so has the whole after the division.
+        return torch.cat(parts, dim=1) / len(parts) ** 0.5
+
+    def reduce(self, teacher_embeddings: Tensor) -> Tensor:
+        """Reduce concatenated embeddings to targets: (n, student's width), with length 1."""
+        return torch.nn.functional.normalize(teacher_embeddings @ self.axes, dim=1)
+
+    def rotate_towards(self, embeddings: Tensor, numbers: np.ndarray) -> None:
+        """Rotate all targets, so that those of the texts `numbers` are as near as possible to (n, D)
+        `embeddings`.
+
+        The rotation minimizes the sum of squared distances (Schönemann, "A generalized solution of the
+        orthogonal Procrustes problem", 1966). It changes no cosine between targets.
+        """
+        unit = torch.nn.functional.normalize(embeddings, dim=1)
+        # `v` is already transposed: u @ v is the orthogonal Procrustes solution.
+        u, _, v = torch.linalg.svd(self.reduce(self.teacher_embeddings(numbers)).T @ unit)
+        self.axes = self.axes @ u @ v
+
+
+def compute_targets(
+    config: ImitationConfig, stored: StoredTexts, width: int, out: Path, world: World, seed: int
+) -> Targets:
+    """Compute the targets from the teachers' embeddings, as far as the run folder does not have them already.
+
+    `width` is that of the encoder's embeddings; `seed` chooses the sample for the projection.
+    """
+    # A dict, so that a teacher that is named twice counts once.
+    folders = world.first_then_others(
+        lambda: {identity(Path(teacher)): Path(teacher) for teacher in config.teachers}
+    )
+    flat = stored.flat
+    shards = [
+        embed_all(teacher, flat, out / "teachers" / f"{stored.sha256[:12]}-{name}", world)
+        for name, teacher in folders.items()
+    ]
+    facts = {"texts_sha256": stored.sha256, "texts": len(flat), "teachers": list(folders)}
+    return world.in_all_processes(lambda: Targets(stored.groups, shards, width, seed, facts))
+
+
+def rotate_towards_encoder(
+    targets: Targets, ids: Sequence[Sequence[int]], embed: Embed, world: World
+) -> None:
+    """Rotate the targets in place towards the encoder's present embeddings: then they are easier to learn."""
+    with torch.no_grad():
+        some = np.arange(min(_ROTATION_TEXTS, len(ids)))
+        parts = [pad(ids[i : i + 64]) for i in range(0, len(some), 64)]
+        embeddings = torch.cat([embed(*(x.to(world.device) for x in part)) for part in parts])
+        targets.rotate_towards(embeddings.cpu(), some)

@@ -1,0 +1,133 @@
+"""The released model folder: model, score scale, golden scores, figures, model card and logs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from simllm.analysis import golden_scores
+from simllm.errors import InputError
+from simllm.io import output_file, reading
+from simllm.io.output_folder import OutputFolder
+from simllm.model import saved_model
+from train.release import card
+from train.release.calibrate import calibrate, calibrate_meaning, meaning_test_pairs
+from train.release.config import MeasureConfig
+from train.release.measure import check_comments, measure
+from train.release.weights import postprocess
+from train.runtime import config as training_config
+
+
+@dataclass(frozen=True, kw_only=True)
+class Release:
+    """The inputs of a release, and the folder to write.
+
+    Attributes:
+        runs: Folders of training runs, in the order in which they trained.
+        notes: A Markdown file, which is appended to the model card.
+        config: A YAML file with the keys of `MeasureConfig`.
+        centre: Comments, one per line, whose mean embedding is shifted to about 0; None: no shift.
+        calibrate: Held-out comments, and text pairs with human ratings; None: no score scale.
+        calibrate_meaning: Held-out labelled pairs for the meaning head; needs `calibrate`.
+        held_out: The run of the control model.
+        seeds: Runs like the last of `runs`, with other random seeds. Of all these, the run with the highest
+            dev criterion is released.
+        ablations: The results of `train.release.ablations`, for a table in the card.
+    """
+
+    runs: Sequence[Path]
+    out: Path
+    notes: Path
+    config: Path
+    centre: Path | None = None
+    calibrate: Sequence[Path] | None = None
+    calibrate_meaning: Path | None = None
+    held_out: Path | None = None
+    seeds: Sequence[Path] = ()
+    ablations: Path | None = None
+
+    def __post_init__(self) -> None:
+        if self.calibrate_meaning and not self.calibrate:
+            raise InputError("--calibrate-meaning needs the comments of --calibrate")
+
+
+def write_release(release: Release) -> None:
+    """Write the released model folder."""
+    runs = release.runs
+    OutputFolder(release.out, saved_model.CONTENT).check()
+    OutputFolder(release.out).check_apart(
+        [*runs, *release.seeds, *([release.held_out] if release.held_out else [])]
+    )
+    config = training_config.load(MeasureConfig, release.config, [])
+    check_comments(config)
+    notes = "\n".join(line for _, line in reading.read_lines(release.notes))
+    seeds = [runs[-1], *release.seeds]
+    run = max(seeds, key=_dev_criterion) if release.seeds else runs[-1]
+    stages = [*runs[:-1], run]
+    logs = {f"log-{n}-{stage.name}.jsonl": _text(stage / "log.jsonl") for n, stage in enumerate(stages, 1)}
+    ablations = json.loads(_text(release.ablations)) if release.ablations else []
+    training = card.describe_training(stages)
+    comments = [line for _, line in reading.read_lines(release.centre)] if release.centre else []
+    # All inputs have been read by now, because making and measuring the model takes long.
+    write_model = partial(postprocess, comments=comments)
+    # The folder is made at a temporary place, and moved when it is complete.
+    with OutputFolder(release.out, saved_model.CONTENT).replacing() as candidate:
+        write_model(run, candidate)
+        if release.calibrate:
+            calibrate(candidate, *release.calibrate)
+            if release.calibrate_meaning:
+                pairs = meaning_test_pairs(release.calibrate[0], release.calibrate_meaning, config.items)
+                calibrate_meaning(candidate, pairs, release.calibrate_meaning.name)
+        golden_scores.write_golden_scores(candidate)
+        for name, log in logs.items():
+            output_file.write(candidate / name, log)
+        figures = measure(candidate, config)
+        if release.held_out:
+            figures["held_out"] = measure_run(release.held_out, write_model, config)
+        output_file.write(candidate / "figures.json", json.dumps(figures, indent=1) + "\n")
+        parts = [card.describe_model(candidate), *training, *card.figure_sections(figures)]
+        if release.seeds:
+            each = {
+                other: figures if other == run else measure_run(other, write_model, config) for other in seeds
+            }
+            parts += card.seeds_section({_seed_name(other, run): row for other, row in each.items()})
+        if ablations:
+            parts += card.ablations_section(ablations)
+        output_file.write(candidate / "README.md", "\n\n".join([*parts, notes]) + "\n")
+
+
+def measure_run(
+    run: Path, write_model: Callable[[Path, Path], None], config: MeasureConfig
+) -> dict[str, Any]:
+    """Measure a model that is not released, after the same postprocessing (`write_model`) as the released
+    model.
+    """
+    with TemporaryDirectory() as folder:
+        model = Path(folder) / "model"
+        write_model(run, model)
+        return measure(model, config)
+
+
+def _provenance(run: Path) -> dict[str, Any]:
+    return saved_model.load(run / "model").info.provenance
+
+
+def _dev_criterion(run: Path) -> float:
+    try:
+        return float(_provenance(run)["dev_criterion"])
+    except KeyError:
+        raise InputError(f"{run / 'model'}: has no dev_criterion in its provenance") from None
+
+
+def _seed_name(run: Path, released: Path) -> str:
+    """Return a run's name for the model card, such as "seed 1" or "seed 1 (released)"."""
+    return f"seed {_provenance(run)['config']['seed']}" + (" (released)" if run == released else "")
+
+
+def _text(file: Path) -> str:
+    return "".join(line + "\n" for _, line in reading.read_lines(file))

@@ -1,0 +1,271 @@
+"""Gradient clipping, and the optimizer step, which is skipped if the loss or the gradient is not finite.
+
+Training has diverged if too many steps in a row were skipped.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol
+
+import torch
+from torch import nn
+from tqdm import tqdm
+
+from simllm.errors import InputError
+from simllm.model.encoder import Encoder
+from train.runtime import fsdp
+from train.runtime.batching import combined_seed
+from train.runtime.checkpoint import Progress, TrainingState
+from train.runtime.config import TrainingConfig
+from train.runtime.distributed import World
+from train.runtime.flops import peak_flops
+from train.runtime.gradient_exchange import GradientExchange, LossPart
+from train.runtime.optimizer import learning_rate, make_optimizer, make_scaler
+from train.runtime.signals import Interrupted, StopRequest
+
+
+class DivergedError(Exception):
+    """Exception for diverged training: too many optimizer steps in a row had no finite loss or gradient."""
+
+
+def clip_gradient(
+    model: nn.Module, adam: torch.optim.Optimizer, scaler: torch.amp.GradScaler, clip_norm: float
+) -> float:
+    """Scale the gradient of a model down, in place, so that its norm is at most `clip_norm`.
+
+    Args:
+        model: The model.
+        adam: The optimizer of the model.
+        scaler: The scaler, which multiplied the loss by a scale. The gradient is first divided by this scale.
+        clip_norm: The largest norm of the gradient.
+
+    Returns:
+        The norm of the gradient before clipping.
+    """
+    scaler.unscale_(adam)
+    clipped = nn.utils.clip_grad_norm_(model.parameters(), clip_norm)
+    return float(fsdp.collect(clipped))
+
+
+def step_if_finite(
+    adam: torch.optim.Optimizer,
+    scaler: torch.amp.GradScaler,
+    progress: Progress,
+    loss: float,
+    norm: float,
+    max_skipped: int,
+    describe_texts: Callable[[int], str],
+) -> None:
+    """Make one optimizer step, or skip the step if the loss or the gradient is not finite.
+
+    The gradient is cleared in both cases, unless an error is raised.
+
+    Args:
+        adam: The optimizer.
+        scaler: The scaler, which multiplied the loss by a scale. The scale is adjusted for the next update
+            (optimizer step).
+        progress: The record of the run's progress. The loss is added to the record. If the step is skipped,
+            the number of skipped updates in the record rises by one instead.
+        loss: The loss of the update, summed over all processes.
+        norm: The norm of the gradient, from `clip_gradient`.
+        max_skipped: Largest number of updates in a row that may be skipped.
+        describe_texts: Function that takes the number of an update, and returns a description of its training
+            texts for the error message.
+
+    Raises:
+        DivergedError: More than `max_skipped` updates in a row had no finite loss or gradient.
+    """
+    if math.isfinite(loss) and math.isfinite(norm):
+        scaler.step(adam)
+        progress.losses.append(loss)
+        progress.skipped_in_a_row = 0
+    else:
+        progress.skipped += 1
+        progress.skipped_in_a_row += 1
+        if progress.skipped_in_a_row > max_skipped:
+            raise DivergedError(
+                f"{progress.skipped_in_a_row} updates in a row had no finite gradient; the last is "
+                f"update {progress.update}, learning rate {adam.param_groups[0]['lr']:.3g}, "
+                f"{describe_texts(progress.update)}"
+            )
+    scaler.update()
+    adam.zero_grad()
+
+
+class Task(Protocol):
+    """Interface of a training stage for the training loop: the model, the losses, the evaluation."""
+
+    @property
+    def model(self) -> nn.Module:
+        """The module whose parameters are trained."""
+
+    @property
+    def flops_per_token(self) -> float:
+        """Estimated floating-point operations to train on one token of a text.
+
+        The training loop uses this number to report the hardware utilization.
+        """
+
+    def losses(self, update: int) -> Sequence[LossPart]:
+        """Return functions that compute the loss of one update (optimizer step), term by term.
+
+        The loss of an update is a sum of terms, such as one for each batch. The terms are divided among the
+        processes.
+
+        Args:
+            update: Number of the update, from 0.
+
+        Returns:
+            The functions of this process, which take no arguments. Each returns one term of the loss (a
+            scalar), and the number of text tokens in it.
+        """
+
+    def evaluate(self) -> tuple[float, dict[str, float]]:
+        """Evaluate the model.
+
+        Returns:
+            Two results. The first is the criterion: the model with the lowest criterion in a run is saved as
+            the best. The second is a dictionary for the log, from the name of each figure, such as
+            "test_perplexity", to its value.
+        """
+
+    def format_loss(self, loss: float) -> str:
+        """Format the loss of one update (optimizer step) for the progress bar."""
+
+    def describe_texts(self, update: int) -> str:
+        """Describe the training texts of one update (optimizer step), to help find a bad text."""
+
+
+def set_up_encoders(model: nn.Module, config: TrainingConfig) -> None:
+    """Turn on gradient checkpointing and compilation in the encoders of a model, if configured."""
+    for encoder in model.modules():
+        if isinstance(encoder, Encoder):
+            encoder.gradient_checkpointing = config.gradient_checkpointing
+            for layer in encoder.layers:
+                if config.compile and not layer._compiled_call_impl:  # the pretraining task may have done it
+                    layer.compile(dynamic=True)
+
+
+def train(
+    config: TrainingConfig,
+    task: Task,
+    world: World,
+    stop: StopRequest,
+    run: str,
+    write_log: Callable[[dict[str, Any]], None],
+    save_best: Callable[[Progress], None],
+) -> None:
+    """Train for `config.updates` updates (optimizer steps), or resume from the last saved state.
+
+    Args:
+        config: The configuration of the training stage.
+        task: The model of the stage, its losses and its evaluation.
+        world: The processes of the run.
+        stop: Handles signals. After a signal, the state of the run is saved and training stops.
+        run: The hash that identifies the run. Saved states with another hash are refused.
+        write_log: Function that adds a line of figures to the log. Only the first process calls it.
+        save_best: Function that saves the model. Only the first process calls it, after each evaluation
+            with a new lowest criterion (the number that chooses the best model).
+
+    Raises:
+        Interrupted: A signal stopped the run. Its state is saved.
+        DivergedError: More than `config.max_skipped` updates in a row had no finite loss or gradient.
+        InputError: A state cannot be read or written, or the processes find different states.
+    """
+    states = Path(config.out) / "states"
+    set_up_encoders(task.model, config)
+    exchange = GradientExchange(task.model, world)
+    adam = make_optimizer(task.model, config)
+    scaler = make_scaler(world.device, config.precision)
+    state = TrainingState(task.model, adam, scaler, run)
+    world.first_then_others(lambda: state.resume(states))
+    progress = state.progress
+    if world.sum_values(progress.update) != [world.size * progress.update]:
+        raise InputError(f"{states}: the processes find different states there; they must share `out`")
+    if progress.update and world.is_first:
+        print(f"resuming after update {progress.update}", file=sys.stderr)
+    peak = peak_flops(world.device, config.precision) * world.size
+    silent = None if world.is_first else True  # None: silent if standard error is not a terminal
+    bar = tqdm(initial=progress.update, total=config.updates, unit=" updates", disable=silent, leave=False)
+    logged = (progress.tokens, progress.seconds)
+
+    def save(line: dict[str, Any] | None, is_best: bool) -> None:
+        if world.is_first:
+            if line:
+                write_log(line)
+            if is_best:
+                save_best(progress)
+            state.save(states)
+
+    stop.after_update = True
+    while progress.update < config.updates:
+        started = time.monotonic()
+        rate = learning_rate(progress.update, config)
+        for group in adam.param_groups:
+            group["lr"] = rate
+
+        torch.manual_seed(combined_seed(config.seed, progress.update, world.rank))  # for dropout
+        task.model.train()
+        own_loss, own_tokens = torch.zeros((), device=world.device), 0
+        parts = task.losses(progress.update) or [exchange.no_loss]
+        for number, compute in enumerate(parts, 1):
+            part, count = compute()
+            exchange.backward(scaler.scale(part), is_last=number == len(parts))
+            own_loss += part.detach()
+            own_tokens += count
+        norm = clip_gradient(task.model, adam, scaler, config.clip_norm)
+        loss, tokens, stop_requested = world.sum_values(float(own_loss), own_tokens, stop.requested)
+        step_if_finite(adam, scaler, progress, loss, norm, config.max_skipped, task.describe_texts)
+        progress.update += 1
+        progress.tokens += int(tokens)
+        seconds = time.monotonic() - started
+        progress.seconds += seconds
+        speed = tokens / seconds
+        share = speed * task.flops_per_token / peak
+        bar.set_postfix_str(
+            f"{task.format_loss(loss)}, {speed:,.0f} tokens/s, MFU {share:.0%}", refresh=False
+        )
+        bar.update()
+
+        finished = progress.update == config.updates
+        evaluate = progress.update % config.evaluate_every == 0 or finished
+        line, is_best = None, False
+        if evaluate:
+            task.model.eval()
+            with torch.no_grad():
+                criterion, figures = task.evaluate()
+            speed = (progress.tokens - logged[0]) / (progress.seconds - logged[1])
+            logged = (progress.tokens, progress.seconds)
+            line = {
+                "update": progress.update,
+                "train_loss": progress.mean_loss(),
+                **{name: _rounded(figure) for name, figure in figures.items()},
+                "learning_rate": rate,
+                "gradient_norm": _rounded(norm),
+                "skipped": progress.skipped,
+                "tokens": progress.tokens,
+                "seconds": round(progress.seconds, 1),
+                "tokens_per_second": round(speed),
+                "mfu": round(speed * task.flops_per_token / peak, 4),
+            }
+            is_best = criterion < progress.best
+            progress.best = min(progress.best, criterion)
+            progress.losses = []
+        if evaluate or stop_requested:
+            with fsdp.whole(task.model, adam, world):
+                world.first_then_others(partial(save, line, is_best))
+        if stop_requested and not finished:
+            raise Interrupted(
+                f"stopped after update {progress.update}; rerun the same command to resume", stop.status
+            )
+    bar.close()
+
+
+def _rounded(figure: float) -> float | None:
+    return round(figure, 4) if math.isfinite(figure) else None  # JSON has only finite numbers
